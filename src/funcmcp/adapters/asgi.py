@@ -1,0 +1,129 @@
+"""ASGI: from a server's scope, receive and send to HttpRequest and HttpResponse.
+
+Source: ASGI 3 "HTTP & WebSocket" 2.5 and "Lifespan" 2.0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from funcmcp.transports.http.messages import Exchange, HttpResponse
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+_NO_CONTENT = 204
+
+
+class ClientDisconnectedError(Exception):
+    """The client left before its request was complete."""
+
+
+async def serve_http(exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer one HTTP request of an ASGI server."""
+    try:
+        response = await exchange(to_request(scope, receive))
+    except ClientDisconnectedError:
+        return
+    headers = [(name.encode("ascii"), value.encode("latin-1")) for name, value in response.headers]
+    if isinstance(response.body, bytes):
+        if response.status != _NO_CONTENT:
+            headers.append((b"content-length", b"%d" % len(response.body)))
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await send({"type": "http.response.body", "body": response.body})
+        return
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await _stream(response.body, receive, send)
+
+
+async def serve_lifespan(receive: Receive, send: Send, shutdown: Callable[[], Awaitable[None]]) -> None:
+    """Answer an ASGI server's lifespan messages; `shutdown` runs when it stops."""
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        elif message["type"] == "lifespan.shutdown":
+            await shutdown()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+
+
+def to_request(scope: Scope, receive: Receive) -> HttpRequest:
+    """Return the request of a scope; its body is still to be read."""
+    pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+    path, mount = scope["path"], scope.get("root_path", "")
+    if mount and path.startswith(mount):
+        path = path[len(mount) :]
+    server = scope.get("server")
+
+    async def read(limit: int) -> bytes:
+        return await _read_body(receive, limit)
+
+    async def disconnected() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    request = HttpRequest(
+        scope["method"], path, pairs, read, disconnected=disconnected, server=server[0] if server else None
+    )
+    request.scheme, request.mount = scope.get("scheme", "http"), mount
+    request.query_string = scope.get("query_string", b"").decode("latin-1")
+    return request
+
+
+async def _read_body(receive: Receive, limit: int) -> bytes:
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message["type"] == "http.request" and not message.get("more_body"):
+        if len(body) > limit:
+            raise BodyTooLargeError
+        return body
+    parts, size = [body], len(body)
+    while True:
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnectedError
+        if size > limit:
+            raise BodyTooLargeError
+        if not message.get("more_body"):
+            return b"".join(parts)
+        message = await receive()
+        part = message.get("body", b"")
+        parts.append(part)
+        size += len(part)
+
+
+async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
+    """Send a body as it comes, and stop as soon as the client has gone."""
+
+    async def pump() -> None:
+        async for part in body:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    sending, watching = asyncio.ensure_future(pump()), asyncio.ensure_future(gone())
+    try:
+        await asyncio.wait({sending, watching}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, watching):
+            task.cancel()
+        await asyncio.gather(sending, watching, return_exceptions=True)
+        close = getattr(body, "aclose", None)
+        if close is not None:
+            await close()
+    if not sending.cancelled():
+        sending.result()
+
+

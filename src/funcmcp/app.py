@@ -1,0 +1,151 @@
+"""`MCPServer`: what an author holds in hand. It puts the rooms together and is an ASGI application itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from funcmcp.adapters.asgi import serve_http, serve_lifespan
+from funcmcp.authoring.services import Services
+from funcmcp.authoring.tools import ToolOptions, make_tool, tools_of
+from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.server.dispatch import Server
+from funcmcp.server.options import ServerInfo
+from funcmcp.server.registry import RegistrationError
+from funcmcp.sessions.memory import MemorySessions
+from funcmcp.sessions.seal import KeyRing
+from funcmcp.transports.http.options import HTTPOptions
+from funcmcp.transports.http.streamable import StreamableHTTP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Unpack
+
+    from funcmcp.adapters.asgi import Receive, Scope, Send
+    from funcmcp.authoring.tools import ToolKeywords
+    from funcmcp.sessions.store import SessionStore
+    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class MCPServer:
+    """An MCP server, and the ASGI application that serves it: ``uvicorn server:mcp``.
+
+    Args:
+        name: the program's name, as clients see it.
+        version: the program's own version.
+        title: a name for people.
+        description: what the server is for.
+        icons: Icon objects as the specification has them: ``{"src": "https://...", "mimeType": "image/png"}``.
+        website_url: where to read more.
+        instructions: guidance for the model on how to use the server.
+        path: where the endpoint is.
+        revisions: dates of the protocol revisions to speak; all that funcmcp knows by default.
+        http: options of Streamable HTTP: hosts, origins, body size.
+        sessions: remembers sessions of the handshake era; in this process's memory by default.
+        page_size: how many items a page of a list has; None for all on one page.
+
+    Raises:
+        ValueError: a revision is unknown, or the path does not begin with a slash.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        version: str = "0.1.0",
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[dict[str, Any]] = (),
+        website_url: str | None = None,
+        instructions: str | None = None,
+        path: str = "/mcp",
+        revisions: Sequence[str] = tuple(REVISIONS),
+        http: HTTPOptions | None = None,
+        sessions: SessionStore | None = None,
+        page_size: int | None = None,
+    ) -> None:
+        unknown = [date for date in revisions if date not in REVISIONS]
+        if unknown or not revisions:
+            raise ValueError(f"revisions must be some of {', '.join(REVISIONS)}; got {', '.join(unknown) or 'none'}.")
+        if not path.startswith("/"):
+            raise ValueError(f"path must begin with a slash, such as '/mcp'; got {path!r}.")
+        self.path = path
+        self.services = Services()
+        info = ServerInfo(name, version, title, description, icons, website_url, instructions)
+        known = [REVISIONS[date] for date in sorted(revisions)]
+        self.server = Server(info, known, keys=KeyRing(), page_size=page_size)
+        self.exchange = StreamableHTTP(self.server, sessions or MemorySessions(), http or HTTPOptions(), path=path)
+        """Answers one HttpRequest with an HttpResponse: the endpoint without any platform around it."""
+
+    @property
+    def name(self) -> str:
+        """The program's name."""
+        return self.server.info.name
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+
+    @overload
+    def tool(self, name: str | None = None, /, **options: Unpack[ToolKeywords]) -> Callable[[F], F]: ...
+
+    def tool(self, function: Any = None, /, **options: Any) -> Any:
+        """Make a tool of a function; use it as ``@mcp.tool``, ``@mcp.tool("name", ...)`` or ``mcp.tool(function)``.
+
+        The function stays callable as it was. Its name, docstring and type hints become the tool's name, title,
+        description and schemas; keyword options override them.
+
+        Raises:
+            RegistrationError: the function can't be a tool, or the name is taken.
+        """
+        if callable(function):
+            self.server.tools.add(make_tool(function, ToolOptions(**options), self.services))
+            return function
+        if function is not None:
+            if "name" in options:
+                raise RegistrationError("Give the tool's name once: by position or as name=.")
+            options["name"] = function
+        chosen = ToolOptions(**options)
+
+        def register(decorated: F) -> F:
+            self.server.tools.add(make_tool(decorated, chosen, self.services))
+            return decorated
+
+        return register
+
+    def add(self, owner: object) -> None:
+        """Add every method of a class or an object that is marked with ``@funcmcp.tool``.
+
+        A class is constructed for each request, its constructor's parameters injected from `services`.
+
+        Raises:
+            RegistrationError: nothing in it is marked, or a name is taken.
+        """
+        tools = tools_of(owner, self.services)
+        if not tools:
+            raise RegistrationError(f"{owner!r} has no method marked with @funcmcp.tool.")
+        for tool in tools:
+            self.server.tools.add(tool)
+
+    def remove_tool(self, name: str) -> None:
+        """Remove a tool; raise KeyError if there is none of that name."""
+        self.server.tools.remove(name)
+
+    def run(self, *, host: str = "127.0.0.1", port: int = 8000) -> None:
+        """Serve over HTTP until the process is told to stop. Needs ``pip install "funcmcp[server]"``."""
+        from funcmcp.adapters.uvicorn import serve  # noqa: PLC0415 - vendor code is loaded by those who serve with it
+
+        serve(self, host=host, port=port)
+
+    async def aclose(self) -> None:
+        """Close the services that live as long as the server."""
+        await self.services.aclose()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope."""
+        if scope["type"] == "http":
+            await serve_http(self.exchange, scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await serve_lifespan(receive, send, self.aclose)
+        else:
+            raise ValueError(f"MCPServer serves http, not {scope['type']}.")

@@ -1,0 +1,192 @@
+"""HTTP headers that repeat parts of a message, and the rules by which they must agree with it.
+
+Source: 2026-07-28 "basic/transports, Request Metadata" and "server/tools, x-mcp-header".
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+VERSION = "mcp-protocol-version"
+METHOD = "mcp-method"
+NAME = "mcp-name"
+PARAM_PREFIX = "mcp-param-"
+SESSION_ID = "mcp-session-id"
+
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_ENCODED_PREFIX, _ENCODED_SUFFIX = "=?base64?", "?="
+_MIRRORED_TYPES = frozenset({"string", "integer", "boolean"})
+
+
+@dataclass(frozen=True, slots=True)
+class MirroredParameter:
+    """A tool argument that clients repeat in a header.
+
+    Attributes:
+        header: the lower-case header name, `mcp-param-...`.
+        path: the names that lead to the argument through nested objects.
+    """
+
+    header: str
+    path: tuple[str, ...]
+
+
+def mirrored_parameters(input_schema: Mapping[str, Any]) -> tuple[MirroredParameter, ...]:
+    """Return the arguments that a schema marks with `x-mcp-header`.
+
+    Raises:
+        ValueError: a mark breaks a rule of the specification: a header name is a token and unique without
+            regard to case, the argument is a string, an integer or a boolean, and it is reached through
+            `properties` alone.
+    """
+    found: dict[str, MirroredParameter] = {}
+    marks = 0
+    for path, schema in _properties(input_schema, ()):
+        name = schema.get("x-mcp-header")
+        if name is None:
+            continue
+        where = ".".join(path)
+        if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+            raise ValueError(f"x-mcp-header of {where!r} must be a header token such as 'Region'.")
+        if schema.get("type") not in _MIRRORED_TYPES:
+            raise ValueError(f"x-mcp-header of {where!r} needs an argument of type string, integer or boolean.")
+        header = PARAM_PREFIX + name.lower()
+        if header in found:
+            raise ValueError(f"x-mcp-header {name!r} is used twice; header names differ by more than case.")
+        found[header] = MirroredParameter(header, path)
+        marks += 1
+    if marks != _count_marks(input_schema):
+        raise ValueError("x-mcp-header may only stand on arguments that are reached through 'properties' alone.")
+    return tuple(found.values())
+
+
+def _properties(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return
+    for name, member in properties.items():
+        if isinstance(member, dict):
+            yield (*path, name), member
+            yield from _properties(member, (*path, name))
+
+
+def _count_marks(node: object) -> int:
+    """Count every mark wherever it stands, but not arguments that are themselves called `x-mcp-header`."""
+    if isinstance(node, list):
+        return sum(map(_count_marks, node))
+    if not isinstance(node, dict):
+        return 0
+    own = 1 if "x-mcp-header" in node else 0
+    for keyword, member in node.items():
+        if keyword in {"properties", "$defs", "definitions", "patternProperties"} and isinstance(member, dict):
+            own += sum(map(_count_marks, member.values()))
+        elif keyword not in {"const", "enum", "default", "examples"}:
+            own += _count_marks(member)
+    return own
+
+
+def mismatch(headers: Mapping[str, str], message: Mapping[str, str]) -> str | None:
+    """Compare headers with what the message says; return what is wrong, or None.
+
+    Args:
+        headers: values by lower-case name, white space around them included.
+        message: what the message says, by header name.
+    """
+    for header, said in message.items():
+        value = headers.get(header)
+        if value is None:
+            return f"The header {header} is missing."
+        if value != said and decode_value(value) != said:
+            return f"The header {header} does not say what the message says."
+    return None
+
+
+def mirrored_mismatch(
+    headers: Mapping[str, str], arguments: Mapping[str, Any], parameters: tuple[MirroredParameter, ...]
+) -> str | None:
+    """Compare `Mcp-Param-*` headers with a call's arguments; return what is wrong, or None.
+
+    An argument that is absent or null is not repeated, and no header is looked for then.
+    """
+    for parameter in parameters:
+        value = _at(arguments, parameter.path)
+        if value is None:
+            continue
+        header = headers.get(parameter.header)
+        if header is None:
+            return f"The header {parameter.header} is missing."
+        decoded = decode_value(header)
+        if decoded is None or not _same(decoded, value):
+            return f"The header {parameter.header} does not say what the argument says."
+    return None
+
+
+def decode_value(value: str) -> str | None:
+    """Return what a mirrored header means, or None if it is malformed.
+
+    A value between `=?base64?` and `?=` is base64 (strict alphabet, canonical padding) of UTF-8; any other is
+    literal visible ASCII with inner spaces and tabs. White space around it does not count (RFC 9110 section 5.5).
+    """
+    value = value.strip(" \t")
+    if value.startswith(_ENCODED_PREFIX) and value.endswith(_ENCODED_SUFFIX) and len(value) >= 11:  # noqa: PLR2004 - both marks
+        encoded = value[len(_ENCODED_PREFIX) : -len(_ENCODED_SUFFIX)]
+        try:
+            decoded = base64.b64decode(encoded, validate=True)
+            if base64.b64encode(decoded).decode("ascii") != encoded:
+                return None
+            return decoded.decode("utf-8")
+        except (binascii.Error, ValueError):
+            return None
+    if all(character == "\t" or " " <= character <= "~" for character in value):
+        return value
+    return None
+
+
+def encode_value(value: str) -> str:
+    """Return the header value that says a text: literally where that is safe, as base64 elsewhere."""
+    plain = value and value == value.strip(" ") and all(" " <= character <= "~" for character in value)
+    if plain and not (value.startswith(_ENCODED_PREFIX) and value.endswith(_ENCODED_SUFFIX)):
+        return value
+    return _ENCODED_PREFIX + base64.b64encode(value.encode()).decode("ascii") + _ENCODED_SUFFIX
+
+
+def encode_mirrored(arguments: Mapping[str, Any], parameters: tuple[MirroredParameter, ...]) -> dict[str, str]:
+    """Return the `Mcp-Param-*` headers of a call's arguments."""
+    values = ((parameter.header, _at(arguments, parameter.path)) for parameter in parameters)
+    return {
+        header: ("true" if value else "false") if isinstance(value, bool) else encode_value(str(value))
+        for header, value in values
+        if value is not None
+    }
+
+
+def _at(arguments: object, path: tuple[str, ...]) -> object:
+    for name in path:
+        if not isinstance(arguments, dict):
+            return None
+        arguments = arguments.get(name)
+    return arguments
+
+
+def _same(header: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return header == ("true" if value else "false")
+    if isinstance(value, int | float):
+        return _number(header) == value
+    return header == value
+
+
+_NUMBER = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?")
+
+
+def _number(text: str) -> int | float | None:
+    if not _NUMBER.fullmatch(text):
+        return None
+    return int(text) if text.lstrip("-").isdigit() else float(text)

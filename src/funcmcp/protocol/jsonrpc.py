@@ -1,0 +1,97 @@
+"""JSON-RPC 2.0 messages: told apart once, here.
+
+Source: JSON-RPC 2.0 sections 4 to 6; MCP "basic/index, Messages" of every revision: an id is a string or an
+integer and never null, a notification has none.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+RequestId: TypeAlias = str | int
+
+
+class Request:
+    """A message that wants an answer."""
+
+    __slots__ = ("id", "method", "params")
+
+    def __init__(self, id: RequestId, method: str, params: dict[str, Any]) -> None:
+        self.id = id
+        self.method = method
+        self.params = params
+
+    def message(self) -> dict[str, Any]:
+        """Return the request as it stands on the wire."""
+        return {"jsonrpc": "2.0", "id": self.id, "method": self.method, "params": self.params}
+
+
+class Notification:
+    """A message that wants none."""
+
+    __slots__ = ("method", "params")
+
+    def __init__(self, method: str, params: dict[str, Any]) -> None:
+        self.method = method
+        self.params = params
+
+
+class Response:
+    """The other side's answer to a request of ours: `result` or `error` is set."""
+
+    __slots__ = ("error", "id", "result")
+
+    def __init__(self, id: RequestId | None, result: dict[str, Any] | None, error: dict[str, Any] | None) -> None:
+        self.id = id
+        self.result = result
+        self.error = error
+
+
+class Malformed:
+    """Not a JSON-RPC message. `id` is the message's own id where it was readable."""
+
+    __slots__ = ("id", "reason")
+
+    def __init__(self, reason: str, id: RequestId | None = None) -> None:
+        self.reason = reason
+        self.id = id
+
+
+Message: TypeAlias = Request | Notification | Response
+
+
+def classify(value: object) -> Message | Malformed:
+    """Tell what a decoded JSON value is."""
+    if type(value) is not dict:
+        return Malformed("A message must be a JSON object.")
+    id = value.get("id")
+    readable = type(id) is str or type(id) is int
+    if value.get("jsonrpc") != "2.0":
+        return Malformed('"jsonrpc" must be "2.0".', id if readable else None)
+    if "method" not in value:
+        return _response(value, id if readable else None)
+    method = value["method"]
+    if type(method) is not str:
+        return Malformed('"method" must be a string.', id if readable else None)
+    params = value.get("params", _NO_PARAMS)
+    if type(params) is not dict:
+        return Malformed('"params" must be an object.', id if readable else None)
+    if params is _NO_PARAMS:
+        params = {}
+    if readable:
+        return Request(id, method, params)
+    if "id" in value:
+        return Malformed('"id" must be a string or an integer.')
+    return Notification(method, params)
+
+
+_NO_PARAMS: dict[str, Any] = {}
+
+
+def _response(value: dict[str, Any], id: RequestId | None) -> Response | Malformed:
+    result, error = value.get("result"), value.get("error")
+    if type(result) is dict and "error" not in value and id is not None:
+        return Response(id, result, None)
+    if type(error) is dict and "result" not in value:
+        return Response(id, None, error)
+    return Malformed('A message must have a "method", a "result" or an "error".', id)

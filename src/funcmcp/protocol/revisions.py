@@ -1,0 +1,92 @@
+"""The protocol's dated revisions and what each of them has, as data.
+
+A choice between revisions is a look-up in this table; a comparison of dates anywhere else is a fault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One revision of the protocol.
+
+    Attributes:
+        date: its name on the wire.
+        per_request: True for revisions without a handshake, whose requests carry all the facts (2026-07-28).
+        batches: whether an array of messages is a valid body (JSON-RPC batches, 2025-03-26 only).
+        content_types: the kinds of content blocks that a result may carry.
+        tool_fields: the members that a tool's definition may have.
+        info_fields: the members that an Implementation (client or server info) may have.
+        structured_content: ``None``, ``"object"`` or ``"any"``: which JSON values a tool's structuredContent may be.
+        completions: whether the `completions` capability exists.
+    """
+
+    date: str
+    per_request: bool = False
+    batches: bool = False
+    content_types: frozenset[str] = frozenset()
+    tool_fields: frozenset[str] = frozenset()
+    info_fields: frozenset[str] = frozenset()
+    structured_content: str | None = None
+    completions: bool = True
+
+
+_CONTENT_2024 = frozenset({"text", "image", "resource"})
+_CONTENT_2025_03 = _CONTENT_2024 | {"audio"}
+_CONTENT_2025_06 = _CONTENT_2025_03 | {"resource_link"}
+
+_TOOL_2024 = frozenset({"name", "description", "inputSchema"})
+_TOOL_2025_03 = _TOOL_2024 | {"annotations"}
+_TOOL_2025_06 = _TOOL_2025_03 | {"title", "outputSchema", "_meta"}
+_TOOL_2025_11 = _TOOL_2025_06 | {"icons"}
+
+_INFO_2024 = frozenset({"name", "version"})
+_INFO_2025_06 = _INFO_2024 | {"title"}
+_INFO_2025_11 = _INFO_2025_06 | {"description", "icons", "websiteUrl"}
+
+REVISIONS: dict[str, Revision] = {
+    revision.date: revision
+    for revision in (
+        Revision(
+            "2024-11-05",
+            content_types=_CONTENT_2024,
+            tool_fields=_TOOL_2024,
+            info_fields=_INFO_2024,
+            completions=False,
+        ),
+        Revision(
+            "2025-03-26",
+            batches=True,
+            content_types=_CONTENT_2025_03,
+            tool_fields=_TOOL_2025_03,
+            info_fields=_INFO_2024,
+        ),
+        Revision(
+            "2025-06-18",
+            content_types=_CONTENT_2025_06,
+            tool_fields=_TOOL_2025_06,
+            info_fields=_INFO_2025_06,
+            structured_content="object",
+        ),
+        Revision(
+            "2025-11-25",
+            content_types=_CONTENT_2025_06,
+            tool_fields=_TOOL_2025_11,
+            info_fields=_INFO_2025_11,
+            structured_content="object",
+        ),
+        Revision(
+            "2026-07-28",
+            per_request=True,
+            content_types=_CONTENT_2025_06,
+            tool_fields=_TOOL_2025_11,
+            info_fields=_INFO_2025_11,
+            structured_content="any",
+        ),
+    )
+}
+
+ASSUMED = "2025-03-26"
+"""The revision of a handshake-era request that names none (2025-11-25 transports, "Protocol Version Header")."""

@@ -1,0 +1,50 @@
+"""Definitions and results as a revision allows them.
+
+Features describe themselves in the newest revision's shape; what an older one does not know is left out or, for
+content that a person should not miss, told in words.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp.protocol.revisions import Revision
+
+
+def implementation(info: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
+    """Return an Implementation (server info) with the members that the revision has."""
+    return {name: value for name, value in info.items() if name in revision.info_fields}
+
+
+def tool_definition(definition: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
+    """Return a Tool with the members that the revision has."""
+    shaped = {name: value for name, value in definition.items() if name in revision.tool_fields}
+    output_schema = shaped.get("outputSchema")
+    if output_schema is not None and revision.structured_content == "object" and output_schema.get("type") != "object":
+        del shaped["outputSchema"]
+    return shaped
+
+
+def tool_result(result: dict[str, Any], revision: Revision) -> dict[str, Any]:
+    """Return a CallToolResult with the content and the members that the revision has."""
+    if "structuredContent" in result and revision.structured_content != "any":
+        keeps = revision.structured_content == "object" and isinstance(result["structuredContent"], dict)
+        if not keeps:
+            result = {name: value for name, value in result.items() if name != "structuredContent"}
+    known = revision.content_types
+    for block in result["content"]:
+        if block["type"] not in known:
+            blocks = [block if block["type"] in known else _in_words(block) for block in result["content"]]
+            return {**result, "content": blocks}
+    return result
+
+
+def _in_words(block: Mapping[str, Any]) -> dict[str, Any]:
+    if block["type"] == "resource_link":
+        text = f"{block.get('title') or block['name']}: {block['uri']}"
+    else:
+        text = f"[{block['type']} content, which this protocol revision can't carry]"
+    return {"type": "text", "text": text}

@@ -1,0 +1,33 @@
+"""Where a running feature's messages go. A transport that can't push is a channel that refuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from funcmcp.protocol.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Channel(Protocol):
+    """The way from a running feature to the client that called it."""
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification, or drop it where that is impossible: it never fails."""
+
+    async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Send requests to the client and return their results by key; raise ToolError where impossible."""
+
+
+class ClosedChannel:
+    """A channel that drops notifications and refuses questions."""
+
+    __slots__ = ()
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Drop the notification."""
+
+    async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Refuse."""
+        raise ToolError("The client can't be asked here: it accepts no event stream.")

@@ -1,0 +1,35 @@
+"""Who asks: what is known of the client of a request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp.protocol.revisions import Revision
+
+
+class Client:
+    """The client of one request (per-request era) or of one session (handshake era).
+
+    Attributes:
+        revision: the protocol revision that the two agreed on.
+        capabilities: the client's ClientCapabilities as declared; empty when it declared none.
+        info: the client's Implementation (name, version, ...); empty when unknown.
+        session_id: the session, or None in the per-request era and on transports without sessions.
+    """
+
+    __slots__ = ("capabilities", "info", "revision", "session_id")
+
+    def __init__(
+        self,
+        revision: Revision,
+        capabilities: Mapping[str, Any],
+        info: Mapping[str, Any],
+        session_id: str | None = None,
+    ) -> None:
+        self.revision = revision
+        self.capabilities = capabilities
+        self.info = info
+        self.session_id = session_id

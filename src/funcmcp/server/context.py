@@ -1,0 +1,132 @@
+"""The context of one feature's run: the facts of the request and the ways back to the client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from funcmcp.protocol.envelope import LOG_LEVEL
+from funcmcp.protocol.errors import MissingClientCapability, ToolError
+from funcmcp.protocol.levels import LEVELS
+from funcmcp.protocol.methods import CLIENT_METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp.protocol.jsonrpc import Request
+    from funcmcp.server.channel import Channel
+    from funcmcp.server.client import Client
+    from funcmcp.server.conversation import Conversation
+
+
+class HTTPRequestInfo(Protocol):
+    """What a feature may read of the HTTP request that carried its call."""
+
+    @property
+    def method(self) -> str:
+        """The HTTP method, upper case."""
+
+    @property
+    def url(self) -> str:
+        """The absolute URL."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Header values by lower-case name."""
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """Query parameters; the last one wins where a name is repeated."""
+
+    @property
+    def cookies(self) -> Mapping[str, str]:
+        """Cookies by name."""
+
+
+class Context:
+    """The facts of one request, and the ways back to its client.
+
+    Attributes:
+        request: the JSON-RPC request.
+        client: who asks: revision, capabilities, name and version, session.
+        channel: where notifications and questions for the client go.
+        http: the HTTP request, or None on a transport without one.
+        conversation: the moving parts of the session, or None where there is no session.
+    """
+
+    __slots__ = ("channel", "client", "conversation", "http", "request")
+
+    def __init__(
+        self,
+        request: Request,
+        client: Client,
+        channel: Channel,
+        *,
+        http: HTTPRequestInfo | None = None,
+        conversation: Conversation | None = None,
+    ) -> None:
+        self.request = request
+        self.client = client
+        self.channel = channel
+        self.http = http
+        self.conversation = conversation
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The request's ``_meta``; empty when it has none."""
+        meta = self.request.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+    @property
+    def log_level(self) -> str | None:
+        """The least severe level that the client wants to hear of; None if it wants no log messages."""
+        if self.client.revision.per_request:
+            return self.meta.get(LOG_LEVEL)
+        return "info" if self.conversation is None else self.conversation.log_level
+
+    def set_log_level(self, level: str) -> None:
+        """Remember the level for the rest of the session."""
+        if self.conversation is not None:
+            self.conversation.log_level = level
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification on this request's stream.
+
+        It is dropped where the transport can't push, and a log message also where the client wants only
+        more severe ones.
+        """
+        if method == "notifications/message":
+            wanted = self.log_level
+            if wanted is None or LEVELS[params["level"]] < LEVELS[wanted]:
+                return
+        await self.channel.notify(method, params)
+
+    async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Ask the client and return its answers under the same keys.
+
+        Args:
+            questions: for each key a request ``{"method": ..., "params": {...}}``. The key must be the same in
+                every run of the feature, because in 2026-07-28 the feature is run again with the answer.
+
+        Raises:
+            MissingClientCapability: a 2026-07-28 client did not declare what a question needs.
+            ToolError: a client of an older revision did not, or the transport can't ask.
+        """
+        missing: dict[str, Any] = {}
+        for question in questions.values():
+            missing.update(self.missing_capability(question))
+        if missing:
+            if self.client.revision.per_request:
+                raise MissingClientCapability(missing)
+            raise ToolError(f"This needs a client that supports: {', '.join(missing)}.")
+        return await self.channel.ask(questions)
+
+    def missing_capability(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the client lacks for a question, in the shape of ClientCapabilities; empty if nothing."""
+        capability = CLIENT_METHODS[question["method"]].capability
+        declared = self.client.capabilities.get(capability)
+        if not isinstance(declared, dict):
+            return {capability: {}}
+        mode = question["params"].get("mode", "form") if capability == "elicitation" else None
+        if mode is None or mode in declared or (mode == "form" and "url" not in declared):
+            return {}
+        return {capability: {mode: {}}}

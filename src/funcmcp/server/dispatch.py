@@ -1,0 +1,139 @@
+"""From a request to its answer: look up the method, run its handler, and make one JSON text of what comes out."""
+
+from __future__ import annotations
+
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from funcmcp.protocol import envelope, shape
+from funcmcp.protocol.codec import encode
+from funcmcp.protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, MCPError
+from funcmcp.protocol.methods import methods_of
+from funcmcp.server.features import RawResponse
+from funcmcp.server.handlers import lifecycle, tools
+from funcmcp.server.log import log_failure, quote
+from funcmcp.server.registry import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from funcmcp.protocol.jsonrpc import Request, RequestId
+    from funcmcp.protocol.methods import Method
+    from funcmcp.protocol.revisions import Revision
+    from funcmcp.server.context import Context
+    from funcmcp.server.features import Tool
+    from funcmcp.server.options import ServerInfo
+    from funcmcp.sessions.seal import KeyRing
+
+    Handler: TypeAlias = Callable[["Server", Context], Awaitable[dict[str, Any] | bytes | RawResponse]]
+
+HANDLERS: dict[str, Handler] = {
+    "ping": lifecycle.ping,
+    "server/discover": lifecycle.discover,
+    "logging/setLevel": lifecycle.set_level,
+    "tools/list": tools.list_tools,
+    "tools/call": tools.call_tool,
+}
+
+
+class Reply:
+    """An answer as it goes out: one JSON text, and the error code in it or None."""
+
+    __slots__ = ("body", "error")
+
+    def __init__(self, body: bytes, error: int | None = None) -> None:
+        self.body = body
+        self.error = error
+
+
+class Server:
+    """The features, and the answer to every request about them.
+
+    Args:
+        info: what the server says of itself.
+        revisions: the revisions that it speaks, newest last.
+        keys: seal what clients carry for it.
+        page_size: how many items a page of a list has; None for all of them on one.
+        ttl_ms: milliseconds for which a client may keep a list (2026-07-28).
+    """
+
+    def __init__(
+        self,
+        info: ServerInfo,
+        revisions: Sequence[Revision],
+        *,
+        keys: KeyRing,
+        page_size: int | None = None,
+        ttl_ms: int = 60_000,
+    ) -> None:
+        self.info = info
+        self.revisions = {revision.date: revision for revision in revisions}
+        self.keys = keys
+        self.page_size = page_size
+        self.ttl_ms = ttl_ms
+        self.tools: Registry[Tool] = Registry("tool")
+        self.lists: dict[tuple[str, str, str | None], tuple[int, bytes]] = {}
+        """Encoded lists by kind, revision and cursor, with the registry's version that they were made of."""
+        self._methods = {date: methods_of(date) for date in self.revisions}
+        self._result_meta = {envelope.SERVER_INFO: info.implementation()}
+
+    @property
+    def supported(self) -> list[str]:
+        """The dates of the revisions, newest first."""
+        return sorted(self.revisions, reverse=True)
+
+    def method(self, name: str, revision: Revision) -> Method:
+        """Return the row of a method that this server serves in a revision; raise MCPError -32601."""
+        row = self._methods[revision.date].get(name)
+        if row is None or name not in HANDLERS:
+            raise MCPError(METHOD_NOT_FOUND, "Method not found", {"method": name[:200]})
+        return row
+
+    async def answer(self, context: Context) -> Reply:
+        """Run a request and return its answer. Every failure becomes an error object; none escapes."""
+        request, revision = context.request, context.client.revision
+        try:
+            self.method(request.method, revision)
+            result = await HANDLERS[request.method](self, context)
+            if type(result) is bytes:
+                return Reply(result_text(request.id, result))
+            if isinstance(result, RawResponse):
+                return Reply(encode(result.message))
+            if revision.per_request:
+                result = self.stamp(result)
+            return Reply(encode({"jsonrpc": "2.0", "id": request.id, "result": result}))
+        except MCPError as error:
+            return error_reply(error, request.id)
+        except Exception as error:  # noqa: BLE001 - the last line: a fault of ours is -32603, never a broken connection
+            return self._internal_error(error, request)
+
+    def stamp(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Add what every result of the per-request era carries."""
+        meta = result.get("_meta")
+        return {
+            "resultType": "complete",
+            **result,
+            "_meta": {**meta, **self._result_meta} if meta else self._result_meta,
+        }
+
+    def implementation(self, revision: Revision) -> dict[str, Any]:
+        """Return the server's Implementation as a revision has it."""
+        return shape.implementation(self.info.implementation(), revision)
+
+    def _internal_error(self, error: Exception, request: Request) -> Reply:
+        error_id = token_hex(8)
+        log_failure(error, error_id, quote(request.method))
+        return error_reply(MCPError(INTERNAL_ERROR, "Internal error", {"errorId": error_id}), request.id)
+
+
+def result_text(request_id: RequestId, result: bytes) -> bytes:
+    """Return the answer for a result that is encoded already."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(request_id), result)
+
+
+def error_reply(error: MCPError, request_id: RequestId | None) -> Reply:
+    """Return the answer for an error; an id that could not be read is left out."""
+    message: dict[str, Any] = {"jsonrpc": "2.0", "error": error.payload()}
+    if request_id is not None:
+        message["id"] = request_id
+    return Reply(encode(message), error.code)

@@ -1,0 +1,115 @@
+"""`tools/list` and `tools/call`."""
+
+from __future__ import annotations
+
+import asyncio
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.protocol import shape
+from funcmcp.protocol.codec import encode
+from funcmcp.protocol.cursor import decode_cursor, encode_cursor
+from funcmcp.protocol.errors import InvalidParams, MCPError, ToolError
+from funcmcp.server.features import RawResponse
+from funcmcp.server.log import log_failure
+from funcmcp.server.rounds import Rounds, input_required
+
+if TYPE_CHECKING:
+    from funcmcp.server.context import Context
+    from funcmcp.server.dispatch import Server
+    from funcmcp.server.features import Tool
+
+_BREATH = 16
+"""Descriptions made in one go; then other requests have their turn."""
+
+
+async def list_tools(server: Server, context: Context) -> bytes:
+    """Answer `tools/list` with a page that was encoded when it was first asked for."""
+    cursor = context.request.params.get("cursor")
+    revision = context.client.revision
+    if cursor is not None and type(cursor) is not str:
+        raise InvalidParams('"cursor" must be a string.')
+    key = ("tools", revision.date, cursor)
+    cached = server.lists.get(key)
+    version = server.tools.version
+    if cached is not None and cached[0] == version:
+        return cached[1]
+    page, next_cursor = _page(server, cursor)
+    definitions = []
+    for number, tool in enumerate(page, 1):
+        definitions.append(shape.tool_definition(tool.describe(), revision))
+        if number % _BREATH == 0:
+            await asyncio.sleep(0)
+    result: dict[str, Any] = {"tools": definitions}
+    if next_cursor is not None:
+        result["nextCursor"] = next_cursor
+    if revision.per_request:
+        result = server.stamp({**result, "ttlMs": server.ttl_ms, "cacheScope": "public"})
+    encoded = encode(result)
+    server.lists[key] = (version, encoded)
+    return encoded
+
+
+def _page(server: Server, cursor: str | None) -> tuple[list[Tool], str | None]:
+    tools = list(server.tools)
+    start = 0
+    if cursor is not None:
+        last = decode_cursor(cursor)
+        names = [tool.name for tool in tools]
+        if last not in names:
+            raise InvalidParams("The cursor is no longer valid; start again without a cursor.")
+        start = names.index(last) + 1
+    end = len(tools) if server.page_size is None else start + server.page_size
+    page = tools[start:end]
+    return page, encode_cursor(page[-1].name) if end < len(tools) and page else None
+
+
+async def call_tool(server: Server, context: Context) -> dict[str, Any] | RawResponse:
+    """Answer `tools/call`."""
+    params = context.request.params
+    tool = find_tool(server, params)
+    arguments = params["arguments"] if "arguments" in params else {}
+    if type(arguments) is not dict:
+        raise InvalidParams('"arguments" must be an object.')
+    revision = context.client.revision
+    if tool.interactive and revision.per_request:
+        context.channel = Rounds(context.channel, context.request, server.keys)
+    try:
+        if tool.timeout is None:
+            result = await tool.handler(context, arguments)
+        else:
+            async with asyncio.timeout(tool.timeout) as deadline:
+                result = await tool.handler(context, arguments)
+    except BaseException as error:
+        pending = input_required(error)
+        if pending is not None:
+            return {"resultType": "input_required", **pending.result()}
+        if isinstance(error, TimeoutError) and tool.timeout is not None and deadline.expired():
+            return _error_result(f"The tool did not finish within {tool.timeout:g} seconds.")
+        if isinstance(error, MCPError) or not isinstance(error, Exception):
+            raise
+        return _error_result(_text_for_client(error, tool.name))
+    return result if type(result) is RawResponse else shape.tool_result(result, revision)
+
+
+def find_tool(server: Server, params: dict[str, Any]) -> Tool:
+    """Return the tool that a call names; raise InvalidParams."""
+    name = params.get("name")
+    if type(name) is not str:
+        raise InvalidParams('"name" must be a string.')
+    tool = server.tools.get(name)
+    if tool is None:
+        raise InvalidParams(f"Unknown tool: {name[:128]}")
+    return tool
+
+
+def _error_result(text: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+def _text_for_client(error: Exception, tool: str) -> str:
+    if isinstance(error, ToolError):
+        return str(error)
+    error_id = token_hex(8)
+    log_failure(error, error_id, tool)
+    return f"The tool failed. The server's log has the details under error id {error_id}."

@@ -1,0 +1,26 @@
+"""What the server writes to its log: one line a record, nothing that a client could forge lines with."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+
+logger = logging.getLogger("funcmcp")
+
+MAX_QUOTED = 200
+_FRAMES = 5
+
+
+def quote(text: object) -> str:
+    """Return text that came from outside, fit for a log line: escaped, at most 200 characters."""
+    escaped = str(text)[:MAX_QUOTED].encode("unicode_escape").decode("ascii")
+    return escaped[:MAX_QUOTED]
+
+
+def log_failure(error: BaseException, error_id: str, feature: str) -> None:
+    """Write one line about an exception that the client sees only by its id."""
+    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+    where = " > ".join(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
+    logger.error(
+        "error_id=%s feature=%s exception=%s: %s at %s", error_id, quote(feature), type(error).__name__, quote(error), where
+    )

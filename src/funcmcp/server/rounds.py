@@ -1,0 +1,134 @@
+"""Rounds of questions in the per-request era (2026-07-28, "basic/patterns/mrtr").
+
+A run that needs an answer which the request does not bring ends with `input_required`. The client sends the same
+request again with the answers, and the feature is run again from its start; answers of earlier rounds come back in
+the sealed `requestState`, so no instance has to remember anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from time import time
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.protocol.answers import is_answer
+from funcmcp.protocol.codec import decode, encode
+from funcmcp.protocol.errors import InvalidParams
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp.protocol.jsonrpc import Request
+    from funcmcp.server.channel import Channel
+    from funcmcp.sessions.seal import KeyRing
+
+LIFETIME = 3600
+"""Seconds for which a `requestState` is good: a person needs time to answer."""
+
+_PURPOSE = "request state"
+
+
+class InputRequired(BaseException):
+    """Ends a run whose questions have no answers yet.
+
+    It is not an Exception, so that an author's ``except Exception`` does not swallow it.
+    """
+
+    def __init__(self, questions: Mapping[str, Mapping[str, Any]], state: str) -> None:
+        super().__init__("input required")
+        self.questions = questions
+        self.state = state
+
+    def result(self) -> dict[str, Any]:
+        """Return the InputRequiredResult."""
+        return {"inputRequests": self.questions, "requestState": self.state}
+
+
+class Rounds:
+    """A channel that answers questions from what the request brought, and ends the run where it can't.
+
+    Args:
+        channel: where notifications go.
+        request: the request; its `inputResponses` and `requestState` are read.
+        keys: seal and open the state.
+
+    Raises:
+        InvalidParams: `inputResponses` is not an object, or the state was not made by this server for this request.
+    """
+
+    __slots__ = ("_answered", "_channel", "_digest", "_keys", "_pending", "_responses")
+
+    def __init__(self, channel: Channel, request: Request, keys: KeyRing) -> None:
+        self._channel = channel
+        self._keys = keys
+        params = request.params
+        self._digest = digest([request.method, params.get("name"), params.get("uri"), params.get("arguments")])
+        responses = params.get("inputResponses", {})
+        if type(responses) is not dict:
+            raise InvalidParams('"inputResponses" must be an object.')
+        self._responses: dict[str, Any] = responses
+        self._answered: dict[str, Any] = {}
+        self._pending: dict[str, str] | None = None
+        if "requestState" in params:
+            state = self._open(params["requestState"])
+            self._answered, self._pending = state["answered"], state["pending"]
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Pass a notification on."""
+        await self._channel.notify(method, params)
+
+    async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Return the answers if all of them are there; raise InputRequired with the missing ones otherwise."""
+        answers: dict[str, dict[str, Any]] = {}
+        missing: dict[str, str] = {}
+        for key, question in questions.items():
+            asked = digest(question)
+            answer = self._find(key, asked, question)
+            if answer is None:
+                missing[key] = asked
+            else:
+                answers[key] = answer
+                self._answered[key] = [asked, answer]
+        if missing:
+            state = {"digest": self._digest, "expires": int(time()) + LIFETIME}
+            sealed = self._keys.seal(
+                _PURPOSE, encode({**state, "answered": self._answered, "pending": missing})
+            )
+            raise InputRequired({key: questions[key] for key in missing}, sealed)
+        return answers
+
+    def _find(self, key: str, asked: str, question: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the answer to exactly this question: an answer to another one under the same key does not count."""
+        earlier = self._answered.get(key)
+        if earlier is not None and earlier[0] == asked:
+            answer: dict[str, Any] = earlier[1]
+            return answer
+        if self._pending is not None and self._pending.get(key) != asked:
+            return None
+        response = self._responses.get(key)
+        return response if is_answer(question, response) else None
+
+    def _open(self, token: object) -> dict[str, Any]:
+        payload = self._keys.open(_PURPOSE, token) if isinstance(token, str) else None
+        if payload is not None:
+            state: dict[str, Any] = decode(payload)
+            if state["digest"] == self._digest and state["expires"] > time():
+                return state
+        raise InvalidParams("Invalid or expired requestState; send the request again without it.")
+
+
+def digest(value: object) -> str:
+    """Return a short fingerprint of a JSON value."""
+    return hashlib.sha256(encode(value)).hexdigest()[:32]
+
+
+def input_required(error: BaseException) -> InputRequired | None:
+    """Find the InputRequired in what a run raised: by itself, or in the group that a task group makes of it."""
+    if isinstance(error, InputRequired):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        for member in error.exceptions:
+            found = input_required(member)
+            if found is not None:
+                return found
+    return None

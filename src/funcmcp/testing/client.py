@@ -1,0 +1,205 @@
+"""A client for tests: it speaks to a server in memory, through the same function that HTTP goes through."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from funcmcp.app import MCPServer
+from funcmcp.protocol import envelope, headers
+from funcmcp.protocol.codec import encode
+from funcmcp.protocol.errors import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, MCPError
+from funcmcp.protocol.methods import METHODS
+from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.testing.exchange import Answers, post, read_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from funcmcp.protocol.headers import MirroredParameter
+    from funcmcp.transports.http.messages import Exchange, HttpResponse
+
+    Answer: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+
+_MAX_ROUNDS = 20
+_LATEST_HANDSHAKE = max(date for date, revision in REVISIONS.items() if not revision.per_request)
+
+
+class Client:
+    """A client of one server.
+
+    ```python
+    async with Client(mcp, revision="2026-07-28") as client:
+        result = await client.call_tool("add", {"a": 1, "b": 2})
+    ```
+
+    Args:
+        server: an MCPServer, or any async function from HttpRequest to HttpResponse.
+        revision: the protocol revision to speak; None for the newest that the server has.
+        elicit: answers `elicitation/create`: gets its params, returns an ElicitResult such as
+            ``{"action": "accept", "content": {...}}``. The capability is declared only where this is given.
+        sample: answers `sampling/createMessage` in the same way.
+        roots: answers `roots/list` with these Root objects.
+        on_notification: gets every notification as a message.
+        path: where the endpoint is, if `server` is a function.
+    """
+
+    def __init__(
+        self,
+        server: MCPServer | Exchange,
+        *,
+        revision: str | None = None,
+        elicit: Answer | None = None,
+        sample: Answer | None = None,
+        roots: Sequence[dict[str, Any]] | None = None,
+        on_notification: Callable[[dict[str, Any]], None] | None = None,
+        path: str = "/mcp",
+    ) -> None:
+        self.exchange: Exchange = server.exchange if isinstance(server, MCPServer) else server
+        self.path = server.path if isinstance(server, MCPServer) else path
+        self.revision = revision or ""
+        self.server_info: dict[str, Any] = {}
+        self.capabilities: dict[str, Any] = {}
+        self.instructions: str | None = None
+        self.session_id: str | None = None
+        self._answers = Answers(elicit, sample, roots)
+        self._on_notification = on_notification or (lambda _: None)
+        self._ids = count(1)
+        self._mirrored: dict[str, tuple[MirroredParameter, ...]] | None = None
+
+    async def __aenter__(self) -> Self:
+        if self.revision:
+            await (self._discover if REVISIONS[self.revision].per_request else self._initialize)()
+            return self
+        self.revision = max(REVISIONS)
+        try:
+            await self._discover()
+        except MCPError as error:
+            if error.code not in {METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, -32600}:
+                raise
+            self.revision = _LATEST_HANDSHAKE
+            await self._initialize()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self.session_id is not None:
+            await post(self.exchange, self.path, b"", self._headers({}), method="DELETE")
+
+    async def list_tools(self) -> list[dict[str, Any]]:
+        """Return the definitions of all tools, page by page."""
+        tools: list[dict[str, Any]] = []
+        params: dict[str, Any] = {}
+        while True:
+            result = await self.request("tools/list", params)
+            tools += result["tools"]
+            if "nextCursor" not in result:
+                return tools
+            params = {"cursor": result["nextCursor"]}
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, meta: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Call a tool and return its CallToolResult as it stands on the wire.
+
+        Questions of the tool are answered through the functions that the client was made with.
+
+        Args:
+            name: the tool's name.
+            arguments: its arguments.
+            meta: more members of the request's `_meta`, such as ``{"progressToken": 1}``.
+        """
+        params: dict[str, Any] = {"name": name, "arguments": dict(arguments or {})}
+        if meta:
+            params["_meta"] = dict(meta)
+        result = await self.request("tools/call", params)
+        for _ in range(_MAX_ROUNDS):
+            if result.get("resultType") != "input_required":
+                return result
+            answers = {key: await self._answers.to(ask) for key, ask in result.get("inputRequests", {}).items()}
+            again = {**params, "inputResponses": answers}
+            if "requestState" in result:
+                again["requestState"] = result["requestState"]
+            result = await self.request("tools/call", again)
+        raise RuntimeError(f"The tool asked for input more than {_MAX_ROUNDS} times.")
+
+    async def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Send a request and return its result; raise MCPError if the answer is an error."""
+        result, _ = await self._send(method, dict(params or {}))
+        return result
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Send a notification."""
+        message = {"jsonrpc": "2.0", "method": method, "params": dict(params or {})}
+        await post(self.exchange, self.path, encode(message), self._headers({}))
+
+    async def _send(self, method: str, params: dict[str, Any]) -> tuple[dict[str, Any], HttpResponse]:
+        request_id = next(self._ids)
+        mirrored = await self._request_headers(method, params)
+        if self._per_request:
+            params["_meta"] = {**params.get("_meta", {}), **self._envelope()}
+        message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+        response = await post(self.exchange, self.path, encode(message), self._headers(mirrored))
+        async for answer in read_messages(response):
+            if "method" not in answer:
+                if "error" in answer:
+                    error = answer["error"]
+                    raise MCPError(error["code"], error["message"], error.get("data"))
+                return answer["result"], response
+            if "id" in answer:
+                reply = {"jsonrpc": "2.0", "id": answer["id"], "result": await self._answers.to(answer)}
+                await post(self.exchange, self.path, encode(reply), self._headers({}))
+            else:
+                self._on_notification(answer)
+        raise RuntimeError(f"{method} got no answer (HTTP status {response.status}).")
+
+    @property
+    def _per_request(self) -> bool:
+        return REVISIONS[self.revision].per_request
+
+    def _envelope(self) -> dict[str, Any]:
+        return {
+            envelope.PROTOCOL_VERSION: self.revision,
+            envelope.CLIENT_CAPABILITIES: self._answers.capabilities,
+            envelope.CLIENT_INFO: _CLIENT_INFO,
+        }
+
+    def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
+        session = {headers.SESSION_ID: self.session_id} if self.session_id is not None else {}
+        version = {headers.VERSION: self.revision} if session or self._per_request else {}
+        return {**session, **version, **more}
+
+    async def _request_headers(self, method: str, params: dict[str, Any]) -> dict[str, str]:
+        if not self._per_request:
+            return {}
+        named = METHODS[method].mirrored if method in METHODS else None
+        found = {headers.METHOD: headers.encode_value(method)}
+        if named is not None and isinstance(params.get(named), str):
+            found[headers.NAME] = headers.encode_value(params[named])
+        if method == "tools/call" and isinstance(params.get("arguments"), dict):
+            if self._mirrored is None:
+                self._mirrored = {}
+                for tool in await self.list_tools():
+                    self._mirrored[tool["name"]] = headers.mirrored_parameters(tool["inputSchema"])
+            found |= headers.encode_mirrored(params["arguments"], self._mirrored.get(params.get("name", ""), ()))
+        return found
+
+    async def _discover(self) -> None:
+        result = await self.request("server/discover")
+        self.server_info = result.get("_meta", {}).get(envelope.SERVER_INFO, {})
+        self.capabilities, self.instructions = result["capabilities"], result.get("instructions")
+
+    async def _initialize(self) -> None:
+        wanted = {
+            "protocolVersion": self.revision,
+            "capabilities": self._answers.capabilities,
+            "clientInfo": _CLIENT_INFO,
+        }
+        result, response = await self._send("initialize", wanted)
+        self.revision = result["protocolVersion"]
+        self.server_info, self.capabilities = result["serverInfo"], result["capabilities"]
+        self.instructions = result.get("instructions")
+        self.session_id = dict(response.headers).get(headers.SESSION_ID)
+        await self.notify("notifications/initialized")
+
+
+_CLIENT_INFO = {"name": "funcmcp", "version": "0.1.0"}

@@ -1,0 +1,175 @@
+"""The handshake era over HTTP: `initialize` begins a session, and later requests name it.
+
+Source: "basic/transports" of 2025-03-26, 2025-06-18 and 2025-11-25; batches only in 2025-03-26.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from funcmcp.protocol import headers
+from funcmcp.protocol.codec import encode
+from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, MCPError
+from funcmcp.protocol.jsonrpc import Malformed, Notification, Request, Response, classify
+from funcmcp.server.channel import ClosedChannel
+from funcmcp.server.client import Client
+from funcmcp.server.context import Context
+from funcmcp.server.conversation import Conversation, Conversations, cancel_requested
+from funcmcp.server.dispatch import Reply, error_reply, result_text
+from funcmcp.server.handlers.lifecycle import initialize
+from funcmcp.server.run import Run, RunCancelledError
+from funcmcp.sessions.store import SessionsFullError
+from funcmcp.transports.http.messages import HttpResponse
+from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse
+from funcmcp.transports.http.stream import STREAM_HEADERS, StreamChannel, stream_response
+
+if TYPE_CHECKING:
+    from funcmcp.protocol.jsonrpc import Message
+    from funcmcp.server.dispatch import Server
+    from funcmcp.sessions.store import SessionStore
+    from funcmcp.transports.http.messages import HttpRequest
+    from funcmcp.transports.http.status import Accepts
+
+_MAX_BATCH = 100
+_CLOSED = ClosedChannel()
+
+
+class HandshakeEra:
+    """Answers POSTs and DELETEs of the handshake era.
+
+    Args:
+        server: answers the requests.
+        sessions: remembers what `initialize` agreed on.
+    """
+
+    def __init__(self, server: Server, sessions: SessionStore) -> None:
+        self._server = server
+        self._sessions = sessions
+        self._conversations = Conversations()
+
+    async def post(self, http: HttpRequest, message: Message | Malformed | list[object], accept: Accepts) -> HttpResponse:
+        """Answer one POST whose body has been decoded and classified."""
+        if isinstance(message, Malformed):
+            return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)
+        if isinstance(message, Request) and message.method == "initialize":
+            return await self._initialize(message)
+        client = await self._client(http)
+        if isinstance(client, HttpResponse):
+            return client
+        conversation = self._conversations.of(client.session_id or "")
+        if isinstance(message, list):
+            return await self._batch(http, message, client, conversation)
+        if not isinstance(message, Request):
+            self._receive(message, conversation)
+            return accepted()
+        return await self._request(http, message, client, conversation, accept)
+
+    async def delete(self, http: HttpRequest) -> HttpResponse:
+        """End the session that the request names."""
+        client = await self._client(http)
+        if isinstance(client, HttpResponse):
+            return client
+        session_id = client.session_id or ""
+        await self._sessions.end(session_id)
+        self._conversations.end(session_id)
+        return HttpResponse(204, ())
+
+    async def _initialize(self, request: Request) -> HttpResponse:
+        try:
+            handshake, result = initialize(self._server, request.params)
+            session_id = await self._sessions.create(handshake)
+        except MCPError as error:
+            return handshake_response(error_reply(error, request.id))
+        except SessionsFullError as error:
+            retry = (("retry-after", str(error.retry_after)),)
+            return refuse(503, INTERNAL_ERROR, "Too many sessions; try again later.", request_id=request.id, headers=retry)
+        body = result_text(request.id, encode(result))
+        return HttpResponse(200, (*JSON_HEADERS, (headers.SESSION_ID, session_id)), body)
+
+    async def _client(self, http: HttpRequest) -> Client | HttpResponse:
+        """Return the client that the session id names, or the refusal: 400 without one, 404 for one that is over."""
+        given = http.headers
+        session_id = given.get(headers.SESSION_ID, "").strip(" \t")
+        if not session_id:
+            return refuse(400, INVALID_REQUEST, "The header Mcp-Session-Id is missing; initialize first.")
+        handshake = await self._sessions.get(session_id)
+        if handshake is None:
+            return refuse(404, INVALID_REQUEST, "There is no such session; initialize again.")
+        revision = self._server.revisions.get(handshake.revision)
+        if revision is None:
+            return refuse(404, INVALID_REQUEST, "There is no such session; initialize again.")
+        return Client(revision, handshake.capabilities, handshake.info, session_id)
+
+    async def _request(
+        self, http: HttpRequest, request: Request, client: Client, conversation: Conversation, accept: Accepts
+    ) -> HttpResponse:
+        channel = StreamChannel(conversation) if accept.events and self._interactive(request) else None
+        context = Context(request, client, channel or _CLOSED, http=http, conversation=conversation)
+        work = self._run(context, conversation)
+        try:
+            if channel is not None:
+                return await stream_response(work, channel, respond=handshake_response, abandon=None)
+            return handshake_response(await work)
+        except RunCancelledError:
+            return _cancelled(request, accept)
+
+    async def _run(self, context: Context, conversation: Conversation) -> Reply:
+        """Answer a request; until then the client can cancel it, or answer what it asks."""
+        request, session_id = context.request, context.client.session_id or ""
+        run = Run()
+        conversation.begin(request.id, run)
+        self._conversations.keep(session_id, conversation)
+        try:
+            return await run.wait(self._server.answer(context))
+        finally:
+            conversation.finish(request.id, run)
+            self._conversations.keep(session_id, conversation)
+
+    async def _batch(
+        self, http: HttpRequest, values: list[object], client: Client, conversation: Conversation
+    ) -> HttpResponse:
+        """Answer a batch: requests run side by side, and their answers come in one array."""
+        if not client.revision.batches:
+            return refuse(400, INVALID_REQUEST, "This protocol revision has no batches; send one message.")
+        messages = [classify(value) for value in values]
+        if not 0 < len(messages) <= _MAX_BATCH:
+            return refuse(400, INVALID_REQUEST, f"A batch has 1 to {_MAX_BATCH} messages.")
+        for message in messages:
+            if isinstance(message, Malformed):
+                return refuse(400, INVALID_REQUEST, message.reason)
+            if isinstance(message, Request) and message.method == "initialize":
+                return refuse(400, INVALID_REQUEST, "initialize can't be part of a batch.")
+        work = []
+        for message in messages:
+            if isinstance(message, Request):
+                context = Context(message, client, _CLOSED, http=http, conversation=conversation)
+                work.append(self._run(context, conversation))
+            elif not isinstance(message, Malformed):
+                self._receive(message, conversation)
+        if not work:
+            return accepted()
+        replies = await asyncio.gather(*work, return_exceptions=True)
+        bodies = [reply.body for reply in replies if isinstance(reply, Reply)]
+        return HttpResponse(200, JSON_HEADERS, b"[" + b",".join(bodies) + b"]")
+
+    def _receive(self, message: Notification | Response, conversation: Conversation) -> None:
+        """Take a message that gets no answer; one that means nothing here is dropped."""
+        if isinstance(message, Response):
+            conversation.answer(message)
+        elif message.method == "notifications/cancelled":
+            cancel_requested(conversation, message.params)
+
+    def _interactive(self, request: Request) -> bool:
+        name = request.params.get("name") if request.method == "tools/call" else None
+        tool = self._server.tools.get(name) if isinstance(name, str) else None
+        return tool is not None and tool.interactive
+
+
+def _cancelled(request: Request, accept: Accepts) -> HttpResponse:
+    """Return what is left to say when the client has cancelled its request: nothing, where it takes an empty stream."""
+    if accept.events:
+        return HttpResponse(200, STREAM_HEADERS, b"")
+    return refuse(200, INTERNAL_ERROR, "The request was cancelled.", request_id=request.id)
+
+

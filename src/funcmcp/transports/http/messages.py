@@ -1,0 +1,96 @@
+"""HTTP without a framework: a request, a response, and the exchange that turns one into the other."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Body: TypeAlias = bytes | AsyncIterator[bytes]
+
+
+class BodyTooLargeError(Exception):
+    """The request's body is larger than the limit."""
+
+
+class HttpRequest:
+    """A request as a platform's adapter hands it over.
+
+    Args:
+        method: upper case.
+        path: the path below the adapter's own prefix, percent-decoded, without the query.
+        headers: (lower-case name, value) pairs as they came, duplicates included.
+        read: reads the body, at most so many bytes; raises BodyTooLargeError beyond.
+        disconnected: returns when the client has gone; None where the platform can't tell.
+        target: the raw query string, and scheme, host and mount path for `url`.
+        server: the address that the connection was accepted on, or None if unknown.
+    """
+
+    __slots__ = ("_headers", "disconnected", "mount", "method", "pairs", "path", "query_string", "read", "scheme", "server")
+
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        pairs: list[tuple[str, str]],
+        read: Callable[[int], Awaitable[bytes]],
+        *,
+        disconnected: Callable[[], Awaitable[None]] | None = None,
+        server: str | None = None,
+    ) -> None:
+        self.method = method
+        self.path = path
+        self.pairs = pairs
+        self.read = read
+        self.disconnected = disconnected
+        self.server = server
+        self.scheme = "http"
+        self.mount = ""
+        self.query_string = ""
+        self._headers: dict[str, str] | None = None
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Header values by lower-case name; the last one wins where a name is repeated."""
+        if self._headers is None:
+            self._headers = dict(self.pairs)
+        return self._headers
+
+    @property
+    def url(self) -> str:
+        """The absolute URL as the client wrote it, as far as the Host header tells."""
+        query = f"?{self.query_string}" if self.query_string else ""
+        return f"{self.scheme}://{self.headers.get('host', '')}{self.mount}{self.path}{query}"
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """Query parameters, decoded; the last one wins where a name is repeated."""
+        from urllib.parse import parse_qsl  # noqa: PLC0415 - rarely needed, and start-up time counts
+
+        return dict(parse_qsl(self.query_string, keep_blank_values=True))
+
+    @property
+    def cookies(self) -> Mapping[str, str]:
+        """Cookies by name."""
+        from http.cookies import CookieError, SimpleCookie  # noqa: PLC0415 - rarely needed
+
+        try:
+            return {name: morsel.value for name, morsel in SimpleCookie(self.headers.get("cookie", "")).items()}
+        except CookieError:
+            return {}
+
+
+class HttpResponse:
+    """A response: `body` is bytes, or an iterator of bytes that a platform sends as they come."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, status: int, headers: tuple[tuple[str, str], ...], body: Body = b"") -> None:
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+
+Exchange: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponse]]

@@ -1,0 +1,114 @@
+"""Who may reach the endpoint from a browser: the Host and Origin checks against DNS rebinding.
+
+Source: "basic/transports, Security Warning" of every revision with HTTP (an invalid Origin is 403);
+RFC 9112 section 3.2 (more than one Host is 400); RFC 6454 (what an origin is).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from funcmcp.transports.http.options import HTTPOptions
+
+_AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
+_REMEMBERED = 256
+
+
+class OriginCheck:
+    """Decides by a request's Host and Origin headers and by the address that it came in on.
+
+    Args:
+        options: allowed hosts and origins.
+    """
+
+    def __init__(self, options: HTTPOptions) -> None:
+        self._require_origin = options.require_origin
+        self._hosts = frozenset(host.lower() for host in options.allowed_hosts)
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in options.allowed_origins)
+        # What passed once passes again; what clients may vary at will is bounded.
+        self._passed: set[tuple[str | None, str | None, str | None]] = set()
+
+    def refusal(self, pairs: Sequence[tuple[str, str]], server: str | None) -> tuple[int, str] | None:
+        """Return the status and the reason of a refusal, or None if the request may pass.
+
+        Args:
+            pairs: (lower-case name, value) headers as they came.
+            server: the address that the connection was accepted on, or None if unknown.
+        """
+        host = origin = None
+        for name, value in pairs:
+            if name == "host":
+                if host is not None:
+                    return 400, "More than one Host header."
+                host = value.strip(" \t")
+            elif name == "origin":
+                if origin is not None:
+                    return 400, "More than one Origin header."
+                origin = value.strip(" \t")
+        key = (host, origin, server)
+        if key in self._passed:
+            return None
+        refusal = self._check(host, origin, server)
+        if refusal is None and len(self._passed) < _REMEMBERED:
+            self._passed.add(key)
+        return refusal
+
+    def _check(self, host: str | None, origin: str | None, server: str | None) -> tuple[int, str] | None:
+        if not self._host_allowed(host, server):
+            return 421, "This Host is not allowed; list it in allowed_hosts if it is yours."
+        if origin is None:
+            return (403, "An Origin header is required.") if self._require_origin else None
+        if self._origin_allowed(origin, host):
+            return None
+        return 403, "This Origin is not allowed; list it in allowed_origins if it is yours."
+
+    def _host_allowed(self, host: str | None, server: str | None) -> bool:
+        if "*" in self._hosts:
+            return True
+        match = _AUTHORITY.fullmatch(host) if host is not None else None
+        if host is None or match is None:
+            return False
+        name = match[1].lower()
+        if host.lower() in self._hosts or name in self._hosts:
+            return True
+        # A page elsewhere can make a *name* of its own point here, never an address: so the address itself is fine.
+        address = _address(server)
+        if address is None:
+            return False
+        return _address(name) == address or (address.is_loopback and _is_loopback(name))
+
+    def _origin_allowed(self, origin: str, host: str | None) -> bool:
+        if "*" in self._origins:
+            return True
+        scheme, separator, authority = origin.lower().partition("://")
+        match = _AUTHORITY.fullmatch(authority)
+        if not separator or match is None or scheme not in _DEFAULT_PORTS:
+            return origin.lower() in self._origins
+        if f"{scheme}://{authority}" in self._origins or _is_loopback(match[1]):
+            return True
+        return host is not None and _with_port(authority, scheme) == _with_port(host.lower(), scheme)
+
+
+def _with_port(authority: str, scheme: str) -> str:
+    match = _AUTHORITY.fullmatch(authority)
+    return f"{match[1]}:{match[2] or _DEFAULT_PORTS[scheme]}" if match is not None else authority
+
+
+def _is_loopback(name: str) -> bool:
+    address = _address(name)
+    return name == "localhost" or (address is not None and address.is_loopback)
+
+
+def _address(name: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    if name is None:
+        return None
+    try:
+        return ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return None

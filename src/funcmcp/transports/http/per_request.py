@@ -1,0 +1,158 @@
+"""The per-request era over HTTP (2026-07-28): every request carries all the facts, and headers repeat some of them.
+
+The order of the checks is the one that satisfies the specification, the official conformance suite and clients:
+shape of the message, `_meta`, headers against the message, revision, method, mirrored arguments.
+
+Source: 2026-07-28 "basic/transports" and "basic/index".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from funcmcp.protocol import envelope, headers
+from funcmcp.protocol.errors import HEADER_MISMATCH, INVALID_REQUEST, MCPError
+from funcmcp.protocol.jsonrpc import Malformed, Notification, Request, Response
+from funcmcp.server.channel import ClosedChannel
+from funcmcp.server.client import Client
+from funcmcp.server.context import Context
+from funcmcp.server.dispatch import error_reply
+from funcmcp.server.handlers.tools import find_tool
+from funcmcp.server.run import Run, RunCancelledError
+from funcmcp.transports.http.messages import HttpResponse
+from funcmcp.transports.http.status import accepted, per_request_response, refuse
+from funcmcp.transports.http.stream import StreamChannel, stream_response
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp.protocol.jsonrpc import Message
+    from funcmcp.protocol.methods import Method
+    from funcmcp.server.dispatch import Reply, Server
+    from funcmcp.transports.http.messages import HttpRequest
+    from funcmcp.transports.http.status import Accepts
+
+_PATIENCE = 0.1
+"""Seconds before a watch for the client's leaving is worth its cost."""
+
+_ROUTING = frozenset({headers.VERSION, headers.METHOD, headers.NAME})
+
+
+class PerRequestEra:
+    """Answers POSTs of the per-request era.
+
+    Args:
+        server: answers the requests.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def post(self, http: HttpRequest, message: Message | Malformed | list[object], accept: Accepts) -> HttpResponse:
+        """Answer one POST whose body has been decoded and classified."""
+        if isinstance(message, Notification):
+            return accepted()
+        if not isinstance(message, Request):
+            return _refuse_message(message)
+        try:
+            context = self._context(http, message)
+        except MCPError as error:
+            return per_request_response(error_reply(error, message.id))
+        run = Run()
+        try:
+            if accept.events and self._interactive(message):
+                channel = StreamChannel(None)
+                context.channel = channel
+                work = run.wait(self._server.answer(context))
+                return await stream_response(work, channel, respond=per_request_response, abandon=run.cancel)
+            return per_request_response(await self._watched(run, context, http))
+        except RunCancelledError:
+            return HttpResponse(204, ())  # the client has gone, so nobody reads this
+
+    def _context(self, http: HttpRequest, request: Request) -> Context:
+        """Check a request in the fixed order and return its context; raise MCPError with the first fault."""
+        server, given = self._server, http.headers
+        named = given.get(headers.VERSION, "").strip(" \t")
+        try:
+            meta = envelope.read_meta(request.params)
+        except MCPError:
+            if named and named not in server.revisions:
+                raise envelope.unsupported_version(named, server.supported) from None
+            raise
+        version = meta[envelope.PROTOCOL_VERSION]
+        said = {headers.VERSION: version, headers.METHOD: request.method}
+        fault = _repeated(http) or headers.mismatch(given, said)
+        if fault is not None:
+            raise MCPError(HEADER_MISMATCH, fault)
+        revision = server.revisions.get(version)
+        if revision is None or not revision.per_request:
+            raise envelope.unsupported_version(version, server.supported)
+        self._check_mirrored(server.method(request.method, revision), given, request)
+        client = Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
+        return Context(request, client, _CLOSED, http=http)
+
+    def _check_mirrored(self, method: Method, given: Mapping[str, str], request: Request) -> None:
+        """Compare `Mcp-Name` and `Mcp-Param-*` with the params."""
+        if method.mirrored is None:
+            return
+        fault = None
+        said = request.params.get(method.mirrored)
+        if type(said) is str:
+            fault = headers.mismatch(given, {headers.NAME: said})
+        if fault is None and method.name == "tools/call":
+            tool = find_tool(self._server, request.params)
+            arguments = request.params.get("arguments")
+            if tool.mirrored and type(arguments) is dict:
+                fault = headers.mirrored_mismatch(given, arguments, tool.mirrored)
+        if fault is not None:
+            raise MCPError(HEADER_MISMATCH, fault)
+
+    def _interactive(self, request: Request) -> bool:
+        tool = self._server.tools.get(request.params["name"]) if request.method == "tools/call" else None
+        return tool is not None and tool.interactive
+
+    async def _watched(self, run: Run, context: Context, http: HttpRequest) -> Reply:
+        """Answer, and cancel the run if the client leaves before: closing the stream is how it cancels in this era."""
+        work = run.wait(self._server.answer(context))
+        if http.disconnected is None:
+            return await work
+        watch: list[asyncio.Task[None]] = []
+        timer = asyncio.get_running_loop().call_later(
+            _PATIENCE, lambda: watch.append(asyncio.ensure_future(_cancel_when_gone(run, http)))
+        )
+        try:
+            return await work
+        finally:
+            timer.cancel()
+            for task in watch:
+                task.cancel()
+
+
+_CLOSED = ClosedChannel()
+
+
+async def _cancel_when_gone(run: Run, http: HttpRequest) -> None:
+    if http.disconnected is not None:
+        await http.disconnected()
+        run.cancel()
+
+
+def _repeated(http: HttpRequest) -> str | None:
+    """Name a routing header that came twice, or return None."""
+    if len(http.headers) == len(http.pairs):
+        return None
+    seen = set()
+    for name, _ in http.pairs:
+        if name in seen and (name in _ROUTING or name.startswith(headers.PARAM_PREFIX)):
+            return f"The header {name} came more than once."
+        seen.add(name)
+    return None
+
+
+def _refuse_message(message: Response | Malformed | list[object]) -> HttpResponse:
+    if isinstance(message, list):
+        return refuse(400, INVALID_REQUEST, "This protocol revision has no batches; send one message.")
+    if isinstance(message, Response):
+        return refuse(400, INVALID_REQUEST, "Clients send no responses in this protocol revision.")
+    return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)

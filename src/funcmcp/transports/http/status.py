@@ -1,0 +1,102 @@
+"""The HTTP side of answers: status codes, media types and the responses made of them.
+
+Source: "basic/transports" of every revision. In the handshake era a JSON-RPC error of a request goes out with 200,
+because clients drop the body of any other status; 2026-07-28 fixes statuses per error code.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from funcmcp.protocol import errors
+from funcmcp.protocol.errors import MCPError
+from funcmcp.server.dispatch import error_reply
+from funcmcp.transports.http.messages import HttpResponse
+
+if TYPE_CHECKING:
+    from funcmcp.protocol.jsonrpc import RequestId
+    from funcmcp.server.dispatch import Reply
+
+JSON = "application/json"
+EVENT_STREAM = "text/event-stream"
+JSON_HEADERS = (("content-type", JSON),)
+
+PER_REQUEST_STATUS: dict[int | None, int] = {
+    errors.PARSE_ERROR: 400,
+    errors.INVALID_REQUEST: 400,
+    errors.INVALID_PARAMS: 400,
+    errors.METHOD_NOT_FOUND: 404,
+    errors.HEADER_MISMATCH: 400,
+    errors.MISSING_CLIENT_CAPABILITY: 400,
+    errors.UNSUPPORTED_PROTOCOL_VERSION: 400,
+}
+"""Statuses of the per-request era; every other answer is 200."""
+
+
+def per_request_response(reply: Reply) -> HttpResponse:
+    """Return the response for an answer of the per-request era."""
+    return HttpResponse(PER_REQUEST_STATUS.get(reply.error, 200), JSON_HEADERS, reply.body)
+
+
+def handshake_response(reply: Reply) -> HttpResponse:
+    """Return the response for an answer of the handshake era."""
+    return HttpResponse(200, JSON_HEADERS, reply.body)
+
+
+def refuse(
+    status: int,
+    code: int,
+    message: str,
+    *,
+    request_id: RequestId | None = None,
+    headers: tuple[tuple[str, str], ...] = (),
+) -> HttpResponse:
+    """Return a refusal that was decided before dispatch, with a JSON-RPC error as its body."""
+    return HttpResponse(status, JSON_HEADERS + headers, error_reply(MCPError(code, message), request_id).body)
+
+
+def accepted() -> HttpResponse:
+    """Return the answer to a notification or a response: 202 without a body."""
+    return HttpResponse(202, ())
+
+
+class Accepts:
+    """What a client takes: `json`, `events`."""
+
+    __slots__ = ("events", "json")
+
+    def __init__(self, json: bool, events: bool) -> None:
+        self.json = json
+        self.events = events
+
+
+@lru_cache(maxsize=64)
+def accepts(header: str | None) -> Accepts:
+    """Read an Accept header (RFC 9110 section 12.5.1).
+
+    No header means JSON. Events are only taken as accepted where the client names them, or all of `text`.
+    A bare `*/*`, as curl sends it, is answered with JSON.
+    """
+    if header is None or not header.strip():
+        return Accepts(json=True, events=False)
+    ranges = dict(_media_range(part) for part in header.split(",", 32)[:32])
+    json = next((ranges[name] for name in (JSON, "application/*", "*/*") if name in ranges), False)
+    events = next((ranges[name] for name in (EVENT_STREAM, "text/*") if name in ranges), False)
+    return Accepts(json=json, events=events)
+
+
+def _media_range(part: str) -> tuple[str, bool]:
+    name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    quality = next((value[2:].strip() for value in parameters if value.startswith("q=")), "1")
+    return name, quality.strip("0.") != ""
+
+
+@lru_cache(maxsize=64)
+def is_json(content_type: str | None) -> bool:
+    """Tell whether a Content-Type is JSON: exactly `application/json`, parameters allowed, charset UTF-8 if any."""
+    if content_type is None:
+        return False
+    name, *parameters = (piece.strip().lower() for piece in content_type.split(";"))
+    charsets = [value[8:].strip('"') for value in parameters if value.startswith("charset=")]
+    return name == JSON and all(charset in {"utf-8", "utf8"} for charset in charsets)

@@ -1,0 +1,159 @@
+"""One request's answer as a stream of server-sent events, begun only when there is something to send before it.
+
+Source: "basic/transports, Streamable HTTP" (the final response ends the stream); HTML living standard, "Server-sent
+events" for the framing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.protocol.answers import is_answer
+from funcmcp.protocol.codec import encode
+from funcmcp.protocol.errors import ToolError
+from funcmcp.server.run import RunCancelledError
+from funcmcp.transports.http.messages import HttpResponse
+from funcmcp.transports.http.status import EVENT_STREAM
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+
+    from funcmcp.protocol.jsonrpc import Response
+    from funcmcp.server.conversation import Conversation
+    from funcmcp.server.dispatch import Reply
+
+STREAM_HEADERS = (
+    ("content-type", EVENT_STREAM),
+    ("cache-control", "no-cache"),
+    ("x-accel-buffering", "no"),
+)
+KEEP_ALIVE = 15.0
+"""Seconds of silence after which a comment goes out, so that no proxy takes the stream for dead."""
+
+_MAX_WAITING = 1000
+"""Messages that may wait for a slow reader; then the run waits too."""
+
+
+def event(data: bytes) -> bytes:
+    """Return one event with a JSON text, which is a single line, as its data."""
+    return b"event: message\ndata: %b\n\n" % data
+
+
+class StreamChannel:
+    """A channel onto the event stream of one request.
+
+    Args:
+        conversation: where the client's answers to questions come in; None where the era has no such questions.
+    """
+
+    def __init__(self, conversation: Conversation | None) -> None:
+        self.messages: asyncio.Queue[bytes] = asyncio.Queue(_MAX_WAITING)
+        self._conversation = conversation
+        self._closed = False
+
+    def close(self) -> None:
+        """Send nothing more: the client has gone, and a run that waits for room must not wait for ever."""
+        self._closed = True
+        while not self.messages.empty():
+            self.messages.get_nowait()
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification, unless the stream is closed."""
+        if not self._closed:
+            await self.messages.put(encode({"jsonrpc": "2.0", "method": method, "params": params}))
+
+    async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Send the questions as requests and wait for the client's responses."""
+        if self._conversation is None or self._closed:
+            raise ToolError("The client can't be asked any more.")
+        waiting = {}
+        for key, question in questions.items():
+            question_id, waiting[key] = self._conversation.question()
+            await self.messages.put(encode({"jsonrpc": "2.0", "id": question_id, **question}))
+        try:
+            return {key: _answer(questions[key], await future) for key, future in waiting.items()}
+        finally:
+            for future in waiting.values():
+                future.cancel()
+
+
+def _answer(question: Mapping[str, Any], response: Response) -> dict[str, Any]:
+    if response.result is not None and is_answer(question, response.result):
+        return response.result
+    if response.error is not None:
+        raise ToolError(f"The client answered {question['method']} with an error.")
+    raise ToolError(f"The client's answer to {question['method']} is not valid.")
+
+
+async def stream_response(
+    work: Coroutine[object, object, Reply],
+    channel: StreamChannel,
+    *,
+    respond: Callable[[Reply], HttpResponse],
+    abandon: Callable[[], None] | None,
+) -> HttpResponse:
+    """Run a request; return plain JSON if it sends nothing before its answer, and a stream if it does.
+
+    Args:
+        work: the run; its messages go to `channel`.
+        channel: the channel of the run.
+        respond: makes the plain response.
+        abandon: cancels the run when the client leaves the stream; None to let it go on.
+    """
+    task = asyncio.create_task(work)
+    task.add_done_callback(_see_outcome)
+    first = asyncio.ensure_future(channel.messages.get())
+    try:
+        await asyncio.wait({task, first}, return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    finally:
+        if not first.done():
+            first.cancel()
+    if first.done() and not first.cancelled():
+        return HttpResponse(200, STREAM_HEADERS, _events(first.result(), task, channel, abandon))
+    return respond(await task)
+
+
+def _see_outcome(task: asyncio.Task[Reply]) -> None:
+    """Look at the outcome of a run whose client may have left, so that asyncio does not report it as unseen."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def _events(
+    first: bytes, task: asyncio.Task[Reply], channel: StreamChannel, abandon: Callable[[], None] | None
+) -> AsyncIterator[bytes]:
+    try:
+        yield event(first)
+        while True:
+            message = await _next(task, channel)
+            if message is None:
+                break
+            yield message
+        try:
+            yield event((await task).body)
+        except RunCancelledError:
+            return  # the client cancelled: nothing more may be sent for its request
+    finally:
+        channel.close()
+        if abandon is not None and not task.done():
+            abandon()
+
+
+async def _next(task: asyncio.Task[Reply], channel: StreamChannel) -> bytes | None:
+    """Return the next message as an event, a comment after long silence, or None when only the answer is left."""
+    if channel.messages.empty():
+        if task.done():
+            return None
+        getter = asyncio.ensure_future(channel.messages.get())
+        try:
+            await asyncio.wait({task, getter}, timeout=KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)
+            if getter.done():
+                return event(getter.result())
+        finally:
+            getter.cancel()
+        return b": keep-alive\n\n" if not task.done() else await _next(task, channel)
+    return event(channel.messages.get_nowait())

@@ -1,0 +1,120 @@
+"""Starts a sample as people do, in a process of its own, for tests that need real HTTP."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import IO
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+_START_SECONDS = 20
+_STOP_SECONDS = 10
+_LISTENING = re.compile(r"running on (http://[\w.:\[\]]+)")
+
+
+@dataclass
+class Served:
+    """A server that accepts connections.
+
+    Attributes:
+        origin: scheme, host and port, e.g. ``http://127.0.0.1:43210``.
+        output: what the process has printed so far, line by line.
+    """
+
+    origin: str
+    output: list[str]
+
+    @property
+    def url(self) -> str:
+        """The MCP endpoint."""
+        return f"{self.origin}/mcp"
+
+
+@dataclass
+class _Reader:
+    """Collects a process's output in a thread, and tells when it says where it listens."""
+
+    pipe: IO[str]
+    lines: list[str] = field(default_factory=list)
+    origin: str | None = None
+    settled: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        for line in self.pipe:
+            self.lines.append(line.rstrip())
+            found = _LISTENING.search(line)
+            if found and self.origin is None:
+                self.origin = found[1]
+                self.settled.set()
+        self.settled.set()
+
+
+@contextmanager
+def serve(
+    file: Path, *, attribute: str = "mcp", folder: Path | None = None, env: Mapping[str, str] | None = None
+) -> Iterator[Served]:
+    """Serve a module's ASGI application with uvicorn on a free loopback port until the block ends.
+
+    Args:
+        file: the module, e.g. ``REPOSITORY / "samples/orders/server.py"``.
+        attribute: the application's name in it.
+        folder: the process's working folder; the file's own by default.
+        env: environment variables to set beside the inherited ones.
+
+    Raises:
+        AssertionError: the server did not start, or did not stop within ten seconds of SIGTERM; its output is
+            in the text. An error raised in the block gets the output as a note.
+    """
+    command = [sys.executable, "-m", "uvicorn", "--app-dir", str(file.parent), "--port", "0", "--no-use-colors"]
+    with subprocess.Popen(
+        [*command, f"{file.stem}:{attribute}"],
+        cwd=folder or file.parent,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdout is not None
+        reader = _Reader(process.stdout)
+        thread = threading.Thread(target=reader.run, daemon=True)
+        thread.start()
+        try:
+            yield _started(file, reader)
+        except BaseException as error:
+            error.add_note(f"the server's output:\n{_text(reader)}")
+            raise
+        finally:
+            _stop(process, reader)
+            thread.join(_STOP_SECONDS)
+
+
+def _started(file: Path, reader: _Reader) -> Served:
+    reader.settled.wait(_START_SECONDS)
+    if reader.origin is None:
+        raise AssertionError(f"{file} did not start within {_START_SECONDS} s")
+    return Served(reader.origin, reader.lines)
+
+
+def _stop(process: subprocess.Popen[str], reader: _Reader) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise AssertionError(f"the server did not stop on SIGTERM:\n{_text(reader)}") from None
+
+
+def _text(reader: _Reader) -> str:
+    return "\n".join(reader.lines[-100:])
