@@ -11,16 +11,18 @@ import functools
 import json
 import os
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from jsonschema import Draft7Validator, Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
-from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT7, DRAFT202012
 
 from tests.requirements import require
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
 
 HANDSHAKE_REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 PER_REQUEST_REVISION: Final = "2026-07-28"
@@ -31,6 +33,8 @@ _TASKS: Final = "ext-tasks"
 # valid form, so such an error is looked at as if it carried one.
 _ERROR_ID_REQUIRED: Final = frozenset({"2024-11-05", "2025-03-26", "2025-06-18"})
 _BATCH_REVISION: Final = "2025-03-26"
+_RESERVED_CODES: Final = range(-32099, -31999)
+"""Error codes for which 2026-07-28 keeps the right to say what they mean."""
 _EXCERPT: Final = 1500
 
 
@@ -88,7 +92,7 @@ def _validate_error(message: dict[str, Any], revision: str) -> None:
     code = message["error"]["code"]
     typed = _names_by_code(revision)
     if revision == PER_REQUEST_REVISION:
-        _refuse(-32099 <= code <= -32000 and code not in typed, f"{revision} does not define error {code}", message)
+        _refuse(code in _RESERVED_CODES and code not in typed, f"{revision} does not define error {code}", message)
     _check(message, revision, typed.get(code, generic))
 
 
@@ -127,7 +131,7 @@ def _check_tool_schemas(tool: dict[str, Any]) -> None:
             raise AssertionError(f"{member} of tool {tool['name']!r} is no JSON Schema: {error.message}") from error
 
 
-def _check(value: object, revision: str, name: str) -> None:
+def _check(value: Any, revision: str, name: str) -> None:
     error = best_match(_validator(revision, name).iter_errors(value))
     if error is not None:
         raise AssertionError(f"not a {name} of {revision}: {error.message} (at {error.json_path})\n{_excerpt(value)}")
@@ -188,7 +192,8 @@ def _schema(revision: str) -> dict[str, Any]:
 def _registry(revision: str) -> Registry[Any]:
     specification = DRAFT7 if "draft-07" in _schema(revision)["$schema"] else DRAFT202012
     resource = Resource.from_contents(_schema(revision), default_specification=specification)
-    return Registry().with_resource(_uri(revision), resource).crawl()
+    registry: Registry[Any] = Registry().with_resource(_uri(revision), resource).crawl()
+    return registry
 
 
 @functools.cache

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from funcmcp.app import MCPServer
     from funcmcp.authoring.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
-    from funcmcp.authoring.context import CancellationToken, Elicit, ListRoots, Sample, ToolContext
-    from funcmcp.authoring.formats import Format
-    from funcmcp.authoring.signature import Arguments, Header, JSONRPCRequest, JSONRPCResponse
+    from funcmcp.authoring.context import CancellationToken, ToolContext
+    from funcmcp.authoring.formats import Format, Header
+    from funcmcp.authoring.questions import Elicit, ListRoots, Sample
+    from funcmcp.authoring.signature import Arguments, JSONRPCRequest, JSONRPCResponse
     from funcmcp.authoring.tools import tool
     from funcmcp.protocol.errors import InvalidParams, MCPError, ToolError
     from funcmcp.server.registry import RegistrationError
@@ -22,21 +23,21 @@ _HOMES = {
     "Arguments": "authoring.signature",
     "Audio": "authoring.content",
     "CancellationToken": "authoring.context",
-    "Elicit": "authoring.context",
+    "Elicit": "authoring.questions",
     "EmbeddedResource": "authoring.content",
     "Format": "authoring.formats",
     "HTTPOptions": "transports.http.options",
-    "Header": "authoring.signature",
+    "Header": "authoring.formats",
     "Image": "authoring.content",
     "InvalidParams": "protocol.errors",
     "JSONRPCRequest": "authoring.signature",
     "JSONRPCResponse": "authoring.signature",
-    "ListRoots": "authoring.context",
+    "ListRoots": "authoring.questions",
     "MCPError": "protocol.errors",
     "MCPServer": "app",
     "RegistrationError": "server.registry",
     "ResourceLink": "authoring.content",
-    "Sample": "authoring.context",
+    "Sample": "authoring.questions",
     "Text": "authoring.content",
     "ToolContext": "authoring.context",
     "ToolError": "protocol.errors",

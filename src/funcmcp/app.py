@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp.adapters.asgi import serve_http, serve_lifespan
-from funcmcp.authoring.services import Services
-from funcmcp.authoring.tools import ToolOptions, make_tool, tools_of
+from funcmcp.authoring.calls import Environment
+from funcmcp.authoring.tools import ToolOptions, make_tool, options_of, tools_of
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.dispatch import Server
-from funcmcp.server.options import ServerInfo
+from funcmcp.server.options import ServerOptions
 from funcmcp.server.registry import RegistrationError
 from funcmcp.sessions.memory import MemorySessions
 from funcmcp.sessions.seal import KeyRing
@@ -17,13 +17,14 @@ from funcmcp.transports.http.options import HTTPOptions
 from funcmcp.transports.http.streamable import StreamableHTTP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Unpack
 
     from funcmcp.adapters.asgi import Receive, Scope, Send
+    from funcmcp.authoring.services import Services
     from funcmcp.authoring.tools import ToolKeywords
+    from funcmcp.server.options import ServerKeywords
     from funcmcp.sessions.store import SessionStore
-    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -33,17 +34,11 @@ class MCPServer:
 
     Args:
         name: the program's name, as clients see it.
-        version: the program's own version.
-        title: a name for people.
-        description: what the server is for.
-        icons: Icon objects as the specification has them: ``{"src": "https://...", "mimeType": "image/png"}``.
-        website_url: where to read more.
-        instructions: guidance for the model on how to use the server.
         path: where the endpoint is.
         revisions: dates of the protocol revisions to speak; all that funcmcp knows by default.
         http: options of Streamable HTTP: hosts, origins, body size.
         sessions: remembers sessions of the handshake era; in this process's memory by default.
-        page_size: how many items a page of a list has; None for all on one page.
+        options: what the server says of itself, and how it answers lists: see `ServerOptions`.
 
     Raises:
         ValueError: a revision is unknown, or the path does not begin with a slash.
@@ -53,17 +48,11 @@ class MCPServer:
         self,
         name: str,
         *,
-        version: str = "0.1.0",
-        title: str | None = None,
-        description: str | None = None,
-        icons: Sequence[dict[str, Any]] = (),
-        website_url: str | None = None,
-        instructions: str | None = None,
         path: str = "/mcp",
         revisions: Sequence[str] = tuple(REVISIONS),
         http: HTTPOptions | None = None,
         sessions: SessionStore | None = None,
-        page_size: int | None = None,
+        **options: Unpack[ServerKeywords],
     ) -> None:
         unknown = [date for date in revisions if date not in REVISIONS]
         if unknown or not revisions:
@@ -71,17 +60,21 @@ class MCPServer:
         if not path.startswith("/"):
             raise ValueError(f"path must begin with a slash, such as '/mcp'; got {path!r}.")
         self.path = path
-        self.services = Services()
-        info = ServerInfo(name, version, title, description, icons, website_url, instructions)
+        self._environment = Environment()
         known = [REVISIONS[date] for date in sorted(revisions)]
-        self.server = Server(info, known, keys=KeyRing(), page_size=page_size)
+        self.server = Server(ServerOptions(name, **options), known, keys=KeyRing())
         self.exchange = StreamableHTTP(self.server, sessions or MemorySessions(), http or HTTPOptions(), path=path)
         """Answers one HttpRequest with an HttpResponse: the endpoint without any platform around it."""
 
     @property
+    def services(self) -> Services:
+        """What functions need and callers don't send: register it here, by type."""
+        return self._environment.services
+
+    @property
     def name(self) -> str:
         """The program's name."""
-        return self.server.info.name
+        return self.server.options.name
 
     @overload
     def tool(self, function: F, /) -> F: ...
@@ -99,16 +92,12 @@ class MCPServer:
             RegistrationError: the function can't be a tool, or the name is taken.
         """
         if callable(function):
-            self.server.tools.add(make_tool(function, ToolOptions(**options), self.services))
+            self.server.tools.add(make_tool(function, ToolOptions(**options), self._environment))
             return function
-        if function is not None:
-            if "name" in options:
-                raise RegistrationError("Give the tool's name once: by position or as name=.")
-            options["name"] = function
-        chosen = ToolOptions(**options)
+        chosen = options_of(function, options)
 
         def register(decorated: F) -> F:
-            self.server.tools.add(make_tool(decorated, chosen, self.services))
+            self.server.tools.add(make_tool(decorated, chosen, self._environment))
             return decorated
 
         return register
@@ -121,7 +110,7 @@ class MCPServer:
         Raises:
             RegistrationError: nothing in it is marked, or a name is taken.
         """
-        tools = tools_of(owner, self.services)
+        tools = tools_of(owner, self._environment)
         if not tools:
             raise RegistrationError(f"{owner!r} has no method marked with @funcmcp.tool.")
         for tool in tools:

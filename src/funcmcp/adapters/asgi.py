@@ -14,7 +14,7 @@ from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from funcmcp.transports.http.messages import Exchange, HttpResponse
+    from funcmcp.transports.http.messages import Exchange
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -58,34 +58,30 @@ class Malformed:
 
 
 Message: TypeAlias = Request | Notification | Response
+Body: TypeAlias = Message | Malformed | list[Any]
+"""What a decoded body may be: one message, something else, or an array that may be a batch."""
 
 
 def classify(value: object) -> Message | Malformed:
     """Tell what a decoded JSON value is."""
     if type(value) is not dict:
         return Malformed("A message must be a JSON object.")
-    id = value.get("id")
-    readable = type(id) is str or type(id) is int
+    given = value.get("id")
+    id: RequestId | None = given if type(given) is str or type(given) is int else None
     if value.get("jsonrpc") != "2.0":
-        return Malformed('"jsonrpc" must be "2.0".', id if readable else None)
+        return Malformed('"jsonrpc" must be "2.0".', id)
     if "method" not in value:
-        return _response(value, id if readable else None)
-    method = value["method"]
+        return _response(value, id)
+    method, params = value["method"], value.get("params", {})
     if type(method) is not str:
-        return Malformed('"method" must be a string.', id if readable else None)
-    params = value.get("params", _NO_PARAMS)
+        return Malformed('"method" must be a string.', id)
     if type(params) is not dict:
-        return Malformed('"params" must be an object.', id if readable else None)
-    if params is _NO_PARAMS:
-        params = {}
-    if readable:
+        return Malformed('"params" must be an object.', id)
+    if id is not None:
         return Request(id, method, params)
     if "id" in value:
         return Malformed('"id" must be a string or an integer.')
     return Notification(method, params)
-
-
-_NO_PARAMS: dict[str, Any] = {}
 
 
 def _response(value: dict[str, Any], id: RequestId | None) -> Response | Malformed:

@@ -83,7 +83,8 @@ class Conversations:
     def keep(self, session_id: str, conversation: Conversation) -> None:
         """Keep a conversation that has something to remember, and drop it when it has nothing left."""
         if conversation.idle:
-            self._open.pop(session_id, None)
+            if self._open:
+                self._open.pop(session_id, None)
             return
         self._open[session_id] = conversation
         while len(self._open) > self._limit:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from funcmcp.protocol.revisions import Revision
     from funcmcp.server.context import Context
     from funcmcp.server.features import Tool
-    from funcmcp.server.options import ServerInfo
+    from funcmcp.server.options import ServerOptions
     from funcmcp.sessions.seal import KeyRing
 
     Handler: TypeAlias = Callable[["Server", Context], Awaitable[dict[str, Any] | bytes | RawResponse]]
@@ -50,32 +50,20 @@ class Server:
     """The features, and the answer to every request about them.
 
     Args:
-        info: what the server says of itself.
-        revisions: the revisions that it speaks, newest last.
+        options: what the server says of itself, and how it answers lists.
+        revisions: the revisions that it speaks.
         keys: seal what clients carry for it.
-        page_size: how many items a page of a list has; None for all of them on one.
-        ttl_ms: milliseconds for which a client may keep a list (2026-07-28).
     """
 
-    def __init__(
-        self,
-        info: ServerInfo,
-        revisions: Sequence[Revision],
-        *,
-        keys: KeyRing,
-        page_size: int | None = None,
-        ttl_ms: int = 60_000,
-    ) -> None:
-        self.info = info
+    def __init__(self, options: ServerOptions, revisions: Sequence[Revision], *, keys: KeyRing) -> None:
+        self.options = options
         self.revisions = {revision.date: revision for revision in revisions}
         self.keys = keys
-        self.page_size = page_size
-        self.ttl_ms = ttl_ms
         self.tools: Registry[Tool] = Registry("tool")
         self.lists: dict[tuple[str, str, str | None], tuple[int, bytes]] = {}
         """Encoded lists by kind, revision and cursor, with the registry's version that they were made of."""
         self._methods = {date: methods_of(date) for date in self.revisions}
-        self._result_meta = {envelope.SERVER_INFO: info.implementation()}
+        self._result_meta = {envelope.SERVER_INFO: options.implementation()}
 
     @property
     def supported(self) -> list[str]:
@@ -95,15 +83,14 @@ class Server:
         try:
             self.method(request.method, revision)
             result = await HANDLERS[request.method](self, context)
-            if type(result) is bytes:
+            if isinstance(result, bytes):
                 return Reply(result_text(request.id, result))
             if isinstance(result, RawResponse):
                 return Reply(encode(result.message))
-            if revision.per_request:
-                result = self.stamp(result)
-            return Reply(encode({"jsonrpc": "2.0", "id": request.id, "result": result}))
+            shaped = self.stamp(result) if revision.per_request else result
+            return Reply(encode({"jsonrpc": "2.0", "id": request.id, "result": shaped}))
         except MCPError as error:
-            return error_reply(error, request.id)
+            return self._error(error, request)
         except Exception as error:  # noqa: BLE001 - the last line: a fault of ours is -32603, never a broken connection
             return self._internal_error(error, request)
 
@@ -118,7 +105,13 @@ class Server:
 
     def implementation(self, revision: Revision) -> dict[str, Any]:
         """Return the server's Implementation as a revision has it."""
-        return shape.implementation(self.info.implementation(), revision)
+        return shape.implementation(self.options.implementation(), revision)
+
+    def _error(self, error: MCPError, request: Request) -> Reply:
+        try:
+            return error_reply(error, request.id)
+        except ValueError as fault:  # an author's message or data that JSON can't say
+            return self._internal_error(fault, request)
 
     def _internal_error(self, error: Exception, request: Request) -> Reply:
         error_id = token_hex(8)

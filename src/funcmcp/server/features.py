@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from funcmcp.protocol.headers import MirroredParameter
     from funcmcp.server.context import Context
 
-    ToolHandler = Callable[[Context, dict[str, Any]], Awaitable["dict[str, Any] | RawResponse"]]
+    ToolHandler = Callable[[Context, dict[str, Any]], Coroutine[Any, Any, "dict[str, Any] | RawResponse"]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,35 +1,52 @@
-"""What a server says of itself."""
+"""What a server says of itself, and how it answers lists."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+class ServerKeywords(TypedDict, total=False):
+    """`ServerOptions` as keyword arguments, the name aside."""
+
+    version: str
+    title: str | None
+    description: str | None
+    icons: Sequence[dict[str, Any]]
+    website_url: str | None
+    instructions: str | None
+    page_size: int | None
+    list_ttl: float
+
+
 @dataclass(frozen=True, slots=True)
-class ServerInfo:
-    """The server's Implementation and its instructions.
+class ServerOptions:
+    """The server's Implementation, its instructions and its lists.
 
     Attributes:
-        name: the program's name.
+        name: the program's name, as clients see it.
         version: the program's own version.
         title: a name for people.
         description: what the server is for.
-        icons: Icon objects as the specification has them.
+        icons: Icon objects as the specification has them: ``{"src": "https://...", "mimeType": "image/png"}``.
         website_url: where to read more.
         instructions: guidance for the model on how to use the server.
+        page_size: how many items a page of a list has; None for all on one page.
+        list_ttl: seconds for which a client may keep a list (2026-07-28).
     """
 
     name: str
-    version: str
+    version: str = "0.1.0"
     title: str | None = None
     description: str | None = None
     icons: Sequence[dict[str, Any]] = ()
     website_url: str | None = None
     instructions: str | None = None
+    page_size: int | None = None
+    list_ttl: float = 60.0
 
     def implementation(self) -> dict[str, Any]:
         """Return the Implementation in the newest revision's shape."""

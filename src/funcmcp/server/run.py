@@ -1,14 +1,54 @@
-"""One request under way, and the two ways in which it is stopped from outside: by its client, or by time."""
+"""One request under way: begun at once, and stopped from outside only if it has to wait for something."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine, Generator
 
 T = TypeVar("T")
+
+
+class Started(Generic[T]):
+    """A coroutine that has been run up to its first wait, in the task that it stays in.
+
+    Most calls never wait for anything. They are `done` here, before time limits, watches for the client's leaving
+    and the like have cost anything; nobody could have stopped them anyway. Await it where it is not done.
+
+    Raises:
+        BaseException: whatever the coroutine raises before its first wait.
+    """
+
+    __slots__ = ("_waits_for", "_work", "done", "result")
+
+    result: T
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+        try:
+            self._waits_for = work.send(None)
+            self.done = False
+        except StopIteration as stop:
+            self.result = stop.value
+            self.done = True
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        if self.done:
+            return self.result
+        waits_for = self._waits_for
+        while True:
+            resume: Callable[[Any], Any] = self._work.send
+            try:
+                value = yield waits_for
+            except BaseException as error:  # noqa: BLE001 - cancellation and all else belongs to the coroutine
+                resume, value = self._work.throw, error
+            try:
+                waits_for = resume(value)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
 
 
 class RunCancelledError(Exception):
@@ -16,7 +56,7 @@ class RunCancelledError(Exception):
 
 
 class Run:
-    """Runs a coroutine in the current task in such a way that somebody else can cancel it."""
+    """Waits for a coroutine in the current task in such a way that somebody else can cancel it."""
 
     __slots__ = ("_task", "cancelled")
 
@@ -30,16 +70,14 @@ class Run:
         if self._task is not None:
             self._task.cancel()
 
-    async def wait(self, work: Coroutine[object, object, T]) -> T:
+    async def wait(self, work: Coroutine[Any, Any, T] | Started[T]) -> T:
         """Do the work and return its result."""
         task = self._task = asyncio.current_task()
         try:
             return await work
         except asyncio.CancelledError:
-            if not self.cancelled or task is None:
-                raise
-            if task.uncancel() > 0:  # somebody else wants this task gone too
-                raise
+            if not self.cancelled or task is None or task.uncancel() > 0:
+                raise  # somebody else wants this task gone, perhaps too
             raise RunCancelledError from None
         finally:
             self._task = None

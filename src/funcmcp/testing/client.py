@@ -41,7 +41,6 @@ class Client:
         sample: answers `sampling/createMessage` in the same way.
         roots: answers `roots/list` with these Root objects.
         on_notification: gets every notification as a message.
-        path: where the endpoint is, if `server` is a function.
     """
 
     def __init__(
@@ -53,10 +52,9 @@ class Client:
         sample: Answer | None = None,
         roots: Sequence[dict[str, Any]] | None = None,
         on_notification: Callable[[dict[str, Any]], None] | None = None,
-        path: str = "/mcp",
     ) -> None:
         self.exchange: Exchange = server.exchange if isinstance(server, MCPServer) else server
-        self.path = server.path if isinstance(server, MCPServer) else path
+        self.path = server.path if isinstance(server, MCPServer) else "/mcp"
         self.revision = revision or ""
         self.server_info: dict[str, Any] = {}
         self.capabilities: dict[str, Any] = {}

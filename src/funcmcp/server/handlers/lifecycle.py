@@ -44,8 +44,8 @@ def initialize(server: Server, params: dict[str, Any]) -> tuple[Handshake, dict[
         "capabilities": capabilities(server),
         "serverInfo": server.implementation(revision),
     }
-    if server.info.instructions is not None:
-        result["instructions"] = server.info.instructions
+    if server.options.instructions is not None:
+        result["instructions"] = server.options.instructions
     return Handshake(revision.date, client_capabilities, client_info), result
 
 
@@ -54,11 +54,11 @@ async def discover(server: Server, _context: Context) -> dict[str, Any]:
     result: dict[str, Any] = {
         "supportedVersions": server.supported,
         "capabilities": capabilities(server),
-        "ttlMs": server.ttl_ms,
+        "ttlMs": int(server.options.list_ttl * 1000),
         "cacheScope": "public",
     }
-    if server.info.instructions is not None:
-        result["instructions"] = server.info.instructions
+    if server.options.instructions is not None:
+        result["instructions"] = server.options.instructions
     return result
 
 

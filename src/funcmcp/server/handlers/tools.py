@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp.protocol import shape
 from funcmcp.protocol.codec import encode
@@ -13,11 +13,14 @@ from funcmcp.protocol.errors import InvalidParams, MCPError, ToolError
 from funcmcp.server.features import RawResponse
 from funcmcp.server.log import log_failure
 from funcmcp.server.rounds import Rounds, input_required
+from funcmcp.server.run import Started
 
 if TYPE_CHECKING:
     from funcmcp.server.context import Context
     from funcmcp.server.dispatch import Server
     from funcmcp.server.features import Tool
+
+T = TypeVar("T")
 
 _BREATH = 16
 """Descriptions made in one go; then other requests have their turn."""
@@ -44,7 +47,7 @@ async def list_tools(server: Server, context: Context) -> bytes:
     if next_cursor is not None:
         result["nextCursor"] = next_cursor
     if revision.per_request:
-        result = server.stamp({**result, "ttlMs": server.ttl_ms, "cacheScope": "public"})
+        result = server.stamp({**result, "ttlMs": int(server.options.list_ttl * 1000), "cacheScope": "public"})
     encoded = encode(result)
     server.lists[key] = (version, encoded)
     return encoded
@@ -59,7 +62,8 @@ def _page(server: Server, cursor: str | None) -> tuple[list[Tool], str | None]:
         if last not in names:
             raise InvalidParams("The cursor is no longer valid; start again without a cursor.")
         start = names.index(last) + 1
-    end = len(tools) if server.page_size is None else start + server.page_size
+    size = server.options.page_size
+    end = len(tools) if size is None else start + size
     page = tools[start:end]
     return page, encode_cursor(page[-1].name) if end < len(tools) and page else None
 
@@ -68,28 +72,34 @@ async def call_tool(server: Server, context: Context) -> dict[str, Any] | RawRes
     """Answer `tools/call`."""
     params = context.request.params
     tool = find_tool(server, params)
-    arguments = params["arguments"] if "arguments" in params else {}
+    arguments = params.get("arguments", {})
     if type(arguments) is not dict:
         raise InvalidParams('"arguments" must be an object.')
     revision = context.client.revision
     if tool.interactive and revision.per_request:
         context.channel = Rounds(context.channel, context.request, server.keys)
     try:
-        if tool.timeout is None:
-            result = await tool.handler(context, arguments)
-        else:
-            async with asyncio.timeout(tool.timeout) as deadline:
-                result = await tool.handler(context, arguments)
+        started = Started(tool.handler(context, arguments))
+        result = started.result if started.done else await _within(tool.timeout, started)
     except BaseException as error:
         pending = input_required(error)
         if pending is not None:
             return {"resultType": "input_required", **pending.result()}
-        if isinstance(error, TimeoutError) and tool.timeout is not None and deadline.expired():
-            return _error_result(f"The tool did not finish within {tool.timeout:g} seconds.")
         if isinstance(error, MCPError) or not isinstance(error, Exception):
             raise
         return _error_result(_text_for_client(error, tool.name))
-    return result if type(result) is RawResponse else shape.tool_result(result, revision)
+    return result if isinstance(result, RawResponse) else shape.tool_result(result, revision)
+
+
+async def _within(timeout: float | None, started: Started[T]) -> T:
+    """Wait for a run; raise ToolError when its time is up."""
+    try:
+        async with asyncio.timeout(timeout) as deadline:
+            return await started
+    except TimeoutError:
+        if deadline.expired():
+            raise ToolError(f"The tool did not finish within {timeout:g} seconds.") from None
+        raise
 
 
 def find_tool(server: Server, params: dict[str, Any]) -> Tool:

@@ -6,7 +6,7 @@ Source: "basic/transports" of 2025-03-26, 2025-06-18 and 2025-11-25; batches onl
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol import headers
 from funcmcp.protocol.codec import encode
@@ -18,14 +18,16 @@ from funcmcp.server.context import Context
 from funcmcp.server.conversation import Conversation, Conversations, cancel_requested
 from funcmcp.server.dispatch import Reply, error_reply, result_text
 from funcmcp.server.handlers.lifecycle import initialize
-from funcmcp.server.run import Run, RunCancelledError
+from funcmcp.server.run import Run, RunCancelledError, Started
 from funcmcp.sessions.store import SessionsFullError
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse
 from funcmcp.transports.http.stream import STREAM_HEADERS, StreamChannel, stream_response
 
 if TYPE_CHECKING:
-    from funcmcp.protocol.jsonrpc import Message
+    from collections.abc import Coroutine
+
+    from funcmcp.protocol.jsonrpc import Body
     from funcmcp.server.dispatch import Server
     from funcmcp.sessions.store import SessionStore
     from funcmcp.transports.http.messages import HttpRequest
@@ -48,7 +50,7 @@ class HandshakeEra:
         self._sessions = sessions
         self._conversations = Conversations()
 
-    async def post(self, http: HttpRequest, message: Message | Malformed | list[object], accept: Accepts) -> HttpResponse:
+    async def post(self, http: HttpRequest, message: Body, accept: Accepts) -> HttpResponse:
         """Answer one POST whose body has been decoded and classified."""
         if isinstance(message, Malformed):
             return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)
@@ -104,26 +106,29 @@ class HandshakeEra:
     async def _request(
         self, http: HttpRequest, request: Request, client: Client, conversation: Conversation, accept: Accepts
     ) -> HttpResponse:
-        channel = StreamChannel(conversation) if accept.events and self._interactive(request) else None
-        context = Context(request, client, channel or _CLOSED, http=http, conversation=conversation)
-        work = self._run(context, conversation)
+        context = Context(request, client, _CLOSED, http=http, conversation=conversation)
         try:
-            if channel is not None:
+            if accept.events and self._interactive(request):
+                context.channel = channel = StreamChannel(conversation)
+                work = self._run(context, self._server.answer(context))
                 return await stream_response(work, channel, respond=handshake_response, abandon=None)
-            return handshake_response(await work)
+            started = Started(self._server.answer(context))
+            reply = started.result if started.done else await self._run(context, started)
+            self._conversations.keep(client.session_id or "", conversation)
+            return handshake_response(reply)
         except RunCancelledError:
             return _cancelled(request, accept)
 
-    async def _run(self, context: Context, conversation: Conversation) -> Reply:
-        """Answer a request; until then the client can cancel it, or answer what it asks."""
-        request, session_id = context.request, context.client.session_id or ""
-        run = Run()
-        conversation.begin(request.id, run)
+    async def _run(self, context: Context, work: Coroutine[Any, Any, Reply] | Started[Reply]) -> Reply:
+        """Wait for an answer; until it is there, the client can cancel the run or answer what it asks."""
+        request_id, session_id = context.request.id, context.client.session_id or ""
+        run, conversation = Run(), context.conversation or Conversation()
+        conversation.begin(request_id, run)
         self._conversations.keep(session_id, conversation)
         try:
-            return await run.wait(self._server.answer(context))
+            return await run.wait(work)
         finally:
-            conversation.finish(request.id, run)
+            conversation.finish(request_id, run)
             self._conversations.keep(session_id, conversation)
 
     async def _batch(
@@ -144,14 +149,14 @@ class HandshakeEra:
         for message in messages:
             if isinstance(message, Request):
                 context = Context(message, client, _CLOSED, http=http, conversation=conversation)
-                work.append(self._run(context, conversation))
+                work.append(self._run(context, self._server.answer(context)))
             elif not isinstance(message, Malformed):
                 self._receive(message, conversation)
         if not work:
             return accepted()
         replies = await asyncio.gather(*work, return_exceptions=True)
         bodies = [reply.body for reply in replies if isinstance(reply, Reply)]
-        return HttpResponse(200, JSON_HEADERS, b"[" + b",".join(bodies) + b"]")
+        return HttpResponse(200, JSON_HEADERS, b"[" + b",".join(bodies) + b"]") if bodies else accepted()
 
     def _receive(self, message: Notification | Response, conversation: Conversation) -> None:
         """Take a message that gets no answer; one that means nothing here is dropped."""

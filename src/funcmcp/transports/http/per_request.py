@@ -19,7 +19,7 @@ from funcmcp.server.client import Client
 from funcmcp.server.context import Context
 from funcmcp.server.dispatch import error_reply
 from funcmcp.server.handlers.tools import find_tool
-from funcmcp.server.run import Run, RunCancelledError
+from funcmcp.server.run import Run, RunCancelledError, Started
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import accepted, per_request_response, refuse
 from funcmcp.transports.http.stream import StreamChannel, stream_response
@@ -27,7 +27,7 @@ from funcmcp.transports.http.stream import StreamChannel, stream_response
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from funcmcp.protocol.jsonrpc import Message
+    from funcmcp.protocol.jsonrpc import Body
     from funcmcp.protocol.methods import Method
     from funcmcp.server.dispatch import Reply, Server
     from funcmcp.transports.http.messages import HttpRequest
@@ -49,7 +49,7 @@ class PerRequestEra:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def post(self, http: HttpRequest, message: Message | Malformed | list[object], accept: Accepts) -> HttpResponse:
+    async def post(self, http: HttpRequest, message: Body, accept: Accepts) -> HttpResponse:
         """Answer one POST whose body has been decoded and classified."""
         if isinstance(message, Notification):
             return accepted()
@@ -66,7 +66,8 @@ class PerRequestEra:
                 context.channel = channel
                 work = run.wait(self._server.answer(context))
                 return await stream_response(work, channel, respond=per_request_response, abandon=run.cancel)
-            return per_request_response(await self._watched(run, context, http))
+            started = Started(self._server.answer(context))
+            return per_request_response(started.result if started.done else await _watched(run, started, http))
         except RunCancelledError:
             return HttpResponse(204, ())  # the client has gone, so nobody reads this
 
@@ -112,30 +113,30 @@ class PerRequestEra:
         tool = self._server.tools.get(request.params["name"]) if request.method == "tools/call" else None
         return tool is not None and tool.interactive
 
-    async def _watched(self, run: Run, context: Context, http: HttpRequest) -> Reply:
-        """Answer, and cancel the run if the client leaves before: closing the stream is how it cancels in this era."""
-        work = run.wait(self._server.answer(context))
-        if http.disconnected is None:
-            return await work
-        watch: list[asyncio.Task[None]] = []
-        timer = asyncio.get_running_loop().call_later(
-            _PATIENCE, lambda: watch.append(asyncio.ensure_future(_cancel_when_gone(run, http)))
-        )
-        try:
-            return await work
-        finally:
-            timer.cancel()
-            for task in watch:
-                task.cancel()
-
 
 _CLOSED = ClosedChannel()
 
 
-async def _cancel_when_gone(run: Run, http: HttpRequest) -> None:
-    if http.disconnected is not None:
-        await http.disconnected()
+async def _watched(run: Run, started: Started[Reply], http: HttpRequest) -> Reply:
+    """Wait for an answer, and cancel the run if the client leaves before: in this era that is how it cancels."""
+    disconnected = http.disconnected
+    if disconnected is None:
+        return await started
+
+    async def cancel_when_gone() -> None:
+        await disconnected()
         run.cancel()
+
+    watch: list[asyncio.Task[None]] = []
+    timer = asyncio.get_running_loop().call_later(
+        _PATIENCE, lambda: watch.append(asyncio.ensure_future(cancel_when_gone()))
+    )
+    try:
+        return await run.wait(started)
+    finally:
+        timer.cancel()
+        for task in watch:
+            task.cancel()
 
 
 def _repeated(http: HttpRequest) -> str | None:

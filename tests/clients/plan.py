@@ -1,0 +1,99 @@
+"""What every client does with the orders sample, and how each client is made to do it.
+
+A client lists the tools and plays `PLAN`, a list of calls. What came back has one shape for all clients, so that
+the expectations are written once.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import mcp_types
+from mcp import Client, MCPError
+from mcp.client import ClientRequestContext
+
+from tests.conformance.suite import NODE, NODE_MODULES
+from tests.requirements import require
+
+HERE = Path(__file__).parent
+_CLIENT_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Step:
+    """One tool call, and the answer to the question that it asks, if it asks one."""
+
+    tool: str
+    arguments: dict[str, Any]
+    answer: dict[str, Any] | None = None
+
+
+@dataclass
+class Call:
+    """What came of a step: a result or an error, the progress told, the questions asked."""
+
+    result: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    progress: list[dict[str, Any]] = field(default_factory=list)
+    questions: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class Played:
+    """What a client saw: the revision it spoke, the tools, and a call per step."""
+
+    revision: str
+    tools: dict[str, dict[str, Any]]
+    calls: list[Call]
+
+
+async def play_python(url: str, mode: str, plan: list[Step]) -> Played:
+    """Play with the official Python SDK; the mode is "legacy" (handshake era), "auto", or a revision."""
+    calls: list[Call] = []
+    answer: dict[str, Any] = {}
+
+    async def answer_question(
+        context: ClientRequestContext, params: mcp_types.ElicitRequestParams
+    ) -> mcp_types.ElicitResult:
+        calls[-1].questions.append(params.model_dump(mode="json", by_alias=True, exclude_none=True))
+        return mcp_types.ElicitResult.model_validate(answer)
+
+    async def note_progress(progress: float, total: float | None, message: str | None) -> None:
+        calls[-1].progress.append({"progress": progress, "total": total, "message": message})
+
+    async with Client(url, mode=mode, elicitation_callback=answer_question, read_timeout_seconds=20) as client:
+        listed = await client.list_tools()
+        for step in plan:
+            calls.append(Call())
+            answer = step.answer or {}
+            try:
+                result = await client.call_tool(step.tool, step.arguments, progress_callback=note_progress)
+                calls[-1].result = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+            except MCPError as error:
+                calls[-1].error = {"code": error.code, "message": error.message}
+        tools = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed.tools]
+        return Played(client.protocol_version, {tool["name"]: tool for tool in tools}, calls)
+
+
+def play_node(script: str, url: str, mode: str, plan: list[Step]) -> Played:
+    """Play with one of the scripts beside this file."""
+    require("Node 22 (node package of the tests)", NODE.exists())
+    for package in ("sdk", "client"):
+        require(f"@modelcontextprotocol/{package}", (NODE_MODULES / "@modelcontextprotocol" / package).exists())
+    steps = json.dumps([vars(step) for step in plan])
+    finished = subprocess.run(
+        [str(NODE), str(HERE / script), str(NODE_MODULES.parent), url, steps, mode],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=_CLIENT_SECONDS,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    told = json.loads(finished.stdout)
+    calls = [Call(**call) for call in told["calls"]]
+    return Played(told["revision"], {tool["name"]: tool for tool in told["tools"]}, calls)

@@ -1,0 +1,69 @@
+"""The MCP Inspector's command line against the orders sample, in both eras."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.conformance.suite import NODE, NODE_MODULES
+from tests.requirements import require
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+INSPECTOR = NODE_MODULES / "@modelcontextprotocol" / "inspector" / "clients" / "launcher" / "build" / "index.js"
+FAILED = 5
+"""Exit code for a tool that is unknown or answers with an error."""
+
+
+class Inspector:
+    """Runs the Inspector against an endpoint in one era, with a home folder of its own."""
+
+    def __init__(self, url: str, era: str, home: Path) -> None:
+        require("Node 22 (node package of the tests)", NODE.exists())
+        require("the MCP Inspector", INSPECTOR.exists())
+        self._command = [str(NODE), str(INSPECTOR), "--cli", "--server-url", url, "--transport", "http"]
+        self._command += ["--protocol-era", era, "--format", "json", "--quiet"]
+        path = f"{NODE.parent}{os.pathsep}{os.environ['PATH']}"
+        self._environment = {**os.environ, "HOME": str(home), "PATH": path}
+
+    def run(self, *options: str) -> tuple[int, dict[str, Any]]:
+        """Return the exit code and what was printed: results to stdout, errors to stderr."""
+        finished = subprocess.run(
+            [*self._command, *options],
+            capture_output=True,
+            env=self._environment,
+            text=True,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
+        )
+        printed = finished.stdout or finished.stderr
+        assert printed.startswith("{"), finished.stderr
+        told: dict[str, Any] = json.loads(printed.splitlines()[0])
+        return finished.returncode, told
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Call a tool."""
+        return self.run("--method", "tools/call", "--tool-name", tool, "--tool-args-json", json.dumps(arguments))
+
+
+@pytest.fixture(params=["legacy", "modern"])
+def inspector(request: pytest.FixtureRequest, orders_url: str, tmp_path: Path) -> Inspector:
+    return Inspector(orders_url, request.param, tmp_path)
+
+
+def test_the_inspector_lists_the_tools(inspector: Inspector) -> None:
+    code, told = inspector.run("--method", "tools/list")
+    assert code == 0
+    names = [tool["name"] for tool in told["result"]["tools"]]
+    assert {"search_menu", "get_order", "create_order", "cancel_order", "sales_report"} <= set(names)
+
+
+def test_the_inspector_finds_no_fault_in_the_tool_schemas(inspector: Inspector) -> None:
+    code, _ = inspector.run("--method", "tools/list", "--strict")
+    assert code == 0

@@ -1,0 +1,182 @@
+"""Bytes to values and back: RFC 8259, and no wider."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from funcmcp.protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, decode, encode
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+JSON_VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
+JSON_ISH = st.text(alphabet='{}[]":,0123456789.eE+-\\ \n\tntrufalsNI"abc\ud800é', max_size=24)
+
+
+@settings(deadline=None)
+@given(JSON_VALUES)
+def test_what_is_encoded_decodes_to_the_same_value(value: Any) -> None:
+    assert decode(encode(value)) == value
+
+
+@settings(deadline=None)
+@given(JSON_VALUES)
+def test_the_standard_library_reads_what_is_encoded_as_the_same_value(value: Any) -> None:
+    assert json.loads(encode(value)) == value
+
+
+@settings(deadline=None)
+@given(JSON_VALUES)
+def test_an_encoded_value_is_one_line(value: Any) -> None:
+    assert not set(encode(value)) & {0x0A, 0x0D}
+
+
+@settings(deadline=None)
+@given(JSON_VALUES, st.sampled_from([None, 2]), st.booleans())
+def test_decode_reads_every_spelling_of_the_standard_library(value: Any, indent: int | None, ascii_only: bool) -> None:
+    assert decode(json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode()) == value
+
+
+@settings(deadline=None, max_examples=400)
+@given(JSON_ISH.map(lambda text: text.encode("utf-8", "surrogatepass")) | st.binary(max_size=16))
+def test_decode_accepts_nothing_that_the_standard_library_reads_otherwise(data: bytes) -> None:
+    try:
+        value = decode(data)
+    except (InvalidJSONError, RepeatedNameError):
+        return
+    assert json.loads(data) == value
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"{'a': 1}",
+        b'{"a": 1,}',
+        b'{"a": 1} {}',
+        b"NaN",
+        b"[Infinity]",
+        b"-Infinity",
+        b"-1e400",
+        b"1e999",
+        b"[-1e999]",
+        b'{"a": 1e999}',
+        b"1" * 4301,
+        b"01",
+        b"+1",
+        b'"\\ud800"',
+        b'{"\\udc00": 1}',
+        b'"\xff"',
+        b'"\xed\xa0\x80"',
+        b'"\x01"',
+        b"\xef\xbb\xbf{}",
+        "{}".encode("utf-16"),
+        b"[" * 100_000,
+    ],
+    ids=lambda data: repr(data[:20]),
+)
+def test_what_is_not_json_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidJSONError):
+        decode(data)
+
+
+def test_a_refusal_says_where_and_repeats_nothing_of_the_input() -> None:
+    with pytest.raises(InvalidJSONError) as caught:
+        decode(b'{\n "secret": hunter2}')
+    assert str(caught.value).startswith("The body is not valid JSON (line 2 column ")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_an_integer_of_4300_digits_is_read_exactly() -> None:
+    assert decode(b"9" * 4300) == 10**4300 - 1
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_nesting_up_to_the_limit_is_read(opening: str) -> None:
+    closing = {"[": "]"}.get(opening, "}")
+    value = decode((opening * MAX_DEPTH + "1" + closing * MAX_DEPTH).encode())
+    for _ in range(MAX_DEPTH):
+        value = value[0] if isinstance(value, list) else value["a"]
+    assert value == 1
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_nesting_beyond_the_limit_is_refused(opening: str) -> None:
+    closing = {"[": "]"}.get(opening, "}")
+    with pytest.raises(InvalidJSONError, match="levels deep"):
+        decode((opening * (MAX_DEPTH + 1) + "1" + closing * (MAX_DEPTH + 1)).encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"method":"a","method":"b"}',
+        '{"method":"a","method" :"b"}',
+        '{"method":"a","method"\t:"b"}',
+        '{"method":"a","method"\n:"b"}',
+        '{"method":"a","method"\r:"b"}',
+        '{"method" :"a","method" : "b"}',
+        '{"method":"a","\\u006dethod":"b"}',
+        '{"params":{"name":"a","name":"b"}}',
+        '{"params":{"_meta":{"k":1,"k":1}}}',
+        '{"params":{"_meta":{"k":1,"k" :1}}}',
+        '{"params":{"arguments":{"path":"a","path":"b"}}}',
+        '[{"id":1},{"id":1,"id":2}]',
+    ],
+)
+def test_a_repeated_name_is_refused_where_the_protocol_reads(text: str) -> None:
+    with pytest.raises(RepeatedNameError, match="same member name twice"):
+        decode(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"params":{"arguments":{"own":{"a":1,"a":2}}}}', {"params": {"arguments": {"own": {"a": 2}}}}),
+        ('{"params":[{"a":1,"a":2}]}', {"params": [{"a": 2}]}),
+        ('[[{"a":1,"a":2}], 1]', [[{"a": 2}], 1]),
+        ('{"a" : "says \\": twice", "b": ":"}', {"a": 'says ": twice', "b": ":"}),
+        ('"a\\": b"', 'a": b'),
+    ],
+)
+def test_the_last_one_wins_inside_an_authors_own_values(text: str, value: Any) -> None:
+    assert decode(text.encode()) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        math.nan,
+        math.inf,
+        {"a": [-math.inf]},
+        ["NaN", math.nan],
+        "\ud800",
+        {"\udfff": 1},
+        b"\xff",
+        1j,
+    ],
+    ids=repr,
+)
+def test_what_json_cannot_say_is_not_encoded(value: Any) -> None:
+    with pytest.raises(ValueError, match="JSON|serialize"):
+        encode(value)
+
+
+def test_an_object_that_contains_itself_is_not_encoded() -> None:
+    value: list[Any] = []
+    value.append(value)
+    with pytest.raises(ValueError, match="JSON"):
+        encode(value)
+
+
+def test_text_that_only_looks_like_a_constant_is_encoded() -> None:
+    assert encode({"NaN": "Infinity"}) == b'{"NaN":"Infinity"}'
+
+
+def test_text_beyond_ascii_is_encoded_as_utf_8() -> None:
+    assert encode("Grüße 🍕") == '"Grüße 🍕"'.encode()

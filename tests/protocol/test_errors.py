@@ -1,0 +1,57 @@
+"""The codes and the exceptions that carry them."""
+
+from __future__ import annotations
+
+import pytest
+
+from funcmcp.protocol import errors
+from funcmcp.protocol.errors import InvalidParams, MCPError, MissingClientCapability, ToolError
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("PARSE_ERROR", -32700),
+        ("INVALID_REQUEST", -32600),
+        ("METHOD_NOT_FOUND", -32601),
+        ("INVALID_PARAMS", -32602),
+        ("INTERNAL_ERROR", -32603),
+        ("RESOURCE_NOT_FOUND", -32002),
+        ("HEADER_MISMATCH", -32020),
+        ("MISSING_CLIENT_CAPABILITY", -32021),
+        ("UNSUPPORTED_PROTOCOL_VERSION", -32022),
+    ],
+)
+def test_a_code_is_the_one_of_the_specification(name: str, code: int) -> None:
+    assert getattr(errors, name) == code
+
+
+def test_an_error_without_data_sends_code_and_message_only() -> None:
+    assert MCPError(7, "No.").payload() == {"code": 7, "message": "No."}
+
+
+@pytest.mark.parametrize("data", [False, 0, "", [], {"a": 1}])
+def test_data_is_sent_even_where_it_is_empty(data: object) -> None:
+    assert MCPError(7, "No.", data).payload() == {"code": 7, "message": "No.", "data": data}
+
+
+def test_an_error_reads_as_its_message() -> None:
+    assert str(MCPError(7, "No.")) == "No."
+
+
+def test_invalid_params_is_a_protocol_error_with_its_own_code() -> None:
+    error = InvalidParams("Bad.", {"uri": "x://y"})
+    assert isinstance(error, MCPError)
+    assert error.payload() == {"code": -32602, "message": "Bad.", "data": {"uri": "x://y"}}
+
+
+def test_a_missing_capability_is_told_as_an_object_of_objects() -> None:
+    payload = MissingClientCapability({"sampling": {}, "elicitation": {"url": {}}}).payload()
+    assert payload["code"] == -32021
+    assert payload["data"] == {"requiredCapabilities": {"sampling": {}, "elicitation": {"url": {}}}}
+    assert str(payload["message"]).endswith("sampling, elicitation")
+
+
+def test_a_tool_error_is_not_a_protocol_error() -> None:
+    assert not issubclass(ToolError, MCPError)
+    assert str(ToolError("Ask for a date in the future.")) == "Ask for a date in the future."

@@ -1,0 +1,61 @@
+"""The revision table against the official schemas."""
+
+from __future__ import annotations
+
+import pytest
+
+from funcmcp.protocol.revisions import ASSUMED, REVISIONS
+from tests import schemas
+from tests.protocol import official
+
+UNUSED_TOOL_FIELDS = {"execution"}
+"""Experimental tasks of 2025-11-25, which funcmcp does not offer."""
+
+
+def test_the_table_has_every_revision_oldest_first() -> None:
+    assert tuple(REVISIONS) == schemas.REVISIONS
+    assert all(date == revision.date for date, revision in REVISIONS.items())
+
+
+def test_only_2026_07_28_has_no_handshake() -> None:
+    assert [date for date, revision in REVISIONS.items() if revision.per_request] == ["2026-07-28"]
+
+
+def test_only_2025_03_26_has_batches() -> None:
+    assert [date for date, revision in REVISIONS.items() if revision.batches] == ["2025-03-26"]
+
+
+def test_a_request_that_names_no_revision_is_taken_for_2025_03_26() -> None:
+    assert ASSUMED == "2025-03-26"
+
+
+@pytest.mark.parametrize("date", schemas.REVISIONS)
+def test_the_content_types_are_those_of_the_schema(date: str) -> None:
+    known = official.definitions(date)
+    items = known["CallToolResult"]["properties"]["content"]["items"]
+    blocks = items["anyOf"] if "anyOf" in items else known["ContentBlock"]["anyOf"]
+    types = {known[block["$ref"].rpartition("/")[2]]["properties"]["type"]["const"] for block in blocks}
+    assert REVISIONS[date].content_types == types
+
+
+@pytest.mark.parametrize("date", schemas.REVISIONS)
+def test_the_members_of_a_tool_are_those_of_the_schema(date: str) -> None:
+    assert REVISIONS[date].tool_fields == set(official.definitions(date)["Tool"]["properties"]) - UNUSED_TOOL_FIELDS
+
+
+@pytest.mark.parametrize("date", schemas.REVISIONS)
+def test_the_members_of_an_implementation_are_those_of_the_schema(date: str) -> None:
+    assert REVISIONS[date].info_fields == set(official.definitions(date)["Implementation"]["properties"])
+
+
+@pytest.mark.parametrize("date", schemas.REVISIONS)
+def test_structured_content_is_what_the_schema_takes(date: str) -> None:
+    given = official.definitions(date)["CallToolResult"]["properties"].get("structuredContent")
+    wanted = None if given is None else ("object" if given.get("type") == "object" else "any")
+    assert REVISIONS[date].structured_content == wanted
+
+
+@pytest.mark.parametrize("date", schemas.REVISIONS)
+def test_completions_is_a_capability_where_the_schema_has_it(date: str) -> None:
+    properties = official.definitions(date)["ServerCapabilities"]["properties"]
+    assert REVISIONS[date].completions == ("completions" in properties)

