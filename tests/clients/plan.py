@@ -10,14 +10,15 @@ import json
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mcp_types
 from mcp import Client, MCPError
-from mcp.client import ClientRequestContext
 
-from tests.conformance.suite import NODE, NODE_MODULES
-from tests.requirements import require
+from tests import nodejs
+
+if TYPE_CHECKING:
+    from mcp.client import ClientRequestContext
 
 HERE = Path(__file__).parent
 _CLIENT_SECONDS = 60
@@ -81,12 +82,11 @@ async def play_python(url: str, mode: str, plan: list[Step]) -> Played:
 
 def play_node(script: str, url: str, mode: str, plan: list[Step]) -> Played:
     """Play with one of the scripts beside this file."""
-    require("Node 22 (node package of the tests)", NODE.exists())
     for package in ("sdk", "client"):
-        require(f"@modelcontextprotocol/{package}", (NODE_MODULES / "@modelcontextprotocol" / package).exists())
+        nodejs.package(f"@modelcontextprotocol/{package}")
     steps = json.dumps([vars(step) for step in plan])
     finished = subprocess.run(
-        [str(NODE), str(HERE / script), str(NODE_MODULES.parent), url, steps, mode],
+        [str(nodejs.node()), str(HERE / script), str(nodejs.HOME), url, steps, mode],
         capture_output=True,
         text=True,
         encoding="utf-8",

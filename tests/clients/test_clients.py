@@ -17,7 +17,10 @@ HANDSHAKE = "2025-11-25"
 PER_REQUEST = "2026-07-28"
 ORDER = {
     "customerId": "ada",
-    "items": [{"itemId": "margherita", "quantity": 2}, {"itemId": "lemonade", "quantity": 1, "modifications": "no ice"}],
+    "items": [
+        {"itemId": "margherita", "quantity": 2},
+        {"itemId": "lemonade", "quantity": 1, "modifications": "no ice"},
+    ],
     "deliveryDate": "2030-01-31",
 }
 ACCEPT = {"action": "accept", "content": {"confirm": True}}

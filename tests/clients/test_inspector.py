@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.conformance.suite import NODE, NODE_MODULES
-from tests.requirements import require
+from tests import nodejs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-INSPECTOR = NODE_MODULES / "@modelcontextprotocol" / "inspector" / "clients" / "launcher" / "build" / "index.js"
 FAILED = 5
 """Exit code for a tool that is unknown or answers with an error."""
 
@@ -24,11 +22,10 @@ class Inspector:
     """Runs the Inspector against an endpoint in one era, with a home folder of its own."""
 
     def __init__(self, url: str, era: str, home: Path) -> None:
-        require("Node 22 (node package of the tests)", NODE.exists())
-        require("the MCP Inspector", INSPECTOR.exists())
-        self._command = [str(NODE), str(INSPECTOR), "--cli", "--server-url", url, "--transport", "http"]
+        script = nodejs.package("@modelcontextprotocol/inspector") / "clients/launcher/build/index.js"
+        self._command = [str(nodejs.node()), str(script), "--cli", "--server-url", url, "--transport", "http"]
         self._command += ["--protocol-era", era, "--format", "json", "--quiet"]
-        path = f"{NODE.parent}{os.pathsep}{os.environ['PATH']}"
+        path = f"{nodejs.node().parent}{os.pathsep}{os.environ['PATH']}"
         self._environment = {**os.environ, "HOME": str(home), "PATH": path}
 
     def run(self, *options: str) -> tuple[int, dict[str, Any]]:

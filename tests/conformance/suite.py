@@ -6,19 +6,14 @@ import json
 import re
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tests.requirements import require
+from tests.nodejs import node, package
 
-NODE_MODULES = Path(__file__).resolve().parents[1] / "node" / "node_modules"
-"""Where the Node packages of the tests are installed."""
+if TYPE_CHECKING:
+    from pathlib import Path
 
-NODE = NODE_MODULES / "node" / "bin" / "node"
-"""Node 22; the suite does not run on older ones."""
-
-_PACKAGE = "@modelcontextprotocol/conformance"
-_RUN_SECONDS = 180
+_RUN_SECONDS = 100
 _RESULT_FOLDER = re.compile(r"server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
 _BAD = ("FAILURE", "WARNING")
 
@@ -44,11 +39,11 @@ class Report:
     findings: tuple[Finding, ...]
 
 
-def run(version: str, url: str, options: list[str], folder: Path) -> Report:
+def run(suite: str, url: str, options: list[str], folder: Path) -> Report:
     """Run a version of the suite against a server.
 
     Args:
-        version: of the suite, e.g. ``"0.1.16"``.
+        suite: the Node package of that version, e.g. ``"conformance-0.2"``.
         url: the endpoint.
         options: which scenarios, e.g. ``["--suite", "all"]``.
         folder: empty; the suite's results go there.
@@ -56,11 +51,9 @@ def run(version: str, url: str, options: list[str], folder: Path) -> Report:
     Returns:
         All that ran. The exit code is not looked at: it leaves out the scenarios that the suite does not score.
     """
-    require("Node 22 (node package of the tests)", NODE.exists())
-    script = _script(version)
-    require(f"the conformance suite {version}", script)
+    script = package(suite) / "dist" / "index.js"
     subprocess.run(
-        [str(NODE), str(script), "server", "--url", url, *options, "-o", str(folder)],
+        [str(node()), str(script), "server", "--url", url, *options, "-o", str(folder)],
         capture_output=True,
         timeout=_RUN_SECONDS,
         check=False,
@@ -91,15 +84,6 @@ def read_expected(file: Path) -> list[str]:
     """Return the entries of a file of expected failures: one a line, ``#`` starts a comment."""
     lines = (line.partition("#")[0].strip() for line in file.read_text(encoding="utf-8").splitlines())
     return [line for line in lines if line]
-
-
-def _script(version: str) -> Path | None:
-    for manifest in NODE_MODULES.glob("**/package.json"):
-        if manifest.parent.name.startswith("conformance"):
-            content = json.loads(manifest.read_text(encoding="utf-8"))
-            if (content.get("name"), content.get("version")) == (_PACKAGE, version):
-                return manifest.parent / str(content["bin"]["conformance"])
-    return None
 
 
 def _scenario(file: Path) -> str:

@@ -44,7 +44,10 @@ def test_an_encoded_value_is_fit_for_a_header(text: str) -> None:
 
 
 @settings(deadline=None)
-@given(st.text(alphabet=st.characters(min_codepoint=0, max_codepoint=255)) | st.text(alphabet="=?base64SGVsbG8", max_size=20))
+@given(
+    st.text(alphabet=st.characters(min_codepoint=0, max_codepoint=255))
+    | st.text(alphabet="=?base64SGVsbG8", max_size=20)
+)
 def test_a_value_that_decodes_means_what_its_encoding_means(value: str) -> None:
     decoded = decode_value(value)
     assert decoded is None or decode_value(encode_value(decoded)) == decoded

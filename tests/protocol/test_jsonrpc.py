@@ -22,7 +22,7 @@ MEMBERS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(VALUES | st.fixed_dictionaries({}, optional=MEMBERS))
 def test_every_json_value_is_told_without_an_exception(value: Any) -> None:
     message = classify(value)

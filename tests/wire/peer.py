@@ -7,6 +7,7 @@ revision, one line of JSON, no body where none may be, no server fault, nothing 
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 from dataclasses import dataclass, field
@@ -130,6 +131,19 @@ def _check_insides(message: Mapping[str, Any]) -> None:
     told = message.get("error") or (result.get("content") if result.get("isError") else None)
     found = _INSIDES.search(json.dumps(told)) if told is not None else None
     assert found is None, f"the answer tells {found[0]!r}: {told}"
+
+
+def spell(value: str) -> str:
+    """Return a header value that says a text: as it is where it is plain, else in the base64 form of 2026-07-28."""
+    if (
+        value
+        and value == value.strip()
+        and value.isascii()
+        and value.isprintable()
+        and not value.startswith("=?base64?")
+    ):
+        return value
+    return f"=?base64?{base64.b64encode(value.encode()).decode('ascii')}?="
 
 
 def to_bytes(message: object) -> bytes:
@@ -270,11 +284,11 @@ class Peer:
         if not self.per_request:
             return found if self.session_id is None else {**found, "mcp-session-id": self.session_id}
         if isinstance(message, dict) and isinstance(message.get("method"), str):
-            found["mcp-method"] = message["method"]
+            found["mcp-method"] = spell(message["method"])
             params = message.get("params")
             name = params.get("name", params.get("uri")) if isinstance(params, dict) else None
             if isinstance(name, str):
-                found["mcp-name"] = name
+                found["mcp-name"] = spell(name)
         return found
 
     def start(self, message: object, headers: Headers | None = None, *, like: object = None) -> Exchange:
@@ -286,7 +300,11 @@ class Peer:
             like: the message that the headers are made for, where the body is bytes.
         """
         body = to_bytes(message)
-        chosen = {**self.headers(message if like is None else like), "content-length": str(len(body)), **(headers or {})}
+        chosen = {
+            **self.headers(message if like is None else like),
+            "content-length": str(len(body)),
+            **(headers or {}),
+        }
         pairs = [(name, value) for name, value in chosen.items() if value is not None]
         return exchange(self.app, "POST", pairs, [body])
 
@@ -307,13 +325,20 @@ class Peer:
         self, name: str, arguments: Mapping[str, Any] | None = None, *, id: object = 1, headers: Headers | None = None
     ) -> Answer:
         """Call a tool."""
-        return await self.request("tools/call", {"name": name, "arguments": arguments or {}}, id=id, headers=headers)
+        return await self.post(self.call_message(name, arguments, id), headers)
+
+    def call_message(self, name: str, arguments: Mapping[str, Any] | None = None, id: object = 1) -> dict[str, Any]:
+        """Return a call that asks to be told of progress."""
+        params = {"name": name, "arguments": arguments or {}, "_meta": {"progressToken": "token"}}
+        return self.message("tools/call", params, id)
 
     def start_call(self, name: str, arguments: Mapping[str, Any] | None = None, *, id: object = 1) -> Exchange:
         """Begin a call of a tool."""
-        return self.start(self.message("tools/call", {"name": name, "arguments": arguments or {}}, id))
+        return self.start(self.call_message(name, arguments, id))
 
-    async def notify(self, method: str, params: Mapping[str, Any] | None = None, headers: Headers | None = None) -> Answer:
+    async def notify(
+        self, method: str, params: Mapping[str, Any] | None = None, headers: Headers | None = None
+    ) -> Answer:
         """Send a notification."""
         message = self.message(method, params)
         del message["id"]

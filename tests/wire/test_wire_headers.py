@@ -36,9 +36,13 @@ async def post_pairs(peer: Peer, message: object, extra: list[tuple[str, str]], 
     return check(await exchange(peer.app, "POST", [*pairs, *extra], [to_bytes(message)]).answer(), peer.revision)
 
 
-@pytest.mark.parametrize("accept", [None, "", "*/*", "application/*", JSON, f"{JSON};q=0.1", "Application/JSON", "text/html, */*;q=0.8"])
+@pytest.mark.parametrize(
+    "accept", [None, "", "*/*", "application/*", JSON, f"{JSON};q=0.1", "Application/JSON", "text/html, */*;q=0.8"]
+)
 @pytest.mark.parametrize("revision", ERAS)
-async def test_a_client_that_does_not_list_events_gets_json(offering: Offering, revision: str, accept: str | None) -> None:
+async def test_a_client_that_does_not_list_events_gets_json(
+    offering: Offering, revision: str, accept: str | None
+) -> None:
     """D1, trap 7: lenient, but never a stream to a client that did not ask for one."""
     peer = await connect(offering.app, revision, {"elicitation": {}})
     answer = await peer.call("talk", headers={"accept": accept})
@@ -59,7 +63,8 @@ async def test_a_client_that_lists_events_gets_a_stream_where_there_is_one(
 
 
 @pytest.mark.parametrize(
-    "accept", ["text/html", "image/*", f"{JSON};q=0", f"{JSON};q=0, {EVENTS};q=0.0", "*/*;q=0", "nonsense", "application/jsonx"]
+    "accept",
+    ["text/html", "image/*", f"{JSON};q=0", f"{JSON};q=0, {EVENTS};q=0.0", "*/*;q=0", "nonsense", "application/jsonx"],
 )
 @pytest.mark.parametrize("revision", ERAS)
 async def test_406_only_where_json_and_events_are_both_excluded(offering: Offering, revision: str, accept: str) -> None:
@@ -70,17 +75,26 @@ async def test_406_only_where_json_and_events_are_both_excluded(offering: Offeri
 
 @pytest.mark.parametrize("lines", [(JSON, EVENTS), (EVENTS, JSON), (JSON, "text/html"), ("text/html", JSON)])
 @pytest.mark.parametrize("revision", ERAS)
-async def test_an_accept_header_in_two_lines_is_one_list(offering: Offering, revision: str, lines: tuple[str, str]) -> None:
+async def test_an_accept_header_in_two_lines_is_one_list(
+    offering: Offering, revision: str, lines: tuple[str, str]
+) -> None:
     """D1, D10: RFC 9110 section 5.3 joins the lines of a list."""
     peer = await connect(offering.app, revision)
-    message = peer.message("tools/call", {"name": "talk", "arguments": {}})
+    message = peer.call_message("talk")
     answer = await post_pairs(peer, message, [("accept", line) for line in lines], without="accept")
     assert (answer.status, answer.media_type) == (200, EVENTS if EVENTS in lines else JSON)
 
 
 @pytest.mark.parametrize(
     "content_type",
-    [JSON, "Application/JSON", f"{JSON};charset=utf-8", f'{JSON}; charset="UTF-8"', f"{JSON} ; charset=utf8; x=y", f" {JSON} "],
+    [
+        JSON,
+        "Application/JSON",
+        f"{JSON};charset=utf-8",
+        f'{JSON}; charset="UTF-8"',
+        f"{JSON} ; charset=utf8; x=y",
+        f" {JSON} ",
+    ],
 )
 @pytest.mark.parametrize("revision", ERAS)
 async def test_json_in_any_spelling_is_taken(offering: Offering, revision: str, content_type: str) -> None:
@@ -169,7 +183,9 @@ async def test_last_event_id_is_ignored(offering: Offering, revision: str) -> No
     assert check(await exchange(peer.app, "GET", pairs).answer(), revision).status == 405
 
 
-@pytest.mark.parametrize("said", [None, "", "tools/lists", "TOOLS/LIST", "Tools/List", "tools", "tools/list,tools/list"])
+@pytest.mark.parametrize(
+    "said", [None, "", "tools/lists", "TOOLS/LIST", "Tools/List", "tools", "tools/list,tools/list"]
+)
 async def test_mcp_method_must_say_what_the_body_says(offering: Offering, said: str | None) -> None:
     """D6: required on every request; the value is case-sensitive."""
     peer = await connect(offering.app, PER_REQUEST)
@@ -311,7 +327,9 @@ async def test_its_own_host_and_origin_pass(offering: Offering, revision: str) -
     assert (await peer.request("tools/list", headers=headers)).status == 200
 
 
-@pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-method", "mcp-name", "accept", "content-type", "host", "origin"])
+@pytest.mark.parametrize(
+    "name", ["mcp-protocol-version", "mcp-method", "mcp-name", "accept", "content-type", "host", "origin"]
+)
 async def test_white_space_around_a_value_does_not_count(offering: Offering, name: str) -> None:
     """D10: RFC 9110 section 5.5; some HTTP servers hand it through."""
     peer = await connect(offering.app, PER_REQUEST)

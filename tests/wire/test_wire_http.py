@@ -32,9 +32,7 @@ UNKNOWN_REVISION = "1999-01-01"
 async def send(peer: Peer, method: str, path: str = "/mcp", body: bytes = b"") -> Answer:
     """Send any method to any path, with the peer's headers."""
     parts = [body]
-    return check(
-        await exchange(peer.app, method, peer.headers(None).items(), parts, path=path).answer(), peer.revision
-    )
+    return check(await exchange(peer.app, method, peer.headers(None).items(), parts, path=path).answer(), peer.revision)
 
 
 @pytest.mark.parametrize("revision", ALL)
@@ -140,7 +138,15 @@ def test_a_server_binds_to_loopback_unless_it_is_told_otherwise() -> None:
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(
     ("body", "code"),
-    [(b"", -32700), (b"{", -32700), (b"hello", -32700), (b"1", -32600), (b'"x"', -32600), (b"{}", -32600), (b"null", -32600)],
+    [
+        (b"", -32700),
+        (b"{", -32700),
+        (b"hello", -32700),
+        (b"1", -32600),
+        (b'"x"', -32600),
+        (b"{}", -32600),
+        (b"null", -32600),
+    ],
 )
 async def test_a_body_that_is_no_message_is_400(offering: Offering, revision: str, body: bytes, code: int) -> None:
     """H10, J5: -32700 for what is not JSON, -32600 for what is not JSON-RPC."""
@@ -207,7 +213,9 @@ async def test_missing_params_are_missing_meta(offering: Offering) -> None:
         {"mcp-name": "=?base64?!?="},
     ],
 )
-async def test_a_header_that_disagrees_is_400_header_mismatch(offering: Offering, headers: dict[str, str | None]) -> None:
+async def test_a_header_that_disagrees_is_400_header_mismatch(
+    offering: Offering, headers: dict[str, str | None]
+) -> None:
     """H13, D3, D6, D7, row 33: missing, different or malformed; the id is echoed."""
     answer = await (await connect(offering.app, PER_REQUEST)).call("add", {"a": 1, "b": 2}, id=9, headers=headers)
     assert answer.outcome == (400, -32020)

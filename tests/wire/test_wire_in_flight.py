@@ -39,7 +39,9 @@ async def test_two_requests_with_the_same_id_each_get_their_own_answer(
         assert (type(answer.message["id"]), answer.message["id"]) == (type(given), given)
 
 
-@pytest.mark.parametrize("revisions", [(HANDSHAKE, HANDSHAKE), (PER_REQUEST, PER_REQUEST), (HANDSHAKE, PER_REQUEST), (BATCHES, HANDSHAKE)])
+@pytest.mark.parametrize(
+    "revisions", [(HANDSHAKE, HANDSHAKE), (PER_REQUEST, PER_REQUEST), (HANDSHAKE, PER_REQUEST), (BATCHES, HANDSHAKE)]
+)
 async def test_clients_with_the_same_id_never_see_each_others_answer(
     offering: Offering, revisions: tuple[str, str]
 ) -> None:
@@ -167,7 +169,9 @@ async def test_a_client_that_leaves_before_its_body_is_whole_leaves_nothing(offe
 
 @pytest.mark.parametrize("tool", ["hang", "stuck"])
 @pytest.mark.parametrize("revision", ERAS)
-async def test_a_tool_that_hangs_is_an_error_result_after_its_time(offering: Offering, revision: str, tool: str) -> None:
+async def test_a_tool_that_hangs_is_an_error_result_after_its_time(
+    offering: Offering, revision: str, tool: str
+) -> None:
     """Row 39: async and plain; the next call of it and of others works."""
     peer = await connect(offering.app, revision)
     try:

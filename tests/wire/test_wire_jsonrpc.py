@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.wire.offering import Offering
 
-IDS = [0, 1, -1, 2**31, 2**53 + 1, 2**63, 10**30, "", "1", "a b", "é\u2028\\\"", "x" * 5000]
+IDS = [0, 1, -1, 2**31, 2**53 + 1, 2**63, 10**30, "", "1", "a b", 'é\u2028\\"', "x" * 5000]
 
 
 @pytest.mark.parametrize("revision", ERAS)
@@ -77,7 +77,9 @@ async def test_a_batch_gets_an_array_of_answers(offering: Offering) -> None:
 async def test_requests_of_a_batch_with_the_same_id_are_all_answered(offering: Offering) -> None:
     """J3, row 8: by their place, not by their id."""
     peer = await connect(offering.app, BATCHES)
-    batch = [peer.message("tools/call", {"name": "add", "arguments": {"a": number, "b": 0}}, id=1) for number in range(3)]
+    batch = [
+        peer.message("tools/call", {"name": "add", "arguments": {"a": number, "b": 0}}, id=1) for number in range(3)
+    ]
     answers = (await peer.post(batch)).message
     assert sorted(answer["result"]["content"][0]["text"] for answer in answers) == ["0", "1", "2"]
 
@@ -95,7 +97,9 @@ async def test_a_batch_without_requests_is_202(offering: Offering, batch: list[A
     assert (answer.status, answer.body) == (202, b"")
 
 
-@pytest.mark.parametrize("batch", [[], [initialize(BATCHES)], [[]], [1], [{}], [{"jsonrpc": "2.0", "id": None, "method": "ping"}]])
+@pytest.mark.parametrize(
+    "batch", [[], [initialize(BATCHES)], [[]], [1], [{}], [{"jsonrpc": "2.0", "id": None, "method": "ping"}]]
+)
 async def test_a_bad_batch_is_400(offering: Offering, batch: list[Any]) -> None:
     """J3: empty, with `initialize`, or with something that is no message."""
     peer = await connect(offering.app, BATCHES)
@@ -121,7 +125,9 @@ async def test_a_batch_is_refused_by_every_other_revision(offering: Offering, re
 
 
 @pytest.mark.parametrize("revision", ERAS)
-@pytest.mark.parametrize("method", ["tools/call", "tools/list", "ping", "initialize", "unheard/of", "notifications/unheard_of"])
+@pytest.mark.parametrize(
+    "method", ["tools/call", "tools/list", "ping", "initialize", "unheard/of", "notifications/unheard_of"]
+)
 async def test_a_notification_runs_nothing_and_is_not_answered(offering: Offering, revision: str, method: str) -> None:
     """J4, row 37: a request without id is a notification, and no notification calls a tool."""
     peer = await connect(offering.app, revision)
@@ -153,7 +159,9 @@ async def test_no_error_has_a_code_that_the_revision_does_not_define(offering: O
 
 
 @pytest.mark.parametrize("method", ["server/discover", "tools/list", "tools/call"])
-async def test_every_result_says_its_type_and_its_server_in_the_per_request_era(offering: Offering, method: str) -> None:
+async def test_every_result_says_its_type_and_its_server_in_the_per_request_era(
+    offering: Offering, method: str
+) -> None:
     """J6, trap 15, trap 18: `resultType`, and `serverInfo` in `_meta`, not in the body."""
     result = (await (await connect(offering.app, PER_REQUEST)).request(method, {"name": "nothing"})).result
     assert result["resultType"] == "complete"

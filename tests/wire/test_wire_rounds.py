@@ -261,8 +261,12 @@ async def test_capabilities_count_on_every_round(offering: Offering) -> None:
     assert (await retry(peer, "ask", {"name": {"action": "nonsense"}}, state)).outcome == (400, -32021)
 
 
-@pytest.mark.parametrize("said", [{"role": "assistant", "model": "m", "content": "words"}, {"role": "assistant"}, {"text": "x"}])
-async def test_a_sampling_answer_of_the_wrong_shape_is_asked_for_again(offering: Offering, said: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "said", [{"role": "assistant", "model": "m", "content": "words"}, {"role": "assistant"}, {"text": "x"}]
+)
+async def test_a_sampling_answer_of_the_wrong_shape_is_asked_for_again(
+    offering: Offering, said: dict[str, Any]
+) -> None:
     """Row 7: the same for the other questions."""
     peer = await ready(offering)
     state = await asked(peer, "sample")

@@ -39,7 +39,9 @@ async def test_only_a_successful_initialize_carries_a_session_id(offering: Offer
         await Peer(offering.app).request("ping"),
         await peer.request("ping", headers={SESSION: "unheard-of"}),
         await Peer(offering.app).post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}),
-        await Peer(offering.app).post({"jsonrpc": "2.0", "method": "initialize", "params": initialize(HANDSHAKE)["params"]}),
+        await Peer(offering.app).post(
+            {"jsonrpc": "2.0", "method": "initialize", "params": initialize(HANDSHAKE)["params"]}
+        ),
         await Peer(offering.app, PER_REQUEST).request("initialize", initialize(HANDSHAKE)["params"]),
         await peer.delete(),
     ]
@@ -56,11 +58,26 @@ async def test_without_a_session_id_it_is_400(offering: Offering, revision: str,
     assert len(offering.sessions) == 0
 
 
-_STRANGERS = ["unheard-of", "x" * 10_000, "1", "../../etc/passwd", "é", "a b", "a\tb", "\x7f", "\x00", "null", "' OR 1=1 --", "*"]
+_STRANGERS = [
+    "unheard-of",
+    "x" * 10_000,
+    "1",
+    "../../etc/passwd",
+    "é",
+    "a b",
+    "a\tb",
+    "\x7f",
+    "\x00",
+    "null",
+    "' OR 1=1 --",
+    "*",
+]
 
 
 @pytest.mark.parametrize("session_id", _STRANGERS)
-async def test_an_unknown_session_is_404_in_the_same_words_as_one_that_ended(offering: Offering, session_id: str) -> None:
+async def test_an_unknown_session_is_404_in_the_same_words_as_one_that_ended(
+    offering: Offering, session_id: str
+) -> None:
     """D4, row 17: no difference between never was and no more; no odd id is a fault."""
     peer = await connect(offering.app, HANDSHAKE)
     ended = await connect(offering.app, HANDSHAKE)

@@ -93,29 +93,23 @@ async def test_a_call_of_the_wrong_shape_is_invalid_params(
 ) -> None:
     """H16, row 25, row 36: no such tool, or arguments that are no object; look-up is exact."""
     peer = await connect(offering.app, revision)
-    headers = {"mcp-name": _header(params.get("name"))} if peer.per_request else None
-    answer = await peer.request("tools/call", params, id="mine", headers=headers)
+    answer = await peer.request("tools/call", params, id="mine")
     assert answer.outcome == (status, INVALID_PARAMS)
     assert answer.message["id"] == "mine"
     assert len(answer.body) < 1000
     await peer.works()
 
 
-def _header(name: object) -> str | None:
-    from funcmcp.protocol.headers import encode_value  # noqa: PLC0415 - only here
-
-    return encode_value(name) if isinstance(name, str) else None
-
-
-@pytest.mark.parametrize("method", ["Tools/List", "TOOLS/LIST", "tools/list ", "tools\\list", "tools/list\x00", "", "__init__", "rpc.x"])
+@pytest.mark.parametrize(
+    "method", ["Tools/List", "TOOLS/LIST", "tools/list ", "tools\\list", "tools/list\x00", "", "__init__", "rpc.x"]
+)
 @pytest.mark.parametrize(("revision", "status"), [(HANDSHAKE, 200), (PER_REQUEST, 404)])
 async def test_a_method_in_any_other_spelling_is_unknown(
     offering: Offering, revision: str, status: int, method: str
 ) -> None:
     """H11, row 25: exact and case-sensitive."""
     peer = await connect(offering.app, revision)
-    headers = {"mcp-method": _header(method)} if peer.per_request else None
-    assert (await peer.request(method, headers=headers)).outcome == (status, -32601)
+    assert (await peer.request(method)).outcome == (status, -32601)
 
 
 @pytest.mark.parametrize("revision", ERAS)
@@ -209,7 +203,18 @@ async def test_a_value_that_json_does_not_have_is_refused(offering: Offering, re
 
 
 @pytest.mark.parametrize(
-    "text", [b"9" * 400, b"-0", b"1e308", b"1E-400", b"0.1e1", b'"\\ud83d\\ude00"', b'"\\u0000"', b'"\xef\xbb\xbf"', b"[[],{}]"]
+    "text",
+    [
+        b"9" * 400,
+        b"-0",
+        b"1e308",
+        b"1E-400",
+        b"0.1e1",
+        b'"\\ud83d\\ude00"',
+        b'"\\u0000"',
+        b'"\xef\xbb\xbf"',
+        b"[[],{}]",
+    ],
 )
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_value_at_the_edge_comes_back_as_it_was(offering: Offering, revision: str, text: bytes) -> None:
@@ -261,9 +266,15 @@ async def test_a_name_twice_in_params_meta_or_arguments_is_refused(
     """Row 24: blanks before other colons don't hide it."""
     peer = await connect(offering.app, revision)
     meta = {"twice_meta": 1}
-    message = peer.message("tools/call", {"name": "echo", "arguments": {"twice_arguments": 1}, "twice_params": 1, "_meta": meta})
+    message = peer.message(
+        "tools/call", {"name": "echo", "arguments": {"twice_arguments": 1}, "twice_params": 1, "_meta": meta}
+    )
     name = f"twice_{place.removeprefix('_')}"
-    text = json.dumps(message).replace('"jsonrpc":', f'"jsonrpc"{blank}:').replace(f'"{name}": 1', f'"{name}":1,"{name}":2')
+    text = (
+        json.dumps(message)
+        .replace('"jsonrpc":', f'"jsonrpc"{blank}:')
+        .replace(f'"{name}": 1', f'"{name}":1,"{name}":2')
+    )
     assert (await peer.post(text.encode(), like=message)).outcome == INVALID_REQUEST
     await peer.works()
 
@@ -299,7 +310,11 @@ async def test_a_body_of_exactly_the_limit_is_taken_and_one_byte_more_is_413(
     for size, status in ((SMALL_LIMIT, 200), (SMALL_LIMIT + 1, 413)):
         padded = body + b" " * (size - len(body))
         length = str(size) if declared else None
-        for parts in ([padded], [padded[:-1], padded[-1:]], [padded[start : start + 999] for start in range(0, size, 999)]):
+        for parts in (
+            [padded],
+            [padded[:-1], padded[-1:]],
+            [padded[start : start + 999] for start in range(0, size, 999)],
+        ):
             assert (await post_parts(peer, parts, length)).status == status
     await peer.works()
 
@@ -315,7 +330,9 @@ async def test_a_body_declared_too_large_is_413_before_it_is_read(limited: Offer
 
 @pytest.mark.parametrize("length", ["10", "0", "-1", "abc", "", "\xb2", "1e9"])
 @pytest.mark.parametrize("revision", ERAS)
-async def test_a_content_length_that_lies_does_not_lift_the_limit(limited: Offering, revision: str, length: str) -> None:
+async def test_a_content_length_that_lies_does_not_lift_the_limit(
+    limited: Offering, revision: str, length: str
+) -> None:
     """Row 22: bytes are counted as they come, and reading stops at the limit."""
     peer = await connect(limited.app, revision)
     answer = await post_parts(peer, [b"x" * 5000] * 100, length)

@@ -125,5 +125,3 @@ async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send) -> N
             await close()
     if not sending.cancelled():
         sending.result()
-
-

@@ -7,12 +7,12 @@ and true is not 1, but a date is written as text and an array may fill a set.
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypeVar
 
 from pydantic import ConfigDict
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, ValidationError, to_json, to_jsonable_python
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from funcmcp.authoring.faults import in_words
 from funcmcp.authoring.schema import adapter, input_schema, ordered_schema
@@ -142,15 +142,15 @@ class ArgumentBinder:
         shared = set(schema["properties"]) & set(spread.get("properties", {}))
         if spread.get("type") != "object" or shared:
             raise RegistrationError(
-                f"Arguments[...] takes a model with named fields, none of them named like another argument; {shared or ''}"
+                "Arguments[...] takes a model with named fields, none of them named like another argument"
+                + (f"; these are: {', '.join(sorted(shared))}." if shared else ".")
             )
         schema["properties"] = {**spread.get("properties", {}), **schema["properties"]}
         required = [*spread.get("required", ()), *schema.get("required", ())]
         if required:
             schema["required"] = required
-        for keyword, value in spread.items():
-            if keyword not in {"type", "properties", "required", "description"}:
-                schema[keyword] = value
+        own = {"type", "properties", "required", "description"}
+        schema |= {keyword: value for keyword, value in spread.items() if keyword not in own}
 
 
 class _Field:
@@ -200,7 +200,8 @@ class _Field:
 
 def _typed_dict(fields: list[_Field], *, forbid: bool) -> Any:
     members = {field.parameter.name: field.kind if field.required else NotRequired[field.kind] for field in fields}
-    kind = TypedDict("Arguments", members)  # type: ignore[operator] # made at run time
+    make: Any = TypedDict  # made at run time, which type checkers don't follow
+    kind = make("Arguments", members)
     kind.__pydantic_config__ = ConfigDict(extra="forbid" if forbid else "ignore")
     return kind
 
@@ -237,4 +238,3 @@ def _make_whole(value: Any, place: tuple[int | str, ...]) -> None:
             value[step] = int(member)
             return
         value = member
-

@@ -124,17 +124,12 @@ class Call:
 
     def handler(self, name: str) -> ToolHandler:
         """Return the handler of the tool that calls the function."""
-
-        async def first(context: Context, arguments: dict[str, Any]) -> dict[str, Any] | RawResponse:
-            nonlocal run
-            if run is first:
-                run = self._build(name)
-            return await run(context, arguments)
-
-        run: ToolHandler = first
+        built: list[ToolHandler] = []
 
         async def handle(context: Context, arguments: dict[str, Any]) -> dict[str, Any] | RawResponse:
-            return await run(context, arguments)
+            if not built:
+                built.append(self._build(name))
+            return await built[0](context, arguments)
 
         return handle
 
@@ -184,7 +179,7 @@ class Call:
         if whole is not None:
             return lambda arguments: {whole.name: check(arguments)}
         if not self.plan.arguments and self.plan.spread is None:
-            return lambda arguments: {} if check(arguments) else {}
+            return lambda arguments: dict.fromkeys((), check(arguments))
         return lambda arguments: self.binder.bind(check(arguments))
 
     def _caller(self) -> _Caller:
@@ -243,8 +238,8 @@ def _check_pattern(name: str, pattern: str) -> None:
         SchemaValidator(core_schema.str_schema(pattern=pattern))
     except SchemaError as error:
         raise RegistrationError(
-            f"The pattern of {name!r} can't be matched in linear time: it is no valid expression, or it uses look-around "
-            f"or back-references. Write it without them: {pattern!r}"
+            f"The pattern of {name!r} can't be matched in linear time: it is no valid expression, or it uses "
+            f"look-around or back-references. Write it without them: {pattern!r}"
         ) from error
 
 

@@ -1,206 +1,191 @@
-"""What a tool may return beside plain values: content blocks, and a whole result.
+"""Content blocks and whole results that a tool may return.
 
-Source: "server/tools, Tool result" and "basic, Content" of 2026-07-28; older revisions get what they know.
+Each class holds its own wire form in ``block``. Bytes are encoded as base64. Every block takes ``annotations``
+(``{"audience": ["user"], "priority": 0.5}``) and ``meta``, a JSON object that is sent as ``_meta``.
+
+Source: 2026-07-28 schema, ContentBlock and CallToolResult.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import TypeAlias, TypedDict, Unpack
+
+    class BlockDetails(TypedDict, total=False):
+        """What every content block may carry."""
+
+        annotations: Mapping[str, Any]
+        meta: Mapping[str, Any]
+
+    class ResourceDetails(BlockDetails, total=False):
+        """What an embedded resource may carry."""
+
+        mime_type: str
+
+    class LinkDetails(ResourceDetails, total=False):
+        """What a link to a resource may carry."""
+
+        title: str
+        description: str
+        size: int
+        icons: Sequence[Icon | Mapping[str, Any]]
+
+    Blocks: TypeAlias = "str | Content | Sequence[str | Content]"
+
+_WIRE_NAMES = {"mime_type": "mimeType", "meta": "_meta"}
+_BLOCK = frozenset({"annotations", "meta"})
+_RESOURCE = frozenset({"mime_type"})
+_LINK = _BLOCK | _RESOURCE | {"title", "description", "size", "icons"}
 
 
-@runtime_checkable
-class Block(Protocol):
-    """One content block."""
+class Content:
+    """A content block.
 
-    def block(self) -> dict[str, Any]:
-        """Return the block as it stands on the wire."""
-
-
-class _Annotated:
-    """What every block may carry: `annotations` (audience, priority, lastModified) and `meta` (`_meta`)."""
-
-    __slots__ = ("annotations", "meta")
-
-    def __init__(self, annotations: Mapping[str, Any] | None, meta: Mapping[str, Any] | None) -> None:
-        self.annotations = annotations
-        self.meta = meta
-
-    def _with(self, block: dict[str, Any]) -> dict[str, Any]:
-        if self.annotations is not None:
-            block["annotations"] = dict(self.annotations)
-        if self.meta is not None:
-            block["_meta"] = dict(self.meta)
-        return block
-
-
-class Text(_Annotated):
-    """A text.
-
-    Args:
-        text: the text.
-        annotations: hints such as ``{"audience": ["user"], "priority": 0.5}``.
-        meta: the block's `_meta`.
+    Attributes:
+        block: the block as it is sent.
     """
 
-    __slots__ = ("text",)
+    __slots__ = ("block",)
 
-    def __init__(
-        self, text: str, *, annotations: Mapping[str, Any] | None = None, meta: Mapping[str, Any] | None = None
-    ) -> None:
-        super().__init__(annotations, meta)
-        self.text = text
+    block: dict[str, Any]
 
-    def block(self) -> dict[str, Any]:
-        """Return the block as it stands on the wire."""
-        return self._with({"type": "text", "text": self.text})
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.block!r})"
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and isinstance(other, Content) and other.block == self.block
 
-class _Media(_Annotated):
-    __slots__ = ("data", "mime_type")
-    kind: str
-
-    def __init__(
-        self,
-        data: bytes,
-        *,
-        mime_type: str,
-        annotations: Mapping[str, Any] | None = None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(annotations, meta)
-        self.data = data
-        self.mime_type = mime_type
-
-    def block(self) -> dict[str, Any]:
-        """Return the block as it stands on the wire."""
-        return self._with({"type": self.kind, "data": b64encode(self.data).decode(), "mimeType": self.mime_type})
+    __hash__ = None  # type: ignore[assignment] - it holds a dict
 
 
-class Image(_Media):
-    """An image: its bytes and its type, such as ``Image(data, mime_type="image/png")``."""
+class Text(Content):
+    """A text: ``Text("Done.", annotations={"audience": ["user"]})``. A plain string does where there is no more to say."""
 
     __slots__ = ()
-    kind = "image"
+
+    def __init__(self, text: str, **details: Unpack[BlockDetails]) -> None:
+        if not isinstance(text, str):
+            raise TypeError(f"Text takes a string, not {type(text).__name__}.")
+        self.block = {"type": "text", "text": text, **_details(details, _BLOCK)}
 
 
-class Audio(_Media):
-    """A sound: its bytes and its type, such as ``Audio(data, mime_type="audio/wav")``. From 2025-03-26 on."""
+class Image(Content):
+    """An image: ``Image(png, mime_type="image/png")`` with the file's bytes."""
 
     __slots__ = ()
-    kind = "audio"
+
+    def __init__(self, data: bytes, *, mime_type: str = "image/png", **details: Unpack[BlockDetails]) -> None:
+        self.block = {"type": "image", "data": base64(data), "mimeType": mime_type, **_details(details, _BLOCK)}
 
 
-class ResourceLink(_Annotated):
-    """A link to a resource, from 2025-06-18 on.
+class Audio(Content):
+    """A sound: ``Audio(wav, mime_type="audio/wav")`` with the file's bytes."""
 
-    Args:
-        uri: where the resource is.
-        name: its name.
-        members: more members of a Resource under their wire names: `title`, `description`, `mimeType`, `size`.
-        annotations: see `Text`.
-        meta: see `Text`.
-    """
+    __slots__ = ()
 
-    __slots__ = ("members", "name", "uri")
-
-    def __init__(
-        self,
-        uri: str,
-        *,
-        name: str,
-        annotations: Mapping[str, Any] | None = None,
-        meta: Mapping[str, Any] | None = None,
-        **members: Any,
-    ) -> None:
-        super().__init__(annotations, meta)
-        self.uri = uri
-        self.name = name
-        self.members = members
-
-    def block(self) -> dict[str, Any]:
-        """Return the block as it stands on the wire."""
-        return self._with({"type": "resource_link", "uri": self.uri, "name": self.name, **self.members})
+    def __init__(self, data: bytes, *, mime_type: str = "audio/wav", **details: Unpack[BlockDetails]) -> None:
+        self.block = {"type": "audio", "data": base64(data), "mimeType": mime_type, **_details(details, _BLOCK)}
 
 
-class EmbeddedResource(_Annotated):
-    """A resource inside the result: its text or its bytes.
+class ResourceLink(Content):
+    """A link to a resource: ``ResourceLink("orders://17", "order-17", mime_type="application/json")``."""
 
-    Args:
-        uri: what the resource is called.
-        text: its text; or
-        data: its bytes.
-        mime_type: its type.
-        annotations: see `Text`.
-    """
+    __slots__ = ()
 
-    __slots__ = ("data", "mime_type", "text", "uri")
+    def __init__(self, uri: str, name: str, **details: Unpack[LinkDetails]) -> None:
+        self.block = {"type": "resource_link", "uri": uri, "name": name, **_details(details, _LINK)}
+        if "icons" in details:
+            self.block["icons"] = icon_list(details["icons"])
+
+
+class EmbeddedResource(Content):
+    """A resource inside the result: its URI, and either its ``text`` or its bytes as ``blob``."""
+
+    __slots__ = ()
 
     def __init__(
-        self,
-        uri: str,
-        *,
-        text: str | None = None,
-        data: bytes | None = None,
-        mime_type: str | None = None,
-        annotations: Mapping[str, Any] | None = None,
+        self, uri: str, *, text: str | None = None, blob: bytes | None = None, **details: Unpack[ResourceDetails]
     ) -> None:
-        if (text is None) == (data is None):
-            raise TypeError("EmbeddedResource takes either text= or data=.")
-        super().__init__(annotations, None)
-        self.uri = uri
-        self.text = text
-        self.data = data
-        self.mime_type = mime_type
+        if (text is None) == (blob is None):
+            raise TypeError("EmbeddedResource takes either text= or blob=.")
+        own = {name: value for name, value in details.items() if name not in _BLOCK}
+        resource: dict[str, Any] = {"uri": uri, **_details(own, _RESOURCE)}
+        if blob is None:
+            resource["text"] = text
+        else:
+            resource["blob"] = base64(blob)
+        others = {name: value for name, value in details.items() if name in _BLOCK}
+        self.block = {"type": "resource", "resource": resource, **_details(others, _BLOCK)}
 
-    def block(self) -> dict[str, Any]:
-        """Return the block as it stands on the wire."""
-        resource: dict[str, Any] = {"uri": self.uri}
-        if self.mime_type is not None:
-            resource["mimeType"] = self.mime_type
-        if self.text is not None:
-            resource["text"] = self.text
-        if self.data is not None:
-            resource["blob"] = b64encode(self.data).decode()
-        return self._with({"type": "resource", "resource": resource})
+
+class Icon:
+    """An icon of a tool or a link.
+
+    Args:
+        src: an ``https:`` or ``data:`` URL.
+        mime_type: its media type.
+        sizes: sizes that it is good for, such as ``["48x48"]`` or ``["any"]``.
+        theme: ``"light"`` or ``"dark"`` where it is made for one of them.
+    """
+
+    __slots__ = ("wire",)
+
+    def __init__(
+        self, src: str, *, mime_type: str | None = None, sizes: Sequence[str] = (), theme: str | None = None
+    ) -> None:
+        self.wire: dict[str, Any] = {"src": src}
+        if mime_type is not None:
+            self.wire["mimeType"] = mime_type
+        if sizes:
+            self.wire["sizes"] = list(sizes)
+        if theme is not None:
+            self.wire["theme"] = theme
 
 
 class ToolResult:
-    """A whole result of a tool.
+    """A whole result, for a tool that wants to decide every part of it.
 
     Args:
-        content: content blocks; a str is a text.
-        structured_content: any JSON value; revisions before 2026-07-28 get it if it is an object.
-        is_error: whether the tool failed; the content says why.
-        meta: the result's `_meta`.
+        content: a block, a string, or a list of them.
+        structured: the structured content; a text block with its JSON is added where there is no other content.
+        is_error: whether the call failed in a way that the model should read about.
+        meta: a JSON object that is sent as ``_meta``.
     """
 
-    __slots__ = ("content", "is_error", "meta", "structured_content")
+    __slots__ = ("content", "is_error", "meta", "structured")
 
     def __init__(
         self,
-        content: Sequence[Block | str] = (),
+        content: Blocks = (),
         *,
-        structured_content: object = None,
+        structured: Any = None,
         is_error: bool = False,
         meta: Mapping[str, Any] | None = None,
     ) -> None:
-        self.content = content
-        self.structured_content = structured_content
+        self.content: Sequence[str | Content] = [content] if isinstance(content, str | Content) else content
+        self.structured = structured
         self.is_error = is_error
         self.meta = meta
 
-    def result(self) -> dict[str, Any]:
-        """Return the CallToolResult as it stands on the wire."""
-        blocks = [{"type": "text", "text": item} if isinstance(item, str) else item.block() for item in self.content]
-        result: dict[str, Any] = {"content": blocks}
-        if self.structured_content is not None:
-            result["structuredContent"] = self.structured_content
-        if self.is_error:
-            result["isError"] = True
-        if self.meta is not None:
-            result["_meta"] = dict(self.meta)
-        return result
+
+def base64(data: bytes) -> str:
+    """Return bytes as base64 text; raise TypeError for anything else."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"Content takes bytes, not {type(data).__name__}.")
+    return b64encode(data).decode("ascii")
+
+
+def icon_list(icons: Sequence[Icon | Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return icons as they are sent."""
+    return [icon.wire if isinstance(icon, Icon) else dict(icon) for icon in icons]
+
+
+def _details(details: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    unknown = details.keys() - known
+    if unknown:
+        raise TypeError(f"Unknown keyword: {', '.join(sorted(unknown))}. Known are {', '.join(sorted(known))}.")
+    return {_WIRE_NAMES.get(name, name): value for name, value in details.items()}

@@ -99,12 +99,12 @@ class ToolContext:
         """Tell whether the client declared a capability, such as `elicitation`, `sampling` or `roots`."""
         return capability in self._context.client.capabilities
 
-    def get_argument(self, name: str, type: type[T], default: T | None = None) -> T | None:  # noqa: A002 - S1's name
+    def get_argument(self, name: str, type: type[T], default: T | None = None) -> T | None:
         """Return an argument as a type, or the default if it is absent or null; raise ToolError if it does not fit."""
         value = self.arguments.get(name)
         return default if value is None else _convert(name, value, type)
 
-    def get_required_argument(self, name: str, type: type[T]) -> T:  # noqa: A002 - S1's name
+    def get_required_argument(self, name: str, type: type[T]) -> T:
         """Return an argument as a type; raise ToolError if it is absent, null or does not fit."""
         value = self.arguments.get(name)
         if value is None:
@@ -125,9 +125,7 @@ class ToolContext:
         self._progress = progress
         more = {"total": total, "message": message}
         sent = {name: value for name, value in more.items() if value is not None}
-        await self._context.notify(
-            "notifications/progress", {"progressToken": token, "progress": progress, **sent}
-        )
+        await self._context.notify("notifications/progress", {"progressToken": token, "progress": progress, **sent})
 
     async def log(self, level: Level, data: object, logger: str | None = None) -> None:
         """Send a log message to the client, if it wants messages of this level.
@@ -196,7 +194,10 @@ class ToolContext:
         return {key: question.answer(answers[key]) for key, question in questions.items()}
 
     def wait(self, awaitable: Awaitable[T]) -> T:
-        """Run one of the methods above from a plain function, which runs in a thread: ``context.wait(context.log(...))``."""
+        """Run one of the methods above from a plain function, which runs in a thread.
+
+        ``context.wait(context.log("info", "half done"))``
+        """
         return asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop).result()
 
     async def _ask_one(self, question: Question[T], key: str | None) -> T:
@@ -215,7 +216,8 @@ async def _awaited(awaitable: Awaitable[T]) -> T:
 def _convert(name: str, value: Any, kind: type[T]) -> T:
     from funcmcp.authoring.arguments import Validator  # noqa: PLC0415 - pydantic is loaded when it is needed
 
-    return Validator.of_value(name, kind)(value)
+    converted: T = Validator.of_value(name, kind)(value)
+    return converted
 
 
 __all__ = ["CancellationToken", "Elicit", "Elicited", "ListRoots", "Sample", "ToolContext"]

@@ -1,37 +1,37 @@
-"""Descriptions out of docstrings: the summary, and what an Args section says of each parameter."""
+"""What a docstring says about a tool and its arguments."""
 
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+import re
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-def summary(function: Callable[..., Any]) -> str | None:
-    """Return the first paragraph of a docstring on one line, or None if there is none."""
-    text = _text(function)
-    return " ".join(text.split("\n\n", 1)[0].split()) or None
+_SECTION = re.compile(r"^\s*(?:(?:Args|Arguments|Parameters|Params):?\s*$|[:@]param\b)", re.MULTILINE)
 
 
-def parameter_descriptions(function: Callable[..., Any]) -> dict[str, str]:
-    """Return descriptions by parameter name, from a Google, NumPy or reST docstring."""
-    text = _text(function)
-    if "\n" not in text:
+def summary(function: Any) -> str:
+    """Return the docstring's first paragraph on one line, or an empty string."""
+    paragraph = _docstring(function).partition("\n\n")[0]
+    section = _SECTION.search(paragraph)
+    return " ".join(paragraph[: section.start() if section else None].split())
+
+
+def parameter_descriptions(function: Any) -> dict[str, str]:
+    """Return what the docstring says of each parameter: Google, NumPy and reST styles."""
+    docstring = _docstring(function)
+    if not _SECTION.search(docstring):
         return {}
     from docstring_parser import parse  # noqa: PLC0415 - loaded only when there is something to parse
 
-    return {
-        parameter.arg_name: " ".join(parameter.description.split())
-        for parameter in parse(text).params
-        if parameter.description
-    }
+    parsed = parse(docstring).params
+    return {item.arg_name: " ".join(item.description.split()) for item in parsed if item.description}
 
 
-def _text(function: Any) -> str:
-    """Return a function's own docstring; that of a class is no description of its instances' calls."""
-    text = getattr(function, "__doc__", None)
-    if not isinstance(text, str) or (not inspect.isroutine(function) and text == type(function).__doc__):
-        return ""
-    return inspect.cleandoc(text)
+def _docstring(function: Any) -> str:
+    """Return a callable's own docstring, not the one that it has from `functools.partial`."""
+    while hasattr(function, "func"):
+        function = function.func
+    docstring = getattr(function, "__doc__", None)
+    if not docstring and not inspect.isroutine(function):
+        docstring = type(function).__call__.__doc__
+    return inspect.cleandoc(docstring or "")

@@ -90,7 +90,9 @@ def in_words(error: ValidationError, value: Any, prefix: tuple[str, ...] = ()) -
         sentence = _sentence(details)
         if sentence not in faults.setdefault(path, []):
             faults[path].append(sentence)
-    lines = [f"{path}: {', or '.join(sentences)}" if path else ", or ".join(sentences) for path, sentences in faults.items()]
+    lines = [
+        f"{path}: {', or '.join(sentences)}" if path else ", or ".join(sentences) for path, sentences in faults.items()
+    ]
     if len(lines) > MAX_LINES:
         lines = [*lines[:MAX_LINES], f"and {len(lines) - MAX_LINES} more"]
     return "\n".join(lines)

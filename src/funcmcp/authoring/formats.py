@@ -1,127 +1,126 @@
-"""Formats of texts that Python has no type for: ``Annotated[str, Format("email")]``.
+"""`Format`: string formats that a schema names and that arguments are checked against.
 
-Source: JSON Schema 2020-12 validation, section 7 (`phone` is an addition of ours, after .NET's). Each check takes time
-proportional to the length of the text.
+Every check takes time in proportion to the text's length.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Name = Literal["date", "date-time", "time", "email", "uri", "uuid", "hostname", "phone"]
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
 
+_LONGEST_HOSTNAME = 253
+_LONGEST_LOCAL_PART = 64
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
-_PHONE = re.compile(r"\+?[0-9][0-9 ().-]{2,30}")
-_LOCAL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-_ZONE = r"(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
-
-
-def _is_hostname(text: str) -> bool:
-    return len(text) <= 253 and all(_LABEL.fullmatch(label) for label in text.split("."))  # noqa: PLR2004 - RFC 1035
+_LOCAL_PART = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_PHONE = re.compile(r"\+?[0-9 ()./-]+")
+_PHONE_DIGITS = range(3, 16)
+_TIME = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def _is_email(text: str) -> bool:
     local, _, domain = text.rpartition("@")
-    plain = not local.startswith(".") and not local.endswith(".") and ".." not in local
-    return _LOCAL.fullmatch(local) is not None and plain and "." in domain and _is_hostname(domain)
+    dots = local.startswith(".") or local.endswith(".") or ".." in local
+    return 0 < len(local) <= _LONGEST_LOCAL_PART and not dots and bool(_LOCAL_PART.fullmatch(local)) and _is_hostname(domain)
 
 
-def _is_uri(text: str) -> bool:
-    scheme, colon, rest = text.partition(":")
-    if not colon or not rest or not _SCHEME.fullmatch(scheme) or any(c <= " " or c in '<>"{}|\\^`' for c in text):
-        return False
+def _is_hostname(text: str) -> bool:
+    return len(text) <= _LONGEST_HOSTNAME and all(_LABEL.fullmatch(label) for label in text.split("."))
+
+
+def _is_phone(text: str) -> bool:
+    return bool(_PHONE.fullmatch(text)) and sum(map(str.isdigit, text)) in _PHONE_DIGITS
+
+
+def _is_date(text: str) -> bool:
+    from datetime import date  # noqa: PLC0415 - most servers never need it
+
     try:
-        urlsplit(text).port  # noqa: B018 - the property checks the authority
+        return bool(_DATE.fullmatch(text)) and date.fromisoformat(text) is not None
     except ValueError:
         return False
-    return True
 
 
-def _parses(kind: str) -> Callable[[str], bool]:
+def _is_time(text: str) -> bool:
+    from datetime import time  # noqa: PLC0415 - most servers never need it
+
+    try:
+        return bool(_TIME.fullmatch(text)) and time.fromisoformat(text) is not None
+    except ValueError:
+        return False
+
+
+def _is_date_time(text: str) -> bool:
+    return text[10:11] in {"T", "t", " "} and _is_date(text[:10]) and _is_time(text[11:])
+
+
+def _is_ip(version: int) -> Callable[[str], bool]:
     def check(text: str) -> bool:
-        from datetime import date, datetime, time  # noqa: PLC0415 - rarely needed
+        from ipaddress import ip_address  # noqa: PLC0415 - most servers never need it
 
-        read = {"date": date.fromisoformat, "date-time": datetime.fromisoformat, "time": time.fromisoformat}[kind]
-        shape = {"date": r"\d{4}-\d\d-\d\d", "time": rf"\d\d:\d\d:\d\d(?:\.\d+)?{_ZONE}?"}
-        shape["date-time"] = rf"\d{{4}}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?{_ZONE}"
-        if not re.fullmatch(shape[kind], text, re.ASCII):
-            return False
         try:
-            read(text.upper())
+            return ip_address(text).version == version
         except ValueError:
             return False
-        return True
 
     return check
 
 
-_CHECKS: dict[str, tuple[Callable[[str], bool], str]] = {
-    "date": (_parses("date"), "a date such as 2026-01-31"),
-    "date-time": (_parses("date-time"), "a date and time such as 2026-01-31T12:00:00Z"),
-    "time": (_parses("time"), "a time such as 12:00:00"),
-    "email": (_is_email, "an e-mail address"),
-    "uri": (_is_uri, "a URI such as https://example.com/"),
-    "uuid": (lambda text: _UUID.fullmatch(text) is not None, "a UUID"),
-    "hostname": (_is_hostname, "a host name"),
-    "phone": (lambda text: _PHONE.fullmatch(text) is not None, "a telephone number"),
+FORMATS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "date": ("a date such as 2026-07-28", _is_date),
+    "date-time": ("a date and time such as 2026-07-28T12:00:00Z", _is_date_time),
+    "email": ("an email address", _is_email),
+    "hostname": ("a host name", _is_hostname),
+    "ipv4": ("an IPv4 address", _is_ip(4)),
+    "ipv6": ("an IPv6 address", _is_ip(6)),
+    "phone": ("a phone number", _is_phone),
+    "time": ("a time such as 12:00:00", _is_time),
+    "uri": ("a URI", _URI.fullmatch),
+    "uuid": ("a UUID", _UUID.fullmatch),
 }
+"""What each format is called, and its check."""
 
 
 class Format:
-    """Annotates a text with a format that is declared in the schema and checked: ``Annotated[str, Format("email")]``.
+    """A string in a format: ``Annotated[str, Format("email")]``.
 
-    Args:
-        name: one of date, date-time, time, email, uri, uuid, hostname, phone.
-    """
+    The schema gets ``"format": "email"`` and the argument is checked. Formats are those of JSON Schema (date,
+    date-time, email, hostname, ipv4, ipv6, time, uri, uuid) and ``phone``.
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: Name) -> None:
-        if name not in _CHECKS:
-            raise RegistrationError(f"There is no format {name!r}; take one of {', '.join(_CHECKS)}.")
-        self.name = name
-
-    def check(self, text: str) -> str:
-        """Return the text; raise ValueError if it does not have the format."""
-        matches, wanted = _CHECKS[self.name]
-        if not matches(text):
-            raise ValueError(f"must be {wanted}")
-        return text
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Add the check to pydantic's schema of the text."""
-        from pydantic_core import core_schema  # noqa: PLC0415 - pydantic is loaded when it is needed
-
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        """Add the format to the JSON schema."""
-        return {**handler(schema), "format": self.name}
-
-
-class Header:
-    """Annotates an argument that 2026-07-28 clients repeat in a header: ``Annotated[str, Header("Region")]``.
-
-    The header is `Mcp-Param-Region`, for gateways that route by it. The argument must be a text, an integer or a boolean.
-
-    Args:
-        name: the name after `Mcp-Param-`, a header token.
+    Raises:
+        RegistrationError: the format is unknown.
     """
 
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
+        if name not in FORMATS:
+            raise RegistrationError(f"Format({name!r}) is unknown; use one of {', '.join(FORMATS)}.")
         self.name = name
 
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        """Add the name to the JSON schema."""
-        return {**handler(schema), "x-mcp-header": self.name}
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Add the check after the type's own."""
+        from pydantic_core import PydanticCustomError, core_schema  # noqa: PLC0415 - loaded with the first schema
+
+        words, check = FORMATS[self.name]
+
+        def checked(value: Any) -> Any:
+            if isinstance(value, str) and not check(value):
+                raise PydanticCustomError("format", "must be {words}", {"words": words})
+            return value
+
+        return core_schema.no_info_after_validator_function(checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Name the format in the schema."""
+        return {**handler(schema), "format": self.name}

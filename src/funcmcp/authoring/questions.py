@@ -64,7 +64,7 @@ class Elicit(Generic[T]):
             return Elicited(result["action"], None)
         content = result.get("content", {})
         if isinstance(self._schema, dict):
-            return Elicited("accept", cast(T, content))
+            return Elicited("accept", cast("T", content))
         from funcmcp.authoring.arguments import Validator  # noqa: PLC0415 - pydantic is loaded when it is needed
 
         try:

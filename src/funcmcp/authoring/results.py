@@ -52,7 +52,11 @@ def returned(annotation: Any) -> Returned:
     kind = bare_type(annotation)
     if kind is JSONRPCResponse:
         return Returned(RawResponse, None, wrapped=False)
-    if annotation in {inspect.Signature.empty, Any, None, type(None), object} or kind in {str, bytes} or _is_content(kind):
+    if (
+        annotation in {inspect.Signature.empty, Any, None, type(None), object}
+        or kind in {str, bytes}
+        or _is_content(kind)
+    ):
         return Returned(render_value, None, wrapped=False)
     wrapped = kind is not annotation and bare_type(annotation) != annotation and _allows_none(annotation)
     wrapped = wrapped or not _is_object(kind)

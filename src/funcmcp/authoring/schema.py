@@ -35,7 +35,7 @@ class _Generator(GenerateJsonSchema):
 
 
 class _InputGenerator(_Generator):
-    """For arguments, `T | None` means that the argument may be left out: the schema is that of T. Decimals are numbers."""
+    """For arguments: `T | None` may be left out, and its schema is that of T; decimals are numbers."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
         """Return a number with the constraints of a Decimal."""

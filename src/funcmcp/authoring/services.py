@@ -146,7 +146,11 @@ def _injected(factory: Callable[..., Any]) -> Callable[..., Any]:
     elif inspect.isgeneratorfunction(factory):
         make = contextmanager(factory)
     if not needs:
-        return lambda: make()
+
+        def plain() -> Any:  # svcs looks at the signature of what it calls
+            return make()
+
+        return plain
 
     async def inject(svcs_container: svcs.Container) -> Any:
         made = make(**{name: await svcs_container.aget(hint) for name, hint in needs.items()})

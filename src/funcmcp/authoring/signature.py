@@ -1,60 +1,82 @@
-"""A function's signature, read once: which of its parameters a caller fills, and which the server does."""
+"""What a function's signature says: its parameters, their types, and the marks on them.
+
+It is read when the function is registered. Names in postponed annotations that can't be resolved yet are tried
+again when the tool is first needed.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
-from dataclasses import dataclass
-from functools import partial
-from types import UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    TypeAlias,
-    TypedDict,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, get_type_hints
 
-from funcmcp.authoring.context import CancellationToken, ToolContext
+from funcmcp.protocol.jsonrpc import Request as JSONRPCRequest
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from funcmcp.authoring.services import Services
+    from pydantic import GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
+
+__all__ = ["Arguments", "Header", "JSONRPCRequest", "JSONRPCResponse", "Parameter", "Signature", "function_name"]
 
 T = TypeVar("T")
+EMPTY = inspect.Parameter.empty
 
 
-class _Spread:
-    """Marks a parameter whose fields are the arguments."""
+class Spread:
+    """The mark that `Arguments` puts on a type."""
+
+    __slots__ = ()
 
 
-SPREAD = _Spread()
+Arguments: TypeAlias = Annotated[T, Spread()]
+"""Spreads the fields of a pydantic model, a dataclass or a TypedDict as the tool's own arguments.
 
-Arguments: TypeAlias = Annotated[T, SPREAD]
-"""``request: Arguments[CreateOrder]``: the fields of the model are the tool's own arguments.
-
-The model may be a pydantic model, a dataclass or a TypedDict. Without the marker, a parameter of such a type is one
-argument of type object under its own name.
+Example:
+    ```python
+    @mcp.tool
+    async def create_order(request: Arguments[CreateOrder]) -> Order: ...
+    ```
 """
 
 
-class JSONRPCRequest(TypedDict, total=False):
-    """Annotate a parameter with it to get the whole JSON-RPC request."""
+class Header:
+    """Marks an argument that 2026-07-28 clients repeat in the header ``Mcp-Param-<name>``.
 
-    jsonrpc: str
-    id: str | int
-    method: str
-    params: dict[str, Any]
+    Gateways can then route by it without reading the body. The argument must be a string, an integer or a boolean.
+
+    Example:
+        ```python
+        @mcp.tool
+        def stock(region: Annotated[str, Header("Region")]) -> int: ...
+        ```
+
+    Source: 2026-07-28 "server/tools, x-mcp-header".
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Put the mark into the argument's schema."""
+        return {**handler(schema), "x-mcp-header": self.name}
 
 
 class JSONRPCResponse(TypedDict, total=False):
-    """Annotate the return value with it to answer with a whole JSON-RPC response, sent as it stands."""
+    """A whole JSON-RPC response. A tool that returns one, by its annotation, has it sent as it stands.
+
+    Example:
+        ```python
+        @mcp.tool(input_schema={"type": "object"})
+        async def raw(request: JSONRPCRequest) -> JSONRPCResponse:
+            return {"jsonrpc": "2.0", "id": request.id, "result": {"content": []}}
+        ```
+    """
 
     jsonrpc: str
     id: str | int
@@ -62,161 +84,124 @@ class JSONRPCResponse(TypedDict, total=False):
     error: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter of a function.
-
-    Attributes:
-        name: its name.
-        annotation: its type hint with all annotations; Any if it has none.
-        default: its default, or `inspect.Parameter.empty`.
-    """
+class Parameter(NamedTuple):
+    """One parameter of a function: its name, resolved annotation (or EMPTY) and default (or EMPTY)."""
 
     name: str
     annotation: Any
     default: Any
 
-    @property
-    def type(self) -> Any:
-        """The type hint without annotations and without `| None`."""
-        return bare_type(self.annotation)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to do with each parameter.
-
-    Attributes:
-        arguments: filled from the call's arguments, one each.
-        spread: filled with a model made of the call's arguments; at most one.
-        services: filled with services.
-        special: filled with the context, the raw request or a cancellation token, by name.
-        returns: the return annotation; `inspect.Signature.empty` if there is none.
-    """
-
-    arguments: tuple[Parameter, ...]
-    spread: Parameter | None
-    services: tuple[Parameter, ...]
-    special: dict[str, type]
-    returns: Any
-
-
-SPECIAL: tuple[Any, ...] = (ToolContext, JSONRPCRequest, CancellationToken)
-
 
 class Signature:
-    """The parameters of a function.
+    """A function's signature.
 
     Args:
-        function: any callable that `inspect` can read.
-        skip_self: leave the first parameter out: the function is a method that will be bound later.
+        function: any callable that is not a class.
+        bound: leave out the first parameter, because the function is a method that is bound for each call.
 
     Raises:
-        RegistrationError: the function takes parameters that no caller could fill.
+        RegistrationError: the function takes parameters that JSON arguments can't fill.
     """
 
-    def __init__(self, function: Callable[..., Any], *, skip_self: bool = False) -> None:
-        self._function = function
-        parameters = list(inspect.signature(function).parameters.values())[1 if skip_self else 0 :]
-        for parameter in parameters:
-            if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
-                raise RegistrationError(
-                    f"{_name(function)}: the parameter {str(parameter)!r} has no name that a caller could use; "
-                    "write each parameter out and without '/'."
-                )
-        self._parameters = parameters
+    __slots__ = ("_annotated", "_hints", "_namespace", "_parameters", "name")
+
+    def __init__(self, function: Callable[..., Any], *, bound: bool = False) -> None:
+        self.name = function_name(function)
+        self._annotated = _annotated(function)
+        self._parameters = _parameters(function, self.name, bound=bound)
+        self._namespace: Mapping[str, Any] | None = None
         self._hints: dict[str, Any] | None = None
         try:
-            self.resolve()
-        except RegistrationError:
-            if not _has_text_hints(function):
-                raise  # otherwise a name that is defined further down the module; it is looked up again when needed
+            self._hints = get_type_hints(self._annotated, include_extras=True)
+        except NameError:
+            self._namespace = _enclosing_names(self._annotated)
+            self.try_hints()
 
-    def resolve(self) -> dict[str, Any]:
-        """Return the type hints; raise RegistrationError if one of them names nothing."""
+    def try_hints(self) -> dict[str, Any] | None:
+        """Return the resolved type hints by parameter name, or None while a name in them is unknown."""
         if self._hints is None:
             try:
-                self._hints = get_type_hints(_hinted(self._function), include_extras=True)
-            except NameError as error:
-                raise RegistrationError(
-                    f"{_name(self._function)}: the type hint {error.name!r} is not defined. Import it outside of "
-                    "'if TYPE_CHECKING', and define it at the top of a module."
-                ) from error
+                self._hints = get_type_hints(self._annotated, localns=self._namespace, include_extras=True)
+            except NameError:
+                return None
         return self._hints
 
-    @property
-    def resolved(self) -> bool:
-        """Whether every type hint could be looked up."""
-        return self._hints is not None
+    def raw_annotations(self) -> Mapping[str, Any]:
+        """Return the annotations as they were written."""
+        return getattr(self._annotated, "__annotations__", {})
 
     def parameters(self) -> list[Parameter]:
-        """Return the parameters with their resolved type hints."""
-        hints = self.resolve()
-        return [Parameter(p.name, hints.get(p.name, Any), p.default) for p in self._parameters]
+        """Return the parameters with resolved annotations; raise RegistrationError while a name is unknown."""
+        hints = self._resolved()
+        return [Parameter(p.name, hints.get(p.name, EMPTY), p.default) for p in self._parameters]
 
-    @property
-    def interactive(self) -> bool:
-        """Whether the function takes a ToolContext. Before its hints are resolved, the text of the hints decides."""
-        if self._hints is None:
-            return any("ToolContext" in str(p.annotation) for p in self._parameters)
-        return any(bare_type(hint) is ToolContext for hint in self._hints.values())
+    def returns(self) -> Any:
+        """Return the resolved return annotation, or EMPTY."""
+        return self._resolved().get("return", EMPTY)
 
-    def plan(self, services: Services) -> Plan:
-        """Decide who fills each parameter, now that it is known which types are services."""
-        arguments: list[Parameter] = []
-        injected: list[Parameter] = []
-        spread: list[Parameter] = []
-        special: dict[str, type] = {}
-        for parameter in self.parameters():
-            if parameter.type in SPECIAL:
-                special[parameter.name] = parameter.type
-            elif SPREAD in getattr(parameter.annotation, "__metadata__", ()):
-                spread.append(parameter)
-            elif parameter.type in services:
-                injected.append(parameter)
-            else:
-                arguments.append(parameter)
-        if len(spread) > 1:
-            raise RegistrationError(f"{_name(self._function)}: only one parameter can be Arguments[...].")
-        returns = self.resolve().get("return", inspect.Signature.empty)
-        return Plan(tuple(arguments), spread[0] if spread else None, tuple(injected), special, returns)
+    def _resolved(self) -> dict[str, Any]:
+        hints = self.try_hints()
+        if hints is not None:
+            return hints
+        try:
+            return get_type_hints(self._annotated, localns=self._namespace, include_extras=True)
+        except NameError as error:
+            raise RegistrationError(
+                f"The annotations of {self.name} name {error.name!r}, which is not to be found; "
+                "import it at run time, not only under TYPE_CHECKING."
+            ) from None
 
 
-def bare_type(annotation: Any) -> Any:
-    """Return a type without `Annotated` around it and without `None` beside it."""
-    if get_origin(annotation) is Annotated:
-        return bare_type(get_args(annotation)[0])
-    members = [member for member in get_args(annotation) if member is not type(None)]
-    if len(members) == 1 and allows_none(annotation):
-        return bare_type(members[0])
-    return annotation
+def function_name(function: Any) -> str:
+    """Return the name that a callable goes by."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__
 
 
-def allows_none(annotation: Any) -> bool:
-    """Tell whether a type hint is a union with None, or None itself."""
-    if get_origin(annotation) is Annotated:
-        return allows_none(get_args(annotation)[0])
-    if annotation is None or annotation is type(None):
-        return True
-    return _is_union(annotation) and any(allows_none(member) for member in get_args(annotation))
-
-
-def _is_union(annotation: Any) -> bool:
-    return get_origin(annotation) in {Union, UnionType}
-
-
-def _hinted(function: Any) -> Any:
-    """Return the object whose annotations are those of a callable."""
-    while isinstance(function, partial):
+def _annotated(function: Any) -> Any:
+    """Return the function that carries a callable's annotations."""
+    while isinstance(function, functools.partial):
         function = function.func
     if inspect.isroutine(function):
-        return inspect.unwrap(function)
-    return function.__init__ if inspect.isclass(function) else type(function).__call__
+        return function
+    return type(function).__call__
 
 
-def _has_text_hints(function: Any) -> bool:
-    return any(isinstance(hint, str) for hint in getattr(_hinted(function), "__annotations__", {}).values())
+def _parameters(function: Any, name: str, *, bound: bool) -> list[inspect.Parameter]:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except ValueError:
+        raise RegistrationError(f"{name} has no signature that Python can read; wrap it in a def.") from None
+    if bound:
+        if not parameters:
+            raise RegistrationError(f"{name} is a method without self; add it, or make it a staticmethod.")
+        del parameters[0]
+    for parameter in parameters:
+        if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
+            raise RegistrationError(
+                f"{name} takes {parameter}; name every parameter, because the arguments' schema is made of them."
+            )
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise RegistrationError(
+                f"{name} takes {parameter.name!r} by position only; arguments come by name, so drop the '/'."
+            )
+    if parameters and parameters[0].name in {"self", "cls"} and parameters[0].annotation is EMPTY:
+        raise RegistrationError(
+            f"{name} looks like a method: mark it with @funcmcp.tool and add its class with mcp.add(...)."
+        )
+    return parameters
 
 
-def _name(function: Any) -> str:
-    return getattr(function, "__qualname__", None) or type(function).__qualname__
+def _enclosing_names(function: Any) -> Mapping[str, Any] | None:
+    """Return the local names of the function around a local function, which postponed annotations may mean."""
+    function = inspect.unwrap(function)
+    outer, local, _ = getattr(function, "__qualname__", "").rpartition(".<locals>.")
+    names = getattr(function, "__globals__", None)
+    frame = sys._getframe() if local else None  # noqa: SLF001 - the interpreter offers no other way
+    while frame is not None:
+        if frame.f_code.co_qualname == outer and frame.f_globals is names:
+            return dict(frame.f_locals)
+        frame = frame.f_back
+    return None

@@ -111,5 +111,3 @@ class ThreadPool:
             if not turn.done():
                 turn.set_result(None)
                 return
-
-

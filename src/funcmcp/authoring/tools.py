@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from funcmcp.authoring.calls import Environment
+    from funcmcp.protocol.headers import MirroredParameter
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -144,9 +145,7 @@ def tools_of(owner: object, environment: Environment) -> list[Tool]:
             continue
         bound = not inspect.isclass(owner) or isinstance(static, staticmethod | classmethod)
         function = getattr(owner, name)
-        call = Call(
-            function, environment, schema=options.input_schema, lax=options.lax, owner=None if bound else kind
-        )
+        call = Call(function, environment, schema=options.input_schema, lax=options.lax, owner=None if bound else kind)
         found.append(_make(call, function, options))
     return found
 
@@ -173,7 +172,7 @@ def _make(call: Call, function: Callable[..., Any], options: ToolOptions) -> Too
             described.append(_definition(name, title, call, options))
         return described[0]
 
-    mirrored = ()
+    mirrored: tuple[MirroredParameter, ...] = ()
     if options.input_schema is not None or call.mentions(Header):
         try:
             mirrored = mirrored_parameters(options.input_schema or call.input_schema())

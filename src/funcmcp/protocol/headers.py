@@ -67,7 +67,9 @@ def mirrored_parameters(input_schema: Mapping[str, Any]) -> tuple[MirroredParame
     return tuple(found.values())
 
 
-def _properties(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+def _properties(
+    schema: Mapping[str, Any], path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return

@@ -67,27 +67,27 @@ def classify(value: object) -> Message | Malformed:
     if type(value) is not dict:
         return Malformed("A message must be a JSON object.")
     given = value.get("id")
-    id: RequestId | None = given if type(given) is str or type(given) is int else None
+    request_id: RequestId | None = given if type(given) is str or type(given) is int else None
     if value.get("jsonrpc") != "2.0":
-        return Malformed('"jsonrpc" must be "2.0".', id)
+        return Malformed('"jsonrpc" must be "2.0".', request_id)
     if "method" not in value:
-        return _response(value, id)
+        return _response(value, request_id)
     method, params = value["method"], value.get("params", {})
     if type(method) is not str:
-        return Malformed('"method" must be a string.', id)
+        return Malformed('"method" must be a string.', request_id)
     if type(params) is not dict:
-        return Malformed('"params" must be an object.', id)
-    if id is not None:
-        return Request(id, method, params)
+        return Malformed('"params" must be an object.', request_id)
+    if request_id is not None:
+        return Request(request_id, method, params)
     if "id" in value:
         return Malformed('"id" must be a string or an integer.')
     return Notification(method, params)
 
 
-def _response(value: dict[str, Any], id: RequestId | None) -> Response | Malformed:
+def _response(value: dict[str, Any], request_id: RequestId | None) -> Response | Malformed:
     result, error = value.get("result"), value.get("error")
-    if type(result) is dict and "error" not in value and id is not None:
-        return Response(id, result, None)
+    if type(result) is dict and "error" not in value and request_id is not None:
+        return Response(request_id, result, None)
     if type(error) is dict and "result" not in value:
-        return Response(id, None, error)
-    return Malformed('A message must have a "method", a "result" or an "error".', id)
+        return Response(request_id, None, error)
+    return Malformed('A message must have a "method", a "result" or an "error".', request_id)

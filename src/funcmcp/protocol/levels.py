@@ -4,7 +4,5 @@ from __future__ import annotations
 
 LEVELS: dict[str, int] = {
     level: severity
-    for severity, level in enumerate(
-        ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-    )
+    for severity, level in enumerate(("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"))
 }

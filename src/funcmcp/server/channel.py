@@ -29,5 +29,6 @@ class ClosedChannel:
         """Drop the notification."""
 
     async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Refuse."""
+        """Refuse, whatever the questions are."""
+        del questions
         raise ToolError("The client can't be asked here: it accepts no event stream.")

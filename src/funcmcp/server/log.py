@@ -22,5 +22,10 @@ def log_failure(error: BaseException, error_id: str, feature: str) -> None:
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
     where = " > ".join(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
     logger.error(
-        "error_id=%s feature=%s exception=%s: %s at %s", error_id, quote(feature), type(error).__name__, quote(error), where
+        "error_id=%s feature=%s exception=%s: %s at %s",
+        error_id,
+        quote(feature),
+        type(error).__name__,
+        quote(error),
+        where,
     )

@@ -91,9 +91,7 @@ class Rounds:
                 self._answered[key] = [asked, answer]
         if missing:
             state = {"digest": self._digest, "expires": int(time()) + LIFETIME}
-            sealed = self._keys.seal(
-                _PURPOSE, encode({**state, "answered": self._answered, "pending": missing})
-            )
+            sealed = self._keys.seal(_PURPOSE, encode({**state, "answered": self._answered, "pending": missing}))
             raise InputRequired({key: questions[key] for key in missing}, sealed)
         return answers
 

@@ -91,14 +91,14 @@ async def call_tool(server: Server, context: Context) -> dict[str, Any] | RawRes
     return result if isinstance(result, RawResponse) else shape.tool_result(result, revision)
 
 
-async def _within(timeout: float | None, started: Started[T]) -> T:
+async def _within(seconds: float | None, started: Started[T]) -> T:
     """Wait for a run; raise ToolError when its time is up."""
     try:
-        async with asyncio.timeout(timeout) as deadline:
+        async with asyncio.timeout(seconds) as deadline:
             return await started
     except TimeoutError:
         if deadline.expired():
-            raise ToolError(f"The tool did not finish within {timeout:g} seconds.") from None
+            raise ToolError(f"The tool did not finish within {seconds:g} seconds.") from None
         raise
 
 

@@ -85,7 +85,9 @@ class HandshakeEra:
             return handshake_response(error_reply(error, request.id))
         except SessionsFullError as error:
             retry = (("retry-after", str(error.retry_after)),)
-            return refuse(503, INTERNAL_ERROR, "Too many sessions; try again later.", request_id=request.id, headers=retry)
+            return refuse(
+                503, INTERNAL_ERROR, "Too many sessions; try again later.", request_id=request.id, headers=retry
+            )
         body = result_text(request.id, encode(result))
         return HttpResponse(200, (*JSON_HEADERS, (headers.SESSION_ID, session_id)), body)
 
@@ -176,5 +178,3 @@ def _cancelled(request: Request, accept: Accepts) -> HttpResponse:
     if accept.events:
         return HttpResponse(200, STREAM_HEADERS, b"")
     return refuse(200, INTERNAL_ERROR, "The request was cancelled.", request_id=request.id)
-
-

@@ -28,7 +28,18 @@ class HttpRequest:
         server: the address that the connection was accepted on, or None if unknown.
     """
 
-    __slots__ = ("_headers", "disconnected", "mount", "method", "pairs", "path", "query_string", "read", "scheme", "server")
+    __slots__ = (
+        "_headers",
+        "disconnected",
+        "method",
+        "mount",
+        "pairs",
+        "path",
+        "query_string",
+        "read",
+        "scheme",
+        "server",
+    )
 
     def __init__(
         self,

@@ -66,7 +66,7 @@ class Accepts:
 
     __slots__ = ("events", "json")
 
-    def __init__(self, json: bool, events: bool) -> None:
+    def __init__(self, *, json: bool, events: bool) -> None:
         self.json = json
         self.events = events
 

@@ -1,0 +1,22 @@
+"""Where the Node packages of the tests are: Node 22 itself, client SDKs and conformance suites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.requirements import require
+
+HOME = Path(__file__).parent / "node"
+_MODULES = HOME / "node_modules"
+
+
+def node() -> Path:
+    """Return the Node 22 program, or skip the test (fail in CI); the official packages do not run on older ones."""
+    program = _MODULES / "node" / "bin" / "node"
+    return require("Node 22 of tests/node", program if program.exists() else None)
+
+
+def package(name: str) -> Path:
+    """Return the folder of an installed package, or skip the test (fail in CI)."""
+    folder = _MODULES / name
+    return require(f"The Node package {name} of tests/node", folder if folder.exists() else None)

@@ -1,0 +1,117 @@
+"""Small real parts from which tests of the server and of the transports are put together."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.protocol.jsonrpc import Request
+from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.server.channel import ClosedChannel
+from funcmcp.server.client import Client
+from funcmcp.server.context import Context
+from funcmcp.server.dispatch import Server
+from funcmcp.server.features import Tool
+from funcmcp.server.options import ServerOptions
+from funcmcp.sessions.seal import KeyRing
+from tests import schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from funcmcp.server.channel import Channel
+    from funcmcp.server.conversation import Conversation
+    from funcmcp.server.features import ToolHandler
+
+PATIENCE = 5.0
+"""Seconds that any wait of a test may last before it counts as lost."""
+
+NEWEST = "2025-11-25"
+PER_REQUEST = "2026-07-28"
+VERSION = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+KEYS = KeyRing([b"k" * 32])
+ASK_NAME = {
+    "method": "elicitation/create",
+    "params": {
+        "message": "What is your name?",
+        "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+    },
+}
+ASK_CAPITAL = {
+    "method": "sampling/createMessage",
+    "params": {
+        "messages": [{"role": "user", "content": {"type": "text", "text": "Capital of France?"}}],
+        "maxTokens": 100,
+    },
+}
+
+
+def text_result(text: str) -> dict[str, Any]:
+    """Return a CallToolResult with one text block."""
+    return {"content": [{"type": "text", "text": text}]}
+
+
+def tool(name: str, handler: ToolHandler | None = None, **members: Any) -> Tool:
+    """Return a tool; without a handler it says its own name."""
+
+    async def say_name(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+        return text_result(name)
+
+    definition = {"name": name, "description": f"The tool {name}", "inputSchema": {"type": "object"}}
+    return Tool(name, lambda: definition, handler or say_name, **members)
+
+
+def server(*tools: Tool, revisions: Sequence[str] = schemas.REVISIONS, **options: Any) -> Server:
+    """Return a server with tools."""
+    made = Server(ServerOptions("orders", **options), [REVISIONS[date] for date in revisions], keys=KEYS)
+    for one in tools:
+        made.tools.add(one)
+    return made
+
+
+def context(
+    method: str,
+    params: dict[str, Any] | None = None,
+    *,
+    revision: str = NEWEST,
+    capabilities: Mapping[str, Any] | None = None,
+    channel: Channel | None = None,
+    conversation: Conversation | None = None,
+    request_id: str | int = 1,
+) -> Context:
+    """Return the context of a request."""
+    client = Client(REVISIONS[revision], capabilities or {}, {})
+    request = Request(request_id, method, params or {})
+    return Context(request, client, channel or ClosedChannel(), conversation=conversation)
+
+
+async def answer(served: Server, asked: Context) -> dict[str, Any]:
+    """Return a server's answer to a request, valid in the revision that was spoken."""
+    async with asyncio.timeout(PATIENCE):
+        reply = await served.answer(asked)
+    message: dict[str, Any] = json.loads(reply.body)
+    schemas.validate(message, asked.client.revision.date, asked.request.method)
+    assert message["id"] == asked.request.id
+    assert reply.error == message.get("error", {}).get("code")
+    assert b"\n" not in reply.body
+    return message
+
+
+class Recorder:
+    """A channel that keeps what is sent, and answers questions from a table."""
+
+    def __init__(self, answers: Mapping[str, dict[str, Any]] | None = None) -> None:
+        self.sent: list[tuple[str, dict[str, Any]]] = []
+        self.asked: list[Mapping[str, Mapping[str, Any]]] = []
+        self._answers = answers or {}
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Keep a notification."""
+        self.sent.append((method, params))
+
+    async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Keep the questions and answer them."""
+        self.asked.append(questions)
+        return {key: self._answers[key] for key in questions}

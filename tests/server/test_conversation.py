@@ -1,0 +1,163 @@
+"""The moving parts of a session."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from funcmcp.protocol.jsonrpc import Response
+from funcmcp.server.conversation import Conversation, Conversations, cancel_requested
+from funcmcp.server.run import Run
+from tests.server.parts import PATIENCE
+
+
+def response(request_id: str | int | None) -> Response:
+    return Response(request_id, {"action": "decline"}, None)
+
+
+def test_a_new_conversation_has_nothing_to_remember() -> None:
+    assert Conversation().idle
+
+
+def test_a_run_keeps_a_conversation_busy_until_it_is_finished() -> None:
+    conversation, first, second = Conversation(), Run(), Run()
+    conversation.begin(1, first)
+    conversation.begin(1, second)
+    conversation.finish(1, first)
+    assert not conversation.idle
+    conversation.finish(1, second)
+    assert conversation.idle
+
+
+def test_a_chosen_level_is_worth_remembering() -> None:
+    conversation = Conversation()
+    conversation.log_level = "debug"
+    assert not conversation.idle
+
+
+def test_cancelling_an_id_cancels_every_run_of_exactly_this_id() -> None:
+    conversation, runs = Conversation(), [Run(), Run(), Run()]
+    conversation.begin(1, runs[0])
+    conversation.begin(1, runs[1])
+    conversation.begin("1", runs[2])
+    conversation.cancel(1)
+    assert [run.cancelled for run in runs] == [True, True, False]
+
+
+def test_cancelling_an_unknown_id_does_nothing() -> None:
+    conversation, run = Conversation(), Run()
+    conversation.begin("a", run)
+    conversation.cancel("b")
+    assert not run.cancelled
+
+
+@pytest.mark.parametrize("request_id", [7, "7"])
+def test_a_cancelled_notification_cancels_the_run_that_it_names(request_id: str | int) -> None:
+    conversation, run = Conversation(), Run()
+    conversation.begin(request_id, run)
+    cancel_requested(conversation, {"requestId": request_id, "reason": "enough"})
+    assert run.cancelled
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"requestId": None}, {"requestId": True}, {"requestId": [1]}, {"requestId": 1.0}]
+)
+def test_a_cancelled_notification_without_a_usable_id_is_ignored(params: dict[str, Any]) -> None:
+    conversation, run = Conversation(), Run()
+    conversation.begin(1, run)
+    cancel_requested(conversation, params)
+    assert not run.cancelled
+
+
+async def test_an_answer_finds_the_question_of_its_id_and_no_other() -> None:
+    conversation = Conversation()
+    first_id, first = conversation.question()
+    second_id, second = conversation.question()
+    assert first_id != second_id
+    given = response(second_id)
+    conversation.answer(given)
+    assert await asyncio.wait_for(second, PATIENCE) is given
+    assert not first.done()
+
+
+async def test_an_answer_that_nothing_waits_for_is_dropped() -> None:
+    conversation = Conversation()
+    question_id, future = conversation.question()
+    for stray in (response(None), response(1), response("ask-unknown")):
+        conversation.answer(stray)
+    assert not future.done()
+    given = response(question_id)
+    conversation.answer(given)
+    conversation.answer(response(question_id))
+    assert await asyncio.wait_for(future, PATIENCE) is given
+
+
+async def test_a_question_is_forgotten_once_it_is_answered_or_given_up() -> None:
+    conversation = Conversation()
+    question_id, answered = conversation.question()
+    _, given_up = conversation.question()
+    assert not conversation.idle
+    conversation.answer(response(question_id))
+    given_up.cancel()
+    await asyncio.sleep(0)
+    assert conversation.idle
+    assert answered.done()
+
+
+def test_an_idle_conversation_takes_no_room() -> None:
+    conversations = Conversations()
+    conversations.keep("s1", conversations.of("s1"))
+    assert list(conversations) == []
+
+
+def test_a_busy_conversation_is_found_again_until_it_is_idle() -> None:
+    conversations, run = Conversations(), Run()
+    conversation = conversations.of("s1")
+    conversation.begin(1, run)
+    conversations.keep("s1", conversation)
+    assert conversations.of("s1") is conversation
+    assert conversations.of("s2") is not conversation
+    assert list(conversations) == [conversation]
+    conversation.finish(1, run)
+    conversations.keep("s1", conversation)
+    assert list(conversations) == []
+
+
+def test_two_requests_of_a_session_share_its_conversation_before_either_has_begun() -> None:
+    conversations = Conversations()
+    first = conversations.of("s1")
+    second = conversations.of("s1")
+    assert first is second
+
+
+def test_a_request_that_ends_does_not_take_a_busy_conversation_with_it() -> None:
+    conversations, run = Conversations(), Run()
+    ending, lasting = conversations.of("s1"), conversations.of("s1")
+    lasting.begin(1, run)
+    conversations.keep("s1", lasting)
+    conversations.keep("s1", ending)
+    assert conversations.of("s1") is lasting
+
+
+def test_an_ended_session_is_forgotten() -> None:
+    conversations = Conversations()
+    conversation = conversations.of("s1")
+    conversation.log_level = "debug"
+    conversations.keep("s1", conversation)
+    conversations.end("s1")
+    conversations.end("s1")
+    assert list(conversations) == []
+    assert conversations.of("s1").log_level == "info"
+
+
+def test_beyond_the_limit_the_oldest_conversation_is_dropped() -> None:
+    conversations = Conversations(limit=2)
+    for session_id in ("s1", "s2", "s3"):
+        conversation = conversations.of(session_id)
+        conversation.log_level = session_id
+        conversations.keep(session_id, conversation)
+    del conversation
+    assert [kept.log_level for kept in conversations] == ["s2", "s3"]
+    assert conversations.of("s1").log_level == "info"

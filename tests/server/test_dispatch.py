@@ -1,0 +1,181 @@
+"""From a request to its answer."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.protocol.errors import InvalidParams, MCPError
+from funcmcp.protocol.methods import METHODS
+from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.server.dispatch import HANDLERS, error_reply, result_text
+from funcmcp.server.features import RawResponse
+from tests import schemas
+from tests.server.parts import NEWEST, PER_REQUEST, answer, context, server, text_result, tool
+
+if TYPE_CHECKING:
+    from funcmcp.server.context import Context
+    from funcmcp.server.features import ToolHandler
+
+EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
+
+
+def raising(error: Exception) -> ToolHandler:
+    async def fail(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+        raise error
+
+    return fail
+
+
+def returning(result: Any) -> ToolHandler:
+    async def give(_context: Context, _arguments: dict[str, Any]) -> Any:
+        return result
+
+    return give
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize("request_id", [0, -7, 2**60, "1", "ünïcode \u2028"])
+async def test_an_answer_carries_the_requests_own_id(revision: str, request_id: str | int) -> None:
+    message = await answer(server(), context("tools/list", revision=revision, request_id=request_id))
+    assert message["id"] == request_id
+    assert type(message["id"]) is type(request_id)
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize("method", ["nope", "", "tools/List", "notifications/initialized", "rpc.discover"])
+async def test_an_unknown_method_is_method_not_found(revision: str, method: str) -> None:
+    error = (await answer(server(), context(method, revision=revision)))["error"]
+    assert (error["code"], error["data"]) == (-32601, {"method": method})
+
+
+@EVERY_REVISION
+async def test_a_method_without_its_capability_is_method_not_found(revision: str) -> None:
+    for method in set(METHODS) - set(HANDLERS) - {"initialize"}:
+        error = (await answer(server(), context(method, revision=revision)))["error"]
+        assert error["code"] == -32601
+
+
+@pytest.mark.parametrize("method", ["ping", "logging/setLevel", "initialize"])
+async def test_a_removed_method_is_method_not_found(method: str) -> None:
+    error = (await answer(server(), context(method, revision=PER_REQUEST)))["error"]
+    assert error["code"] == -32601
+
+
+async def test_a_method_that_is_not_there_yet_is_method_not_found() -> None:
+    error = (await answer(server(), context("server/discover", revision=NEWEST)))["error"]
+    assert error["code"] == -32601
+
+
+async def test_a_very_long_method_is_not_sent_back_whole() -> None:
+    error = (await answer(server(), context("m" * 10_000)))["error"]
+    assert error["data"] == {"method": "m" * 200}
+
+
+async def test_a_per_request_result_says_its_type_and_who_made_it() -> None:
+    result = (await answer(server(version="2.0.0"), context("tools/list", revision=PER_REQUEST)))["result"]
+    assert result["resultType"] == "complete"
+    assert result["_meta"] == {"io.modelcontextprotocol/serverInfo": {"name": "orders", "version": "2.0.0"}}
+
+
+async def test_a_tools_own_meta_stands_beside_the_servers() -> None:
+    served = server(tool("greet", returning({**text_result("hi"), "_meta": {"example.com/a": 1}})))
+    result = (await answer(served, context("tools/call", {"name": "greet"}, revision=PER_REQUEST)))["result"]
+    assert result["_meta"]["example.com/a"] == 1
+    assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "orders"
+
+
+@pytest.mark.parametrize("revision", schemas.HANDSHAKE_REVISIONS)
+async def test_a_handshake_result_has_nothing_of_the_per_request_era(revision: str) -> None:
+    message = await answer(server(), context("ping", revision=revision))
+    assert message["result"] == {}
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize(
+    ("error", "payload"),
+    [
+        (InvalidParams("No such order."), {"code": -32602, "message": "No such order."}),
+        (MCPError(7, "No.", {"a": [1]}), {"code": 7, "message": "No.", "data": {"a": [1]}}),
+    ],
+)
+async def test_a_protocol_error_is_sent_as_it_stands(revision: str, error: MCPError, payload: Any) -> None:
+    served = server(tool("fail", raising(error)))
+    message = await answer(served, context("tools/call", {"name": "fail"}, revision=revision))
+    assert message["error"] == payload
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize(
+    "wrong", [MCPError(7, "\ud800"), MCPError(7, "No.", float("nan")), MCPError(7, "No.", object())]
+)
+async def test_an_error_that_json_cannot_say_is_an_internal_error(
+    revision: str, wrong: MCPError, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = server(tool("fail", raising(wrong)))
+    error = (await answer(served, context("tools/call", {"name": "fail"}, revision=revision)))["error"]
+    assert (error["code"], error["message"]) == (-32603, "Internal error")
+    assert error["data"]["errorId"] in caplog.text
+
+
+@EVERY_REVISION
+async def test_a_fault_of_the_server_is_an_internal_error_that_leaks_nothing(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = server(tool("broken", returning({"no content": "password=hunter2"})))
+    with caplog.at_level(logging.ERROR, "funcmcp"):
+        error = (await answer(served, context("tools/call", {"name": "broken"}, revision=revision)))["error"]
+    assert error == {"code": -32603, "message": "Internal error", "data": {"errorId": error["data"]["errorId"]}}
+    assert error["data"]["errorId"] in caplog.text
+    assert "KeyError" in caplog.text
+
+
+@EVERY_REVISION
+async def test_a_result_that_json_cannot_say_is_an_internal_error(revision: str) -> None:
+    served = server(tool("broken", returning(text_result("\ud800"))))
+    error = (await answer(served, context("tools/call", {"name": "broken"}, revision=revision)))["error"]
+    assert error["code"] == -32603
+
+
+async def test_a_raw_response_is_sent_as_it_stands() -> None:
+    raw = {"jsonrpc": "2.0", "id": 9, "result": {"anything": [1, 2]}}
+    served = server(tool("raw", returning(RawResponse(raw))))
+    reply = await served.answer(context("tools/call", {"name": "raw"}))
+    assert json.loads(reply.body) == raw
+    assert reply.error is None
+
+
+def test_the_supported_revisions_come_newest_first() -> None:
+    assert server().supported == sorted(schemas.REVISIONS, reverse=True)
+    assert server(revisions=["2024-11-05", "2025-11-25"]).supported == ["2025-11-25", "2024-11-05"]
+
+
+def test_a_method_has_its_row() -> None:
+    assert server().method("tools/call", REVISIONS[PER_REQUEST]) is METHODS["tools/call"]
+
+
+def test_server_info_is_told_as_the_revision_has_it() -> None:
+    served = server(title="Orders", description="Takes orders")
+    assert set(served.implementation(REVISIONS["2024-11-05"])) == {"name", "version"}
+    assert set(served.implementation(REVISIONS[NEWEST])) == {"name", "version", "title", "description"}
+
+
+def test_an_error_without_a_readable_id_leaves_it_out() -> None:
+    reply = error_reply(MCPError(-32700, "Bad."), None)
+    message = json.loads(reply.body)
+    assert message == {"jsonrpc": "2.0", "error": {"code": -32700, "message": "Bad."}}
+    assert reply.error == -32700
+    for revision in ("2025-11-25", PER_REQUEST):
+        schemas.validate(message, revision)
+
+
+@pytest.mark.parametrize("request_id", [0, "", 'a"b', 5])
+def test_an_encoded_result_is_put_into_an_answer(request_id: str | int) -> None:
+    assert json.loads(result_text(request_id, b'{"a":1}')) == {"jsonrpc": "2.0", "id": request_id, "result": {"a": 1}}
+
+
+def test_every_handler_serves_a_method_of_the_specification() -> None:
+    assert set(HANDLERS) <= set(METHODS)

@@ -1,0 +1,38 @@
+"""What a server offers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from funcmcp.server.features import RawResponse, Tool
+from tests.server.parts import tool
+
+
+def test_a_tool_is_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        tool("add").name = "subtract"  # type: ignore[misc]
+
+
+def test_a_tool_by_default_has_a_time_limit_and_no_need_of_a_stream() -> None:
+    made = tool("add")
+    assert (made.interactive, made.timeout, made.mirrored) == (False, 60.0, ())
+
+
+def test_a_tool_is_described_only_when_it_is_asked() -> None:
+    asked = []
+
+    def describe() -> dict[str, object]:
+        asked.append(1)
+        return {}
+
+    made = Tool("add", describe, tool("add").handler)
+    assert not asked
+    made.describe()
+    assert asked
+
+
+def test_a_raw_response_keeps_the_authors_message() -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "result": {}}
+    assert RawResponse(message).message is message

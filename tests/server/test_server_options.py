@@ -1,0 +1,42 @@
+"""What a server says of itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from funcmcp.protocol import shape
+from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.server.options import ServerKeywords, ServerOptions
+from tests import schemas
+
+ICON = {"src": "https://example.com/icon.png", "mimeType": "image/png", "sizes": ["48x48"]}
+
+
+def test_only_what_is_set_is_told() -> None:
+    assert ServerOptions("orders").implementation() == {"name": "orders", "version": "0.1.0"}
+
+
+@pytest.mark.parametrize("date", schemas.REVISIONS)
+def test_everything_that_is_set_is_told_in_valid_form(date: str) -> None:
+    options = ServerOptions(
+        "orders",
+        version="2.0.0",
+        title="Orders",
+        description="Takes orders",
+        icons=(ICON,),
+        website_url="https://example.com",
+    )
+    told = options.implementation()
+    assert told == {
+        "name": "orders",
+        "version": "2.0.0",
+        "title": "Orders",
+        "description": "Takes orders",
+        "icons": [ICON],
+        "websiteUrl": "https://example.com",
+    }
+    schemas.validate_as(shape.implementation(told, REVISIONS[date]), date, "Implementation")
+
+
+def test_the_keywords_are_the_options_without_the_name() -> None:
+    assert set(ServerKeywords.__annotations__) == set(ServerOptions.__slots__) - {"name"}

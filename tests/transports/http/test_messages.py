@@ -1,0 +1,63 @@
+"""HTTP without a framework."""
+
+from __future__ import annotations
+
+import pytest
+
+from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+
+
+async def no_body(_limit: int) -> bytes:
+    return b""
+
+
+def request(*pairs: tuple[str, str], query: str = "") -> HttpRequest:
+    made = HttpRequest("POST", "/mcp", [("host", "example.com:8000"), *pairs], no_body)
+    made.query_string = query
+    return made
+
+
+def test_the_last_header_of_a_name_wins() -> None:
+    assert request(("x", "1"), ("x", "2")).headers["x"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "mount", "query", "url"),
+    [
+        ("http", "", "", "http://example.com:8000/mcp"),
+        ("https", "/api", "a=1&b=%20", "https://example.com:8000/api/mcp?a=1&b=%20"),
+    ],
+)
+def test_the_url_is_absolute(scheme: str, mount: str, query: str, url: str) -> None:
+    made = request(query=query)
+    made.scheme, made.mount = scheme, mount
+    assert made.url == url
+
+
+def test_query_parameters_are_decoded_and_the_last_one_wins() -> None:
+    assert request(query="a=1&b=two%20words&a=3&empty=").query == {"a": "3", "b": "two words", "empty": ""}
+    assert request().query == {}
+
+
+def test_cookies_are_read_by_name() -> None:
+    assert request(("cookie", 'theme=dark; session="a b"')).cookies == {"theme": "dark", "session": "a b"}
+    assert request().cookies == {}
+
+
+@pytest.mark.parametrize("cookie", ["a[]=1; =", "\x00=1", "=;;", "name"])
+def test_cookies_that_are_none_are_no_error(cookie: str) -> None:
+    assert isinstance(request(("cookie", cookie)).cookies, dict)
+
+
+def test_a_cookie_with_a_forbidden_name_gives_no_cookies() -> None:
+    assert request(("cookie", "a:b,c=1; path@x=2")).cookies in ({}, {"a:b,c": "1", "path@x": "2"})
+
+
+def test_what_a_platform_cannot_tell_is_none() -> None:
+    made = request()
+    assert made.disconnected is None
+    assert made.server is None
+
+
+def test_a_response_has_an_empty_body_by_default() -> None:
+    assert HttpResponse(202, ()).body == b""

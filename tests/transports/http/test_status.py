@@ -1,0 +1,112 @@
+"""Status codes and media types."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from funcmcp.protocol.errors import MCPError
+from funcmcp.server.dispatch import Reply, error_reply
+from funcmcp.transports.http.status import accepted, accepts, handshake_response, is_json, per_request_response, refuse
+from tests import schemas
+
+BOTH = (True, True)
+JSON_ONLY = (True, False)
+EVENTS_ONLY = (False, True)
+NEITHER = (False, False)
+
+
+@pytest.mark.parametrize(
+    ("header", "taken"),
+    [
+        (None, JSON_ONLY),
+        ("", JSON_ONLY),
+        ("  ", JSON_ONLY),
+        ("*/*", JSON_ONLY),
+        ("application/json", JSON_ONLY),
+        ("application/*", JSON_ONLY),
+        ("Application/JSON; charset=utf-8", JSON_ONLY),
+        ("application/json, text/event-stream", BOTH),
+        ("text/event-stream,application/json", BOTH),
+        ("text/event-stream;q=0.5, application/json ;q=0.9", BOTH),
+        ("text/*, application/*", BOTH),
+        ("text/event-stream", EVENTS_ONLY),
+        ("text/event-stream, */*", BOTH),
+        ("text/event-stream;q=0, */*", JSON_ONLY),
+        ("application/json;q=0, text/event-stream", EVENTS_ONLY),
+        ("application/json;q=0.0, */*", NEITHER),
+        ("text/html", NEITHER),
+        ("image/png, application/xml", NEITHER),
+        ("application/json;q=1.0", JSON_ONLY),
+        ("application/json;q=0.001", JSON_ONLY),
+    ],
+)
+def test_a_client_takes_what_its_accept_header_says(header: str | None, taken: tuple[bool, bool]) -> None:
+    found = accepts(header)
+    assert (found.json, found.events) == taken
+
+
+def test_an_endless_accept_header_is_read_only_so_far() -> None:
+    assert accepts("text/html," * 1000 + "application/json").json is False
+
+
+@pytest.mark.parametrize(
+    "header", ["application/json", "Application/JSON", "application/json; charset=UTF-8", 'application/json;charset="utf-8"', " application/json ;v=1"]
+)
+def test_json_is_json(header: str) -> None:
+    assert is_json(header)
+
+
+@pytest.mark.parametrize(
+    "header", [None, "", "text/plain", "application/jsonp", "application/json-seq", "text/json", "application/json; charset=latin-1", "application/x-www-form-urlencoded"]
+)
+def test_anything_else_is_not_json(header: str | None) -> None:
+    assert not is_json(header)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (None, 200),
+        (-32700, 400),
+        (-32600, 400),
+        (-32601, 404),
+        (-32602, 400),
+        (-32020, 400),
+        (-32021, 400),
+        (-32022, 400),
+        (-32603, 200),
+        (7, 200),
+    ],
+)
+def test_the_status_of_an_answer_depends_on_the_era(code: int | None, status: int) -> None:
+    reply = Reply(b"{}", code)
+    assert per_request_response(reply).status == status
+    assert handshake_response(reply).status == 200
+    for response in (per_request_response(reply), handshake_response(reply)):
+        assert dict(response.headers) == {"content-type": "application/json"}
+        assert response.body == b"{}"
+
+
+@pytest.mark.parametrize("request_id", [None, 0, "a"])
+def test_a_refusal_is_a_json_rpc_error_on_one_line(request_id: str | int | None) -> None:
+    response = refuse(405, -32600, "Use POST.", request_id=request_id, headers=(("allow", "POST"),))
+    assert response.status == 405
+    assert dict(response.headers) == {"content-type": "application/json", "allow": "POST"}
+    assert isinstance(response.body, bytes)
+    assert b"\n" not in response.body
+    message = json.loads(response.body)
+    assert message.get("id") == request_id
+    assert ("id" in message) == (request_id is not None)
+    for revision in schemas.REVISIONS:
+        schemas.validate(message, revision)
+
+
+def test_a_message_without_an_answer_is_accepted_without_a_body() -> None:
+    response = accepted()
+    assert (response.status, response.headers, response.body) == (202, (), b"")
+
+
+def test_a_refusal_has_the_same_form_as_an_answer() -> None:
+    assert refuse(400, 7, "No.", request_id=1).body == error_reply(MCPError(7, "No."), 1).body

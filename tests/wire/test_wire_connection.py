@@ -1,0 +1,341 @@
+"""What only a real connection shows: uvicorn with both of its parsers, raw sockets."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from funcmcp.transports.http.options import HTTPOptions
+from tests.wire.conftest import SMALL_LIMIT, serving
+from tests.wire.line import connection, head, post, request
+from tests.wire.offering import offer
+from tests.wire.peer import ERAS, HANDSHAKE, PER_REQUEST, Peer, check, initialize, to_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.wire.offering import Offering
+    from tests.wire.peer import App
+
+CHUNK = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+END = b"0\r\n\r\n"
+
+
+@pytest.fixture(autouse=True)
+def quiet_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fail where a client's fault or its leaving puts an error or a traceback into any log."""
+    caplog.set_level(logging.WARNING)
+    yield
+    for record in caplog.get_records("call"):
+        assert record.exc_info is None, record.getMessage()
+        assert record.levelno < logging.ERROR, record.getMessage()
+
+
+def peer_at(app: App, port: int, revision: str) -> Peer:
+    """Return a peer with a session, begun over the wire."""
+    peer = Peer(app, revision, {"elicitation": {}})
+    if not peer.per_request:
+        answer = check(post(peer, port, initialize(revision, peer.capabilities)), revision, "initialize")
+        peer.session_id = answer.header("mcp-session-id")
+    return peer
+
+
+def add(peer: Peer, port: int) -> None:
+    """Fail unless a good request on a new connection is answered."""
+    message = peer.message("tools/call", {"name": "add", "arguments": {"a": 20, "b": 22}})
+    assert check(post(peer, port, message), peer.revision, "tools/call").text == "42"
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_an_answer_over_tcp_is_the_one_from_memory(offering: Offering, port: int, revision: str) -> None:
+    """H1, H5: JSON with its length, and a chunked stream that ends."""
+    peer = peer_at(offering.app, port, revision)
+    message = peer.message("tools/call", {"name": "nothing", "arguments": {}})
+    answer = check(post(peer, port, message), revision, "tools/call")
+    assert (answer.status, answer.header("content-length")) == (200, str(len(answer.body)))
+    stream = check(
+        post(peer, port, peer.call_message("talk")), revision, "tools/call"
+    )
+    assert (stream.media_type, stream.text) == ("text/event-stream", "talked")
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_refusals_keep_the_connection_usable_or_close_it_cleanly(offering: Offering, port: int, revision: str) -> None:
+    """H10, H13: on one connection, the next good request after a bad one is answered."""
+    peer = peer_at(offering.app, port, revision)
+    good = peer.message("tools/list")
+    with connection(port) as line:
+        for bad in (b"{", b"[]", b'{"jsonrpc":"2.0"}', b"[" * 1000, b"\xff\xfe"):
+            line.send(request(peer, port, bad))
+            assert check(line.answer(), revision).status == 400
+            line.send(request(peer, port, good))
+            assert check(line.answer(), revision, "tools/list").status == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "OPTIONS", "PATCH", "HEAD"])
+def test_other_methods_over_tcp_are_405(port: int, method: str) -> None:
+    """H2, H4: with Allow; the answer to HEAD has no body."""
+    with connection(port) as line:
+        line.send(head([("host", f"127.0.0.1:{port}"), ("connection", "close")], method=method))
+        if method == "HEAD":
+            assert line.lines_until(b"\r\n")[0].split()[1] == b"405"
+            assert line.is_closed()
+        else:
+            answer = line.answer()
+            assert (answer.status, "POST" in (answer.header("allow") or "")) == (405, True)
+
+
+def test_a_session_ends_by_delete_over_tcp(offering: Offering, port: int) -> None:
+    """H3, D4: then it is 404."""
+    peer = peer_at(offering.app, port, HANDSHAKE)
+    with connection(port) as line:
+        line.send(head({**peer.headers(None), "host": f"127.0.0.1:{port}"}.items(), method="DELETE"))
+        assert (line.answer().status, post(peer, port, peer.message("ping")).status) == (204, 404)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        [("host", "127.0.0.1"), ("host", "127.0.0.1")],
+        [("host", "127.0.0.1"), ("Host", "evil.com")],
+        [("host", "127.0.0.1"), ("origin", "http://127.0.0.1"), ("Origin", "http://evil.com")],
+    ],
+)
+def test_two_hosts_or_origins_over_tcp_are_400(offering: Offering, port: int, extra: list[tuple[str, str]]) -> None:
+    """Row 1, D11: whether the HTTP server or the endpoint says so."""
+    peer = Peer(offering.app, PER_REQUEST)
+    body = to_bytes(peer.message("tools/list"))
+    usual = [(name, value) for name, value in peer.headers(peer.message("tools/list")).items() if name != "host"]
+    with connection(port) as line:
+        line.send(head([*usual, *extra, ("content-length", str(len(body)))]) + body)
+        assert line.answer().status == 400
+
+
+def test_a_foreign_host_over_tcp_is_refused(offering: Offering, port: int) -> None:
+    """Row 1, D9: the address of the connection is known, and the defaults are enough."""
+    peer = Peer(offering.app, PER_REQUEST)
+    message = peer.message("tools/list")
+    for host in ("evil.com", "localhost.evil.com", "127.0.0.1.evil.com:80", "localhost.", ""):
+        assert post(peer, port, message, host=host).status in {400, 403, 421}, host
+    assert post(peer, port, message, origin="http://evil.com").status == 403
+    assert post(peer, port, message, origin="null").status == 403
+    assert post(peer, port, message, host=f"LocalHost:{port}", origin=f"http://127.0.0.1:{port}").status == 200
+    with connection(port) as line:
+        line.send(head([("content-length", "0"), ("connection", "close")]))
+        assert line.answer().status in {400, 403, 421}
+
+
+def test_two_routing_headers_over_tcp_are_400(offering: Offering, port: int) -> None:
+    """D11, row 33: header mismatch, in any case of the name."""
+    peer = Peer(offering.app, PER_REQUEST)
+    message = peer.message("tools/list")
+    body = to_bytes(message)
+    pairs = [*{**peer.headers(message), "host": f"127.0.0.1:{port}"}.items(), ("content-length", str(len(body)))]
+    with connection(port) as line:
+        line.send(head([*pairs, ("MCP-Method", "tools/list")]) + body)
+        assert check(line.answer(), PER_REQUEST).outcome == (400, -32020)
+
+
+def test_white_space_around_values_over_tcp_does_not_count(offering: Offering, port: int) -> None:
+    """D10: one of the parsers hands it through."""
+    peer = Peer(offering.app, PER_REQUEST)
+    message = peer.message("tools/call", {"name": "nothing", "arguments": {}})
+    answer = post(
+        peer,
+        port,
+        message,
+        mcp_name="  nothing \t",
+        mcp_method=" tools/call  ",
+        mcp_protocol_version=f" {PER_REQUEST} ",
+    )
+    assert check(answer, PER_REQUEST, "tools/call").text == "nothing"
+
+
+@pytest.fixture
+def small_port(limited: Offering, parser: Literal["httptools", "h11"]) -> Iterator[int]:
+    """The port where a server that takes small bodies is served for real."""
+    with serving(limited.app, parser) as found:
+        yield found
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_a_chunked_body_over_the_limit_is_413_and_the_answer_arrives(
+    limited: Offering, small_port: int, revision: str
+) -> None:
+    """Row 22: without a Content-Length; the client hears why, though it is still sending."""
+    peer = peer_at(limited.app, small_port, revision)
+    headers = {
+        **peer.headers(peer.message("tools/list")),
+        "host": f"127.0.0.1:{small_port}",
+        "transfer-encoding": "chunked",
+    }
+    with connection(small_port) as line:
+        line.send(head(headers.items()))
+        line.try_to_send(CHUNK * 4 + END)
+        assert check(line.answer(), revision).status == 413
+    add(peer, small_port)
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_a_chunked_body_within_the_limit_is_taken(limited: Offering, small_port: int, revision: str) -> None:
+    """Row 22: in chunks of one byte."""
+    peer = peer_at(limited.app, small_port, revision)
+    message = peer.message("tools/list")
+    headers = {**peer.headers(message), "host": f"127.0.0.1:{small_port}", "transfer-encoding": "chunked"}
+    with connection(small_port) as line:
+        line.send(head(headers.items()) + b"".join(b"1\r\n%c\r\n" % byte for byte in to_bytes(message)) + END)
+        assert check(line.answer(), revision, "tools/list").status == 200
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_a_declared_length_over_the_limit_is_413_without_its_body(
+    limited: Offering, small_port: int, revision: str
+) -> None:
+    """Row 22: answered at once, though the body never comes."""
+    peer = peer_at(limited.app, small_port, revision)
+    headers = {**peer.headers(peer.message("tools/list")), "host": f"127.0.0.1:{small_port}"}
+    with connection(small_port) as line:
+        line.send(head([*headers.items(), ("content-length", str(SMALL_LIMIT + 1))]))
+        assert check(line.answer(), revision).status == 413
+    add(peer, small_port)
+
+
+def test_lies_about_the_length_are_400(offering: Offering, port: int) -> None:
+    """Row 22, H10: too short a length cuts the message, and what is left is no request."""
+    peer = Peer(offering.app, PER_REQUEST)
+    message = peer.message("tools/list")
+    for length in ("5", "0", "-1", "abc", "+5", "5, 6"):
+        assert post(peer, port, message, content_length=length).status == 400, length
+        add(peer, port)
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_a_half_sent_body_holds_up_nobody_and_may_still_be_finished(
+    offering: Offering, port: int, revision: str
+) -> None:
+    """Row 26: others are answered meanwhile."""
+    peer = peer_at(offering.app, port, revision)
+    whole = request(peer, port, peer.message("tools/list"))
+    with connection(port) as slow:
+        slow.send(whole[:-20])
+        add(peer, port)
+        slow.send(whole[-20:-1])
+        add(peer, port)
+        slow.send(whole[-1:])
+        assert check(slow.answer(), revision, "tools/list").status == 200
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_a_client_that_leaves_in_the_middle_of_its_body_leaves_no_trace(
+    offering: Offering, port: int, revision: str
+) -> None:
+    """Row 26, H18: no answer, no log line, and the next request is served."""
+    peer = peer_at(offering.app, port, revision)
+    for cut in (-1, -20, 60):
+        with connection(port) as line:
+            line.send(request(peer, port, peer.message("tools/list"))[:cut])
+    add(peer, port)
+
+
+@pytest.mark.parametrize("tool", ["wait", "wait_quietly", "talk"])
+def test_a_client_that_hangs_up_cancels_its_request_in_the_per_request_era(
+    offering: Offering, port: int, tool: str
+) -> None:
+    """H18, row 40: JSON, a stream that has not begun, and one that has."""
+    peer = Peer(offering.app, PER_REQUEST)
+    with connection(port) as line:
+        line.send(request(peer, port, peer.call_message(tool, {"key": "mine"})))
+        offering.gates.wait("arrived", "mine")
+        if tool == "talk":
+            line.lines_until(b"data:")
+    offering.gates.wait("cancelled", "mine")
+    add(peer, port)
+
+
+@pytest.mark.parametrize("tool", ["wait", "wait_quietly", "talk"])
+def test_a_client_that_hangs_up_cancels_nothing_in_the_handshake_era(offering: Offering, port: int, tool: str) -> None:
+    """H18, row 40: the tool goes on to its end."""
+    peer = peer_at(offering.app, port, HANDSHAKE)
+    with connection(port) as line:
+        line.send(request(peer, port, peer.call_message(tool, {"key": "mine"})))
+        offering.gates.wait("arrived", "mine")
+        if tool == "talk":
+            line.lines_until(b"data:")
+    add(peer, port)
+    offering.gates.open("mine")
+    offering.gates.wait("left", "mine")
+    assert not offering.gates.was("cancelled", "mine")
+    add(peer, port)
+
+
+@pytest.mark.parametrize("ids", [(1, 1), (1, "1")])
+@pytest.mark.parametrize("revision", ERAS)
+def test_two_in_flight_with_the_same_id_are_both_answered_right(
+    offering: Offering, port: int, revision: str, ids: tuple[object, object]
+) -> None:
+    """Row 8, J1: on two connections, in the other order than asked."""
+    peer = peer_at(offering.app, port, revision)
+    calls = [
+        peer.message("tools/call", {"name": "wait", "arguments": {"key": key}}, id)
+        for key, id in zip("ab", ids, strict=True)
+    ]
+    with connection(port) as first, connection(port) as second:
+        first.send(request(peer, port, calls[0]))
+        offering.gates.wait("arrived", "a")
+        second.send(request(peer, port, calls[1]))
+        offering.gates.wait("arrived", "b")
+        for line, key, given in ((second, "b", ids[1]), (first, "a", ids[0])):
+            offering.gates.open(key)
+            answer = check(line.answer(), revision, "tools/call")
+            assert (answer.text, answer.message["id"], type(answer.message["id"])) == (key, given, type(given))
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_pipelined_requests_are_answered_in_their_order(offering: Offering, port: int, revision: str) -> None:
+    """Row 8: one after the other on one connection, a bad one between them."""
+    peer = peer_at(offering.app, port, revision)
+    messages: list[object] = [peer.message("tools/list", id="a"), b"{", peer.message("tools/list", id="b")]
+    with connection(port) as line:
+        line.send(b"".join(request(peer, port, message) for message in messages))
+        answers = [line.answer() for _ in messages]
+    assert [answer.status for answer in answers] == [200, 400, 200]
+    assert [answer.message.get("id") for answer in answers] == ["a", None, "b"]
+
+
+def test_a_question_is_answered_by_another_request_in_the_handshake_era(offering: Offering, port: int) -> None:
+    """H5, H6: the question comes on the stream, the answer in a POST of its own, the result on the stream."""
+    peer = peer_at(offering.app, port, HANDSHAKE)
+    other = peer_at(offering.app, port, HANDSHAKE)
+    with connection(port) as line:
+        line.send(request(peer, port, peer.message("tools/call", {"name": "ask", "arguments": {}})))
+        question = _data(line.lines_until(b"data:")[-1])
+        assert question["method"] == "elicitation/create"
+        answer = {"jsonrpc": "2.0", "id": question["id"]}
+        eve, bob = ({"action": "accept", "content": {"name": name}} for name in ("Eve", "Bob"))
+        assert post(other, port, {**answer, "result": eve}).status == 202
+        assert post(peer, port, {**answer, "result": bob}).status == 202
+        assert _data(line.lines_until(b"data:")[-1])["result"]["content"][0]["text"] == "Hello Bob"
+
+
+def _data(line: bytes) -> Any:
+    return json.loads(line.removeprefix(b"data:"))
+
+
+def test_the_default_limit_holds_over_tcp(parser: Literal["httptools", "h11"]) -> None:
+    """Row 22: 4 MiB, chunked, one MiB too much."""
+    offering = offer(http=HTTPOptions())
+    with serving(offering.app, parser) as port:
+        peer = Peer(offering.app, PER_REQUEST)
+        headers = {
+            **peer.headers(peer.message("tools/list")),
+            "host": f"127.0.0.1:{port}",
+            "transfer-encoding": "chunked",
+        }
+        with connection(port) as line:
+            line.send(head(headers.items()))
+            line.try_to_send(CHUNK * 80 + END)
+            assert check(line.answer(), PER_REQUEST).status == 413
+        add(peer, port)
