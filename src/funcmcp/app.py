@@ -63,7 +63,8 @@ class MCPServer:
         self._environment = Environment()
         known = [REVISIONS[date] for date in sorted(revisions)]
         self.server = Server(ServerOptions(name, **options), known, keys=KeyRing())
-        self.exchange = StreamableHTTP(self.server, sessions or MemorySessions(), http or HTTPOptions(), path=path)
+        store = MemorySessions() if sessions is None else sessions
+        self.exchange = StreamableHTTP(self.server, store, http or HTTPOptions(), path=path)
         """Answers one HttpRequest with an HttpResponse: the endpoint without any platform around it."""
 
     @property

@@ -38,7 +38,10 @@ def limited() -> Offering:
 @contextmanager
 def serving(app: App, http: Literal["httptools", "h11"]) -> Iterator[int]:
     """Serve an application with uvicorn in a thread until the block ends; give the port."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    # asyncio turns Nagle's algorithm off only on sockets that say that they are TCP.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(100)
         config = uvicorn.Config(
             app, http=http, loop="asyncio", ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1
         )

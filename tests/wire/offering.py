@@ -170,14 +170,16 @@ def _said(answer: Any) -> str:
 
 async def every_block() -> ToolResult:
     """Return one of each kind of content."""
-    content = [
-        Text("words"),
-        Image(b"hello", mime_type="image/png"),
-        Audio(b"hello", mime_type="audio/wav"),
-        ResourceLink("orders://1", name="order"),
-        EmbeddedResource("orders://2", text="second"),
-    ]
-    return ToolResult(content, structured_content=["a", "list"])
+    return ToolResult(
+        [
+            Text("words"),
+            Image(b"hello", mime_type="image/png"),
+            Audio(b"hello", mime_type="audio/wav"),
+            ResourceLink("orders://1", name="order"),
+            EmbeddedResource("orders://2", text="second"),
+        ],
+        structured_content=["a", "list"],
+    )
 
 
 _SECRET = "secret-of-the-house"

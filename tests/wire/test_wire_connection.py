@@ -56,9 +56,7 @@ def test_an_answer_over_tcp_is_the_one_from_memory(offering: Offering, port: int
     message = peer.message("tools/call", {"name": "nothing", "arguments": {}})
     answer = check(post(peer, port, message), revision, "tools/call")
     assert (answer.status, answer.header("content-length")) == (200, str(len(answer.body)))
-    stream = check(
-        post(peer, port, peer.call_message("talk")), revision, "tools/call"
-    )
+    stream = check(post(peer, port, peer.call_message("talk")), revision, "tools/call")
     assert (stream.media_type, stream.text) == ("text/event-stream", "talked")
 
 
@@ -279,8 +277,8 @@ def test_two_in_flight_with_the_same_id_are_both_answered_right(
     """Row 8, J1: on two connections, in the other order than asked."""
     peer = peer_at(offering.app, port, revision)
     calls = [
-        peer.message("tools/call", {"name": "wait", "arguments": {"key": key}}, id)
-        for key, id in zip("ab", ids, strict=True)
+        peer.message("tools/call", {"name": "wait", "arguments": {"key": key}}, given)
+        for key, given in zip("ab", ids, strict=True)
     ]
     with connection(port) as first, connection(port) as second:
         first.send(request(peer, port, calls[0]))

@@ -143,6 +143,7 @@ async def hostile(peer: Peer, text: str) -> int:
         await peer.request("logging/setLevel", {"level": text}),
         await peer.request("tools/call", {"name": "ask", "requestState": text, "inputResponses": {text: text}}),
     ]
+    requests = len(answers)
     raw = text.encode("ascii", "replace").decode()[:4000]
     for name in (
         "mcp-protocol-version",
@@ -154,8 +155,9 @@ async def hostile(peer: Peer, text: str) -> int:
         "origin",
         "host",
     ):
-        answers.append(await peer.request("tools/list", headers={name: raw}))
-    return len(answers)
+        await peer.request("tools/list", headers={name: raw})
+        requests += 1
+    return requests
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from funcmcp import MCPServer
 from tests.wire.peer import (
     ALL,
     BATCHES,
@@ -130,8 +131,6 @@ async def test_a_foreign_origin_is_403_without_id(offering: Offering, revision: 
 
 def test_a_server_binds_to_loopback_unless_it_is_told_otherwise() -> None:
     """H9: a local server listens on 127.0.0.1."""
-    from funcmcp import MCPServer  # noqa: PLC0415 - loads the whole house, which only this test needs
-
     assert inspect.signature(MCPServer.run).parameters["host"].default == "127.0.0.1"
 
 

@@ -242,7 +242,7 @@ _REPEATED = {
     "id, escaped": b'{"jsonrpc":"2.0","id":1,"i\\u0064":2,"method":"tools/list","params":%s}',
     "id, with a space before a colon": b'{"jsonrpc":"2.0","id":1,"id":2,"method" :"tools/list","params":%s}',
     "id, with a newline before a colon": b'{"jsonrpc":"2.0","id":1,"id":2,"method"\n:"tools/list","params":%s}',
-    "method, with spaces everywhere": b'{ "jsonrpc" : "2.0", "id" : 1, "method" : "x", "method" : "tools/list", "params" : %s }',
+    "method, spaced": b'{"jsonrpc" : "2.0","id" : 1,"method" : "","method" : "tools/list","params" : %s}',
 }
 
 

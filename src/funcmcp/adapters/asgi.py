@@ -106,6 +106,8 @@ async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send) -> N
 
     async def pump() -> None:
         async for part in body:
+            if watching.done():
+                return  # the client has gone: nothing more may be sent
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -113,7 +115,7 @@ async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send) -> N
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    sending, watching = asyncio.ensure_future(pump()), asyncio.ensure_future(gone())
+    watching, sending = asyncio.ensure_future(gone()), asyncio.ensure_future(pump())
     try:
         await asyncio.wait({sending, watching}, return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -1,240 +1,284 @@
-"""The arguments of a call: their schema, their validation, and their faults in plain words.
+"""From a call's JSON arguments to a function's keyword arguments.
 
-They are validated as JSON, strictly, by pydantic: what the schema says passes, and nothing else. So "5" is no integer
-and true is not 1, but a date is written as text and an array may fill a set.
+A tool's validator is built when the tool is first called. Loading pydantic is left to that moment, too.
 """
 
 from __future__ import annotations
 
-import inspect
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import ConfigDict
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined, ValidationError, to_json, to_jsonable_python
-from typing_extensions import TypedDict
-
-from funcmcp.authoring.faults import in_words
-from funcmcp.authoring.schema import adapter, input_schema, ordered_schema
-from funcmcp.authoring.signature import Parameter, allows_none
+from funcmcp.authoring.hints import marks_of
+from funcmcp.authoring.signature import EMPTY, Spread
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
 
-    from funcmcp.authoring.signature import Plan
+    from funcmcp.authoring.signature import Parameter
 
-T = TypeVar("T")
+    Problems: TypeAlias = list[tuple[str, str]]
+    Reader: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 
-_EMPTY = inspect.Parameter.empty
+NO_ARGUMENTS: dict[str, Any] = {"type": "object", "additionalProperties": False}
 
 
-class Validator:
-    """Turns a JSON value into a Python value of one type, or says in words why it can't.
+class Part(NamedTuple):
+    """Some of a tool's arguments, read by one validator.
 
-    Args:
-        kind: the type.
-        lax: allow pydantic's conversions, such as "5" to 5.
-        prefix: stands before the path of each fault.
+    Attributes:
+        schema: the core schema, as `funcmcp.authoring.core.for_arguments` made it.
+        parameter: the parameter that gets the result; None if the result is a dict of several parameters.
+        defaults: defaults of the function itself by parameter, for the JSON schema.
     """
 
-    __slots__ = ("_kind", "_lax", "_prefix", "_validate")
-
-    def __init__(self, kind: Any, *, lax: bool = False, prefix: tuple[str, ...] = ()) -> None:
-        self._validate = adapter(kind).validator.validate_json
-        self._lax = lax
-        self._prefix = prefix
-
-    @classmethod
-    def of_value(cls, name: str, kind: Any) -> Callable[[Any], Any]:
-        """Return a validator of one argument."""
-        return cls(kind, prefix=(name,))
-
-    @classmethod
-    def of_model(cls, kind: Any) -> Callable[[Any], Any]:
-        """Return a validator of an object with named fields."""
-        return cls(kind)
-
-    def __call__(self, value: Any) -> Any:
-        """Return the Python value; raise ToolError with one line for each fault."""
-        try:
-            return self._validate(to_json(value), strict=not self._lax)
-        except ValidationError as error:
-            mended = _mend_whole_numbers(value, error)
-            if mended is not None:
-                try:
-                    return self._validate(to_json(mended), strict=not self._lax)
-                except ValidationError as rest:
-                    error = rest
-            raise ToolError(in_words(error, value, self._prefix)) from None
+    schema: dict[str, Any]
+    parameter: str | None
+    defaults: Mapping[str, Any]
 
 
-class ArgumentBinder:
-    """Binds a call's arguments to a function's parameters.
+def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[Part]:
+    """Return how a function's arguments are read: at most one part for the plain ones, one for the spread one.
+
+    Raises:
+        RegistrationError: a type has no meaning as JSON, or two arguments have one name.
+    """
+    from funcmcp.authoring.core import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic, see above
+
+    parts = []
+    spread = [parameter for parameter in parameters if is_spread(parameter)]
+    if len(spread) > 1:
+        raise RegistrationError(f"{tool} has more than one Arguments[...] parameter; use one.")
+    plain = [parameter for parameter in parameters if not is_spread(parameter)]
+    if plain:
+        what = f"A parameter of {tool} ({', '.join(parameter.name for parameter in plain)})"
+        schema = for_arguments(core_schema_of(_typed_dict(plain), what), lax=lax)
+        defaults = {p.name: p.default for p in plain if p.default is not EMPTY and not _is_field(p.default)}
+        parts.append(Part(schema, None, defaults))
+    for parameter in spread:
+        what = f"The parameter {parameter.name!r} of {tool}"
+        schema = for_arguments(core_schema_of(parameter.annotation, what), lax=lax)
+        parts.append(Part(schema, parameter.name, {}))
+    return parts
+
+
+def is_spread(parameter: Parameter) -> bool:
+    """Tell whether a parameter's type is marked with `Arguments`."""
+    return any(isinstance(mark, Spread) for mark in marks_of(parameter.annotation))
+
+
+def input_schema(parts: Sequence[Part], tool: str, descriptions: Mapping[str, str]) -> dict[str, Any]:
+    """Return the input schema of a tool.
 
     Args:
-        plan: who fills which parameter.
-        lax: see `Validator`.
-        descriptions: of parameters, from the docstring.
+        parts: what `parts_of` returned.
+        tool: the tool's name, for errors.
+        descriptions: what the docstring says of each parameter; a description in the annotation goes before.
     """
+    if not parts:
+        return dict(NO_ARGUMENTS)
+    from funcmcp.authoring.schema import arranged, json_schema  # noqa: PLC0415 - pydantic, see above
 
-    def __init__(self, plan: Plan, *, lax: bool, descriptions: Callable[[], Mapping[str, str]]) -> None:
-        self._plan = plan
-        self._lax = lax
-        self._descriptions = descriptions
-        self._fields = [_Field(parameter) for parameter in plan.arguments]
-        self._kind = _typed_dict(self._fields, forbid=not plan.arguments and plan.spread is None)
-        self._names = frozenset(field.wire_name for field in self._fields)
-        # What the function needs although the caller left it out and the signature itself has no default for it.
-        self._fill = {field.parameter.name: field for field in self._fields if field.fills}
-        self._own: Validator | None = None
-        self._spread: Validator | None = None
+    merged: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
+    for part in parts:
+        what = f"A parameter of {tool}" if part.parameter is None else f"The parameter {part.parameter!r} of {tool}"
+        schema = json_schema(part.schema, "validation", what)
+        if schema.get("type") != "object" or "properties" not in schema:
+            raise RegistrationError(f"{what} is marked with Arguments, so it must be a type with named fields.")
+        if part.parameter is None:
+            _describe(part, schema["properties"], descriptions)
+        twice = merged["properties"].keys() & schema["properties"].keys()
+        if twice:
+            raise RegistrationError(f"{tool} has two arguments named {', '.join(sorted(twice))}; rename one.")
+        merged["properties"].update(schema.pop("properties"))
+        merged["required"] += schema.pop("required", [])
+        merged.update({key: value for key, value in schema.items() if key in {"$defs", "additionalProperties"}})
+    if not merged["required"]:
+        del merged["required"]
+    return arranged(merged)
 
-    def bind(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return keyword arguments for the function; raise ToolError with all faults together."""
-        if self._own is None:
-            self._build()
-        if self._spread is not None:
-            return self._bind_spread(arguments)
-        values: dict[str, Any] = self._own(arguments)  # type: ignore[misc] # built above
-        for name, field in self._fill.items():
-            if name not in values:
-                values[name] = field.default()
-        return values
 
-    def schema(self) -> dict[str, Any]:
-        """Return the input schema."""
-        schema = input_schema(self._kind)
-        properties = schema.setdefault("properties", {})
-        for field in self._fields:
-            field.describe(properties[field.wire_name], self._descriptions())
-        if self._plan.spread is not None:
-            self._merge(schema, input_schema(self._plan.spread.annotation))
-        if not schema["properties"]:
-            del schema["properties"]
-        ordered: dict[str, Any] = ordered_schema(schema)
-        return ordered
+def _describe(part: Part, properties: dict[str, Any], descriptions: Mapping[str, str]) -> None:
+    """Add what the schema of the types can't know: docstrings, and the function's own defaults."""
+    from funcmcp.authoring.schema import encoded_default  # noqa: PLC0415 - pydantic, see above
 
-    def _build(self) -> None:
-        if self._plan.spread is not None:
-            self._spread = Validator(self._plan.spread.annotation, lax=self._lax)
-        self._own = Validator(self._kind, lax=self._lax)
-
-    def _bind_spread(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Give the model what is not an argument of its own, and report the faults of both together."""
-        own = {name: value for name, value in arguments.items() if name in self._names}
-        rest = {name: value for name, value in arguments.items() if name not in self._names}
-        faults: list[str] = []
-        bound: dict[str, Any] = {}
-        for validator, value in ((self._own, own), (self._spread, rest)):
+    for name, field in _fields(part.schema).items():
+        argument = properties[_alias(field, name)]
+        if name in descriptions:
+            argument.setdefault("description", descriptions[name])
+        default = part.defaults.get(name)
+        if default is not None:
             try:
-                result = validator(value)  # type: ignore[misc] # built by `bind`
-            except ToolError as error:
-                faults.append(str(error))
-            else:
-                bound |= result if validator is self._own else {self._plan.spread.name: result}  # type: ignore[union-attr]
-        if faults:
-            raise ToolError("\n".join(faults))
-        return bound
-
-    def _merge(self, schema: dict[str, Any], spread: dict[str, Any]) -> None:
-        shared = set(schema["properties"]) & set(spread.get("properties", {}))
-        if spread.get("type") != "object" or shared:
-            raise RegistrationError(
-                "Arguments[...] takes a model with named fields, none of them named like another argument"
-                + (f"; these are: {', '.join(sorted(shared))}." if shared else ".")
-            )
-        schema["properties"] = {**spread.get("properties", {}), **schema["properties"]}
-        required = [*spread.get("required", ()), *schema.get("required", ())]
-        if required:
-            schema["required"] = required
-        own = {"type", "properties", "required", "description"}
-        schema |= {keyword: value for keyword, value in spread.items() if keyword not in own}
+                argument["default"] = encoded_default(default)
+            except ValueError:
+                continue  # a default that JSON can't say is the function's own affair
 
 
-class _Field:
-    """One argument: its type, its default, and how it is called on the wire."""
-
-    __slots__ = ("_given", "info", "kind", "parameter", "wire_name")
-
-    def __init__(self, parameter: Parameter) -> None:
-        annotation, default = parameter.annotation, parameter.default
-        if isinstance(default, FieldInfo):  # `x: int = Field(ge=1)`, as FastMCP and FastAPI users write it
-            annotation, default = Annotated[annotation, default], _EMPTY
-        self.parameter = parameter
-        self.kind = annotation
-        self._given = default
-        infos = [item for item in getattr(annotation, "__metadata__", ()) if isinstance(item, FieldInfo)]
-        self.info: FieldInfo | None = infos[-1] if infos else None
-        alias = next((info.alias for info in infos if info.alias), None)
-        self.wire_name = alias or parameter.name
-
-    @property
-    def required(self) -> bool:
-        return self._given is _EMPTY and not self._has_field_default and not allows_none(self.kind)
-
-    @property
-    def fills(self) -> bool:
-        """Whether a value must be passed although the caller left it out."""
-        return self._given is _EMPTY and not self.required
-
-    @property
-    def _has_field_default(self) -> bool:
-        return self.info is not None and (
-            self.info.default is not PydanticUndefined or self.info.default_factory is not None
-        )
-
-    def default(self) -> Any:
-        """Return the value to pass."""
-        return self.info.get_default(call_default_factory=True) if self._has_field_default and self.info else None
-
-    def describe(self, schema: dict[str, Any], descriptions: Mapping[str, str]) -> None:
-        """Add what only the signature and the docstring know."""
-        text = descriptions.get(self.parameter.name)
-        if text and "description" not in schema:
-            schema["description"] = text
-        if self._given is not _EMPTY and self._given is not None:
-            schema["default"] = to_jsonable_python(self._given, by_alias=True)
+def _fields(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    while "fields" not in schema:
+        schema = schema["schema"]
+    fields: Mapping[str, Any] = schema["fields"]
+    return fields
 
 
-def _typed_dict(fields: list[_Field], *, forbid: bool) -> Any:
-    members = {field.parameter.name: field.kind if field.required else NotRequired[field.kind] for field in fields}
-    make: Any = TypedDict  # made at run time, which type checkers don't follow
-    kind = make("Arguments", members)
-    kind.__pydantic_config__ = ConfigDict(extra="forbid" if forbid else "ignore")
-    return kind
+def _alias(field: Mapping[str, Any], name: str) -> str:
+    alias = field.get("validation_alias", name)
+    while isinstance(alias, list):
+        alias = alias[0]
+    return str(alias)
 
 
-def _mend_whole_numbers(value: Any, error: ValidationError) -> Any:
-    """Return the value with 1 for each 1.0 where an integer is wanted, or None if there is none.
+def _typed_dict(parameters: Sequence[Parameter]) -> Any:
+    """Return a type whose core schema reads several arguments into a dict of parameters."""
+    from typing import Annotated  # noqa: PLC0415 - beside the next
 
-    JSON has no integers of its own: by JSON Schema, 1.0 is one.
+    from typing_extensions import NotRequired, TypedDict  # noqa: PLC0415 - the one that pydantic takes on Python 3.11
+
+    hints: dict[str, Any] = {}
+    for parameter in parameters:
+        hint = Any if parameter.annotation is EMPTY else parameter.annotation
+        has_default = parameter.default is not EMPTY
+        if _is_field(parameter.default):
+            hint = Annotated[hint, parameter.default]
+            has_default = False
+        if has_default or any(_is_field(mark) and not mark.is_required() for mark in marks_of(hint)):
+            hint = NotRequired[hint]
+        hints[parameter.name] = hint
+    return TypedDict("Arguments", hints)  # type: ignore[operator]
+
+
+def _is_field(value: Any) -> bool:
+    """Tell whether a default or a mark is pydantic's ``Field(...)``, without loading pydantic."""
+    return hasattr(value, "is_required") and hasattr(value, "default_factory")
+
+
+def reader_of(parts: Sequence[Part], *, lax: bool) -> Reader:
+    """Return the function that turns a call's arguments into keyword arguments, or raises ToolError."""
+    if not parts:
+        return _no_arguments
+    checks = [(part.parameter, _validating(part.schema, lax=lax)) for part in parts]
+    if len(parts) == 1 and parts[0].parameter is None:
+        return _reporting(checks[0][1])
+    return _several(parts, checks)
+
+
+def reader_of_type(annotation: Any, what: str) -> Callable[[Any], Any]:
+    """Return a function that reads one JSON value as a type, or raises ToolError."""
+    from funcmcp.authoring.core import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic, see above
+
+    return _reporting(_validating(for_arguments(core_schema_of(annotation, what), lax=False), lax=False))
+
+
+def _no_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
+    if arguments:
+        from funcmcp.authoring.wording import path_text, wrong_arguments  # noqa: PLC0415 - only for errors
+
+        raise wrong_arguments((path_text([name]), "is not expected") for name in arguments)
+    return {}
+
+
+def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:
+    """Return a function that validates a JSON value and raises pydantic's ValidationError.
+
+    JSON has one type of number, so a float that is whole counts as an integer; that is tried second.
     """
-    places = [
-        details["loc"]
-        for details in error.errors(include_url=False, include_context=False)
-        if details["type"] == "int_type" and isinstance(details["input"], float) and details["input"].is_integer()
-    ]
-    if not places:
-        return None
-    from copy import deepcopy  # noqa: PLC0415 - rarely needed
+    from pydantic_core import ValidationError, to_json  # noqa: PLC0415 - pydantic, see above
 
-    mended = deepcopy(value)
-    for place in places:
-        _make_whole(mended, place)
-    return mended
+    from funcmcp.authoring.core import is_plain, validator  # noqa: PLC0415 - pydantic, see above
+
+    built = validator(schema)
+    if lax:
+        return built.validate_python
+    from_python, from_json = built.validate_python, built.validate_json
+    plain = is_plain(schema)
+
+    def validate(value: Any) -> Any:
+        try:
+            return from_python(value, strict=True) if plain else from_json(to_json(value), strict=True)
+        except ValidationError:
+            whole = _with_integers(value)
+            return from_python(whole, strict=True) if plain else from_json(to_json(whole), strict=True)
+
+    return validate
 
 
-def _make_whole(value: Any, place: tuple[int | str, ...]) -> None:
-    """Turn the float at a place into an integer. Names in the place that are not in the data belong to pydantic."""
-    for index, step in enumerate(place):
-        reachable = isinstance(value, dict) and step in value
-        reachable = reachable or (isinstance(value, list) and isinstance(step, int) and step < len(value))
-        if not reachable:
-            continue
-        member = value[step]
-        if isinstance(member, float) and index >= len(place) - 2:
-            value[step] = int(member)
-            return
-        value = member
+def _with_integers(value: Any) -> Any:
+    if type(value) is float and value.is_integer():
+        return int(value)
+    if type(value) is dict:
+        return {name: _with_integers(member) for name, member in value.items()}
+    if type(value) is list:
+        return [_with_integers(member) for member in value]
+    return value
+
+
+def _reporting(validate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    from pydantic_core import ValidationError  # noqa: PLC0415 - pydantic, see above
+
+    def read(value: Any) -> Any:
+        try:
+            return validate(value)
+        except ValidationError as error:
+            raise _problems([(error, value)]) from None
+
+    return read
+
+
+def _several(parts: Sequence[Part], checks: Sequence[tuple[str | None, Callable[[Any], Any]]]) -> Reader:
+    """Read the plain arguments and the spread ones; neither part is shown what belongs to the other."""
+    from pydantic_core import ValidationError  # noqa: PLC0415 - pydantic, see above
+
+    own = {
+        _alias(field, name) for part in parts if part.parameter is None for name, field in _fields(part.schema).items()
+    }
+
+    def read(arguments: dict[str, Any]) -> dict[str, Any]:
+        kwargs: dict[str, Any] = {}
+        errors = []
+        for parameter, validate in checks:
+            mine = {name: value for name, value in arguments.items() if (name in own) == (parameter is None)}
+            try:
+                value = validate(mine)
+                kwargs.update(value if parameter is None else {parameter: value})
+            except ValidationError as error:
+                errors.append((error, mine))
+        if errors:
+            raise _problems(errors)
+        return kwargs
+
+    return read
+
+
+def _problems(errors: list[tuple[Any, Any]]) -> ToolError:
+    from funcmcp.authoring.wording import of_validation, wrong_arguments  # noqa: PLC0415 - only for errors
+
+    return wrong_arguments(line for error, value in errors for line in of_validation(error, value))
+
+
+def explicit_reader(
+    schema: Mapping[str, Any], tool: str, *, whole: str | None, reader: Reader | None
+) -> Reader:
+    """Return the reader of a tool with a hand-written schema.
+
+    Args:
+        schema: the schema; arguments must fit it.
+        tool: the tool's name.
+        whole: the parameter that takes all arguments as a dict, if there is one.
+        reader: reads the arguments for named parameters, if there are any.
+    """
+    from funcmcp.authoring.explicit import explicit_errors  # noqa: PLC0415 - for hand-written schemas only
+    from funcmcp.authoring.wording import wrong_arguments  # noqa: PLC0415 - only for errors
+
+    errors = explicit_errors(schema, f"The input_schema of {tool}")
+
+    def read(arguments: dict[str, Any]) -> dict[str, Any]:
+        found = errors(arguments)
+        if found:
+            raise wrong_arguments(found)
+        if whole is not None:
+            return {whole: arguments}
+        return {} if reader is None else reader(arguments)
+
+    return read
+

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from typing import Any
@@ -29,7 +30,7 @@ def parameter_descriptions(function: Any) -> dict[str, str]:
 
 def _docstring(function: Any) -> str:
     """Return a callable's own docstring, not the one that it has from `functools.partial`."""
-    while hasattr(function, "func"):
+    while isinstance(function, functools.partial):
         function = function.func
     docstring = getattr(function, "__doc__", None)
     if not docstring and not inspect.isroutine(function):

@@ -1,58 +1,90 @@
-"""Arguments of tools whose schema the author wrote: checked by that schema.
+"""Hand-written JSON schemas: checked and applied by `jsonschema-rs`, loaded when the first of them is needed.
 
-References are resolved inside the schema only: nothing is ever fetched. Patterns run on a linear engine.
+Its regular expressions are linear, and it never fetches what a reference names.
+
+Source: 2026-07-28 "basic, JSON Schema Usage": implementations MUST NOT fetch references.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import jsonschema_rs
-
-from funcmcp.protocol.errors import ToolError
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-_MAX_LINES = 20
+_MOST_ERRORS = 100
 
 
-class ExplicitSchema:
-    """A JSON schema that arguments are checked by.
+def check_schema(schema: object, option: str, *, objects_only: bool) -> None:
+    """Check what can be told of a schema at once.
 
     Args:
-        schema: the schema.
+        schema: what the author gave.
+        option: the name of the option that it was given as.
+        objects_only: whether its type must be ``"object"``.
 
     Raises:
-        RegistrationError: it is no valid schema, or refers to something outside itself.
+        RegistrationError: it is not JSON, or not of the right type.
     """
-
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        try:
-            self._validator = jsonschema_rs.Draft202012Validator(
-                dict(schema), retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions()
-            )
-        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-            raise RegistrationError(f"The input schema is not valid: {str(error).splitlines()[0]}") from error
-
-    def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments; raise ToolError with one line for each fault."""
-        if self._validator.is_valid(arguments):
-            return arguments
-        lines = [_line(error) for error in self._validator.iter_errors(arguments)]
-        more = [f"and {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES else []
-        raise ToolError("\n".join([*lines[:_MAX_LINES], *more]))
+    if not isinstance(schema, dict):
+        raise RegistrationError(f"{option} must be a JSON schema as a dict, not {type(schema).__name__}.")
+    check_json(schema, option)
+    if objects_only and schema.get("type") != "object":
+        raise RegistrationError(f'{option} must have "type": "object", because arguments are an object.')
 
 
-def _refuse(uri: str) -> Any:
-    raise ValueError(f"References to other documents are not resolved: {uri}")
+def check_json(value: object, option: str) -> None:
+    """Raise RegistrationError unless a value is JSON: strings, finite numbers, booleans, None, lists, dicts."""
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        text.encode()
+        same = json.loads(text) == value
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RegistrationError(f"{option} must be JSON: {error}.") from None
+    if not same:
+        raise RegistrationError(f"{option} must be JSON: its keys must be strings, and its sequences lists.")
 
 
-def _line(error: Any) -> str:
-    """Say what rule of the schema is broken, and where; never what the client sent."""
-    path = ""
-    for step in error.instance_path:
-        path += f"[{step}]" if isinstance(step, int) else f".{str(step)[:64]}" if path else str(step)[:64]
-    rule = "/".join(str(step) for step in error.schema_path)
-    return f"{path or 'arguments'}: does not meet the schema's rule {rule!r}"
+def explicit_errors(schema: Mapping[str, Any], what: str) -> Callable[[Any], list[tuple[str, str]]]:
+    """Return a function that lists path and words of what does not fit a schema.
+
+    Args:
+        schema: a JSON schema; 2020-12 unless ``$schema`` says otherwise.
+        what: names the schema in the error.
+
+    Raises:
+        RegistrationError: the schema is not valid, has a pattern that the linear engine can't compile, or refers
+            to another document; or the library is not installed.
+    """
+    try:
+        import jsonschema_rs  # noqa: PLC0415 - loaded when a hand-written schema is first applied
+    except ImportError:
+        raise RegistrationError(f'{what} needs a library: pip install "funcmcp[schema]".') from None
+    from funcmcp.authoring.wording import of_keyword  # noqa: PLC0415 - needed with the library alone
+
+    try:
+        validator = jsonschema_rs.validator_for(
+            dict(schema), pattern_options=jsonschema_rs.RegexOptions(), retriever=_refuse, validate_formats=True
+        )
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        reason = str(error).partition("\n")[0]
+        raise RegistrationError(f"{what} is not a valid JSON schema: {reason}") from None
+
+    def errors(value: Any) -> list[tuple[str, str]]:
+        if validator.is_valid(value):
+            return []
+        found = []
+        for number, error in enumerate(validator.iter_errors(value)):
+            if number == _MOST_ERRORS:
+                break
+            found += of_keyword(error)
+        return found
+
+    return errors
+
+
+def _refuse(uri: str) -> NoReturn:
+    raise ValueError(f"references to other documents are not followed ({uri})")

@@ -1,159 +1,218 @@
-"""JSON schemas of Python types: inlined, without generated titles, in a fixed order of keys.
+"""JSON schemas of types, as clients read them: no references unless a type is recursive, a fixed order, no noise.
 
-Source: "server/tools, Input schema": JSON Schema 2020-12 with `type: object` at the root.
+Source: 2026-07-28 "server/tools, Tool"; JSON Schema 2020-12.
 """
 
 from __future__ import annotations
 
-from copy import deepcopy
+import warnings
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from pydantic.json_schema import JsonSchemaValue
+    from collections.abc import Iterator
+
+    from pydantic.json_schema import JsonSchemaMode
     from pydantic_core import core_schema
 
-_FIRST = ("$schema", "type", "description", "properties", "items", "required")
-_LAST = ("default", "examples", "$defs")
+_FIRST = (
+    *("$schema", "$id", "$ref", "type", "title", "description", "format", "enum", "const"),
+    *("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern"),
+    *("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "properties", "required", "additionalProperties"),
+)
+_LAST = ("default", "examples", "x-mcp-header", "$defs")
+_RANK = {
+    **{keyword: rank for rank, keyword in enumerate(_FIRST)},
+    **{keyword: 1000 + rank for rank, keyword in enumerate(_LAST)},
+}
+_BETWEEN = 500
+_MAPS = frozenset({"properties", "patternProperties", "$defs", "dependentSchemas"})
+_DATA = frozenset({"const", "default", "enum", "examples", "required", "x-mcp-header"})
+_MOST_EXPANSIONS = 1000
+"""References that are followed before a schema is left with its references: models that refer to one another many
+times over would otherwise grow without bounds."""
+
+
+def json_schema(schema: Any, mode: JsonSchemaMode, what: str) -> dict[str, Any]:
+    """Return the JSON schema of a core schema.
+
+    Args:
+        schema: the core schema.
+        mode: ``"validation"`` for arguments, ``"serialization"`` for results.
+        what: names the schema's place in the error.
+
+    Raises:
+        RegistrationError: a type in it has no meaning as JSON.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a default that JSON can't say is left out, which is all there is to it
+            generated = _Generator(by_alias=True).generate(schema, mode)
+    except PydanticInvalidForJsonSchema as error:
+        raise RegistrationError(f"{what} has a type that JSON can't carry ({error.message}).") from None
+    return arranged(generated)
+
+
+def encoded_default(value: Any) -> Any:
+    """Return a default value as JSON; raise ValueError if JSON can't say it."""
+    return _Generator().encode_default(value)
+
+
+def arranged(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with its references put in place and its keywords in order."""
+    definitions: dict[str, Any] = schema.get("$defs", {})
+    recursive = {name for name in definitions if name in _reachable(name, definitions)}
+    try:
+        return _Arranger(definitions, recursive).root(schema)
+    except OverflowError:
+        return _Arranger(definitions, set(definitions)).root(schema)
+
+
+class _Arranger:
+    """Writes one schema anew.
+
+    Args:
+        definitions: what references lead to.
+        kept: names of definitions to which references stay.
+    """
+
+    def __init__(self, definitions: dict[str, Any], kept: set[str]) -> None:
+        self._definitions = definitions
+        self._kept = kept
+        self._left = _MOST_EXPANSIONS
+        self._used: set[str] = set()
+
+    def root(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return the whole schema; its own reference is followed even if it is a recursive one."""
+        schema = {key: value for key, value in schema.items() if key != "$defs"}
+        name = _target(schema)
+        if name is not None:
+            schema = {**self._definitions[name], **{key: value for key, value in schema.items() if key != "$ref"}}
+        result = self._node(schema)
+        kept: dict[str, Any] = {}
+        while missing := sorted(self._used - kept.keys()):
+            for name in missing:
+                kept[name] = self._node(self._definitions[name])
+        return {**result, "$defs": dict(sorted(kept.items()))} if kept else result
+
+    def _node(self, node: Any) -> Any:
+        if isinstance(node, list):
+            return [self._node(member) for member in node]
+        if not isinstance(node, dict):
+            return float_or_int(node)
+        name = _target(node)
+        if name is not None:
+            if name in self._kept:
+                self._used.add(name)
+            else:
+                self._left -= 1
+                if self._left < 0:
+                    raise OverflowError
+                rest = {key: value for key, value in node.items() if key != "$ref"}
+                return self._node({**self._definitions[name], **rest})
+        keywords = sorted(node, key=lambda keyword: _RANK.get(keyword, _BETWEEN))
+        return {keyword: self._keyword(keyword, node[keyword]) for keyword in keywords}
+
+    def _keyword(self, keyword: str, value: Any) -> Any:
+        if keyword in _DATA:
+            return value
+        if keyword in _MAPS:
+            return {name: self._node(member) for name, member in value.items()}
+        return self._node(value)
+
+
+def _target(node: Any) -> str | None:
+    reference = node.get("$ref") if isinstance(node, dict) else None
+    return reference.removeprefix("#/$defs/") if isinstance(reference, str) else None
+
+
+def _reachable(name: str, definitions: dict[str, Any]) -> set[str]:
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        new = set(_references(definitions[waiting.pop()])) - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _references(node: Any) -> Iterator[str]:
+    name = _target(node)
+    if name is not None:
+        yield name
+    for member in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _references(member)
+
+
+def float_or_int(value: Any) -> Any:
+    """Return a decimal as the JSON number that says the same."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value
 
 
 class _Generator(GenerateJsonSchema):
-    """Pydantic's generator without titles of its own."""
+    """pydantic's generator without the titles that it makes up, and with the types as funcmcp reads and writes them."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - the base class's signature
-        """Leave titles out unless an author wrote them."""
+    def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
-    def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:  # noqa: ARG002 - as above
-        """Leave the order alone; `_ordered` makes it."""
+    def sort(self, value: Any, parent_key: str | None = None) -> Any:
         return value
 
+    def encode_default(self, dft: Any) -> Any:
+        return super().encode_default(float_or_int(dft))
 
-class _InputGenerator(_Generator):
-    """For arguments: `T | None` may be left out, and its schema is that of T; decimals are numbers."""
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
+        result = super().default_schema(schema)
+        if "default" in result and result["default"] is None:
+            del result["default"]
+        return result
 
-    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
-        """Return a number with the constraints of a Decimal."""
-        return self.float_schema({**schema, "type": "float"})  # type: ignore[typeddict-item]
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> dict[str, Any]:
+        if self.mode == "validation":
+            return self.generate_inner(schema["schema"])
+        return super().nullable_schema(schema)
 
-    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
-        """Return the schema without null."""
-        return self.generate_inner(schema["schema"])
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> dict[str, Any]:
+        result: dict[str, Any] = {"type": "number"}
+        self.update_with_validations(result, schema, self.ValidationsMapping.numeric)
+        return result
 
-    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        """Leave a default of None out."""
-        generated = super().default_schema(schema)
-        if generated.get("default", 0) is None:
-            generated = {name: value for name, value in generated.items() if name != "default"}
-        return generated
+    def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> dict[str, Any]:
+        result = super().tagged_union_schema(schema)
+        result.pop("discriminator", None)  # an OpenAPI keyword, whose references would lead nowhere
+        return result
 
+    def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
+        return _untitled(super().model_schema(schema), schema["cls"])
 
-def adapter(kind: Any) -> TypeAdapter[Any]:
-    """Return pydantic's adapter of a type; raise RegistrationError for a type that JSON can't carry."""
-    try:
-        return TypeAdapter(kind)
-    except (PydanticSchemaGenerationError, PydanticUserError) as error:
-        reason = str(error).splitlines()[0].split(". Set `arbitrary")[0]
-        raise RegistrationError(f"{reason}. If it is a service, register it with mcp.services.") from error
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> dict[str, Any]:
+        return _untitled(super().dataclass_schema(schema), schema["cls"])
 
+    def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> dict[str, Any]:
+        return _untitled(super().typed_dict_schema(schema), schema.get("cls"))
 
-def input_schema(kind: Any) -> dict[str, Any]:
-    """Return the schema of what a client may send for a type."""
-    return _finish(adapter(kind).json_schema(schema_generator=_InputGenerator, mode="validation"))
+    def enum_schema(self, schema: core_schema.EnumSchema) -> dict[str, Any]:
+        return _untitled(super().enum_schema(schema), schema["cls"])
 
-
-def output_schema(kind: Any) -> dict[str, Any]:
-    """Return the schema of what a value of a type looks like when it is sent."""
-    return _finish(adapter(kind).json_schema(schema_generator=_Generator, mode="serialization"))
-
-
-def _finish(schema: dict[str, Any]) -> dict[str, Any]:
-    definitions = schema.pop("$defs", {})
-    for definition in definitions.values():
-        definition.pop("title", None)
-    schema.pop("title", None)
-    inlined = _inline(schema, definitions, ())
-    kept = _referenced(inlined, definitions)
-    if kept:
-        if "$ref" in inlined and len(inlined) == 1:  # the root itself is recursive, but must be an object
-            inlined = deepcopy(definitions[inlined["$ref"].rpartition("/")[2]])
-        inlined["$defs"] = kept
-    ordered: dict[str, Any] = ordered_schema(inlined)
-    return ordered
+    def named_tuple_schema(self, schema: Any) -> dict[str, Any]:
+        fields = schema["fields"]
+        result: dict[str, Any] = {
+            "type": "object",
+            "properties": {field["name"]: self.generate_inner(field["schema"]) for field in fields},
+        }
+        required = [field["name"] for field in fields if field["schema"]["type"] != "default"]
+        return {**result, "required": required} if required else result
 
 
-def _inline(node: Any, definitions: dict[str, Any], path: tuple[str, ...]) -> Any:
-    """Put definitions in the place of references, except where a definition contains itself."""
-    if isinstance(node, list):
-        return [_inline(item, definitions, path) for item in node]
-    if not isinstance(node, dict):
-        return node
-    reference = node.get("$ref")
-    if isinstance(reference, str):
-        name = reference.rpartition("/")[2]
-        if name in path or _is_recursive(name, definitions):
-            return dict(node)
-        siblings = {key: value for key, value in node.items() if key != "$ref"}
-        inner = _inline(definitions[name], definitions, (*path, name))
-        return {**inner, **_inline(siblings, definitions, path)}
-    return {key: _inline(value, definitions, path) for key, value in node.items()}
-
-
-def _is_recursive(name: str, definitions: dict[str, Any]) -> bool:
-    seen: set[str] = set()
-    waiting = list(_references(definitions[name]))
-    while waiting:
-        current = waiting.pop()
-        if current == name:
-            return True
-        if current not in seen:
-            seen.add(current)
-            waiting.extend(_references(definitions[current]))
-    return False
-
-
-def _references(node: Any) -> set[str]:
-    if isinstance(node, list):
-        return set().union(*map(_references, node)) if node else set()
-    if not isinstance(node, dict):
-        return set()
-    found = set().union(*map(_references, node.values())) if node else set()
-    reference = node.get("$ref")
-    return found | {reference.rpartition("/")[2]} if isinstance(reference, str) else found
-
-
-def _referenced(schema: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the definitions that are still referred to, themselves inlined as far as they go."""
-    kept: dict[str, Any] = {}
-    waiting = sorted(_references(schema))
-    while waiting:
-        name = waiting.pop(0)
-        if name not in kept:
-            kept[name] = _inline(definitions[name], definitions, (name,))
-            waiting += sorted(_references(kept[name]))
-    return kept
-
-
-def ordered_schema(node: Any) -> Any:
-    """Return a schema with its keywords in a fixed order; properties keep the order in which they were written."""
-    if isinstance(node, list):
-        return [ordered_schema(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    middle = [key for key in node if key not in _FIRST and key not in _LAST]
-    keys = [*(key for key in _FIRST if key in node), *middle, *(key for key in _LAST if key in node)]
-    ordered: dict[str, Any] = {}
-    for key in keys:
-        value = node[key]
-        if key in {"properties", "$defs"} and isinstance(value, dict):
-            ordered[key] = {name: ordered_schema(member) for name, member in value.items()}
-        elif key in {"default", "examples", "enum", "const"}:
-            ordered[key] = value
-        else:
-            ordered[key] = ordered_schema(value)
-    return ordered
+def _untitled(schema: dict[str, Any], cls: Any) -> dict[str, Any]:
+    """Drop a title that is only the class's name."""
+    if schema.get("title") == getattr(cls, "__name__", None):
+        schema.pop("title", None)
+    return schema

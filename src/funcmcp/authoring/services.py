@@ -1,180 +1,229 @@
-"""Services: what functions need and callers don't send. Kept by svcs, which is loaded with the first of them."""
+"""Services: objects that functions get by the type of a parameter.
+
+Built on `svcs`, which is loaded when the first factory is registered.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_type_hints
 
+from funcmcp.authoring.threads import Threads
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Callable, Iterator
 
     import svcs
 
 T = TypeVar("T")
 
-Scope = Literal["request", "app"]
-
 
 class Services:
-    """The services of one server, by type.
+    """The services of one server, and the worker threads of its plain functions.
 
-    A factory may be a class, a function, an async function, or a generator (async or not) that yields the service and
-    cleans up after its `yield`. Its own parameters are services too, by their type hints.
+    A factory's own parameters are injected by type, too. It may be async, and it may be a generator (async or not)
+    that yields the service once and cleans up afterwards: at the end of the request, or for the scope ``"app"``
+    in `aclose`.
 
-    ```python
-    mcp.services.register_factory(OrderService, OrderService.connect)
-    mcp.services.register_value(Settings, Settings())
-    ```
+    Example:
+        ```python
+        mcp.services.register_value(Settings, Settings())
+        mcp.services.register_factory(Database, Database.connect, scope="app")
+        ```
     """
 
     def __init__(self) -> None:
+        self.threads = Threads()
+        self._values: dict[Any, Any] = {}
+        self._app_types: set[Any] = set()
+        self._request_types: set[Any] = set()
         self._registry: svcs.Registry | None = None
         self._app: svcs.Container | None = None
-        self._types: set[Any] = set()
-        self._overrides: dict[Any, Any] = {}
-        self._app_lock = asyncio.Lock()
+        self._locks: dict[Any, asyncio.Lock] = {}
 
-    def register_factory(self, kind: type[T], factory: Callable[..., Any], *, scope: Scope = "request") -> None:
-        """Register how a service is made.
+    def register_factory(
+        self, service: type[T], factory: Callable[..., Any], *, scope: Literal["request", "app"] = "request"
+    ) -> None:
+        """Register what makes a service.
 
         Args:
-            kind: the type that functions ask for.
-            factory: makes it.
-            scope: `request` makes one for each call and cleans it up after the call; `app` makes one when it is first
-                needed, and cleans it up when the server stops.
+            service: the type by which functions ask for it.
+            factory: returns the service; see the class for the forms that it may have.
+            scope: ``"request"`` makes one for each request, ``"app"`` one for all of them.
 
         Raises:
-            RegistrationError: the scope is neither, or a parameter of the factory has no type hint.
+            RegistrationError: the scope is unknown, or svcs is not installed.
         """
         if scope not in {"request", "app"}:
             raise RegistrationError(f"scope must be 'request' or 'app', not {scope!r}.")
-        make = _injected(factory)
-        registry = self._load()
-        if scope == "request":
-            registry.register_factory(kind, make)
-        else:
-            own = type(f"AppScoped{kind.__name__}", (), {})  # a key of its own, beside the type that shares it
-            registry.register_factory(own, make)
+        cleans_up = inspect.isgeneratorfunction(factory) or inspect.isasyncgenfunction(factory)
+        self._containers()[0].register_factory(service, _injected(factory, self), enter=cleans_up)
+        self._app_types.discard(service)
+        self._request_types.discard(service)
+        self._values.pop(service, None)
+        (self._app_types if scope == "app" else self._request_types).add(service)
 
-            async def shared() -> Any:
-                return await self._of_app(own)
-
-            registry.register_factory(kind, shared, enter=False)
-        self._types.add(kind)
-
-    def register_value(self, kind: type[T], value: T) -> None:
-        """Register a service that exists already."""
-        self._load().register_value(kind, value)
-        self._types.add(kind)
+    def register_value(self, service: type[T], value: T) -> None:
+        """Register a ready-made service for all requests. It is not closed by funcmcp."""
+        self._app_types.discard(service)
+        self._request_types.discard(service)
+        self._values[service] = value
 
     @contextmanager
-    def override(self, kind: type[T], value: T) -> Iterator[None]:
-        """Put another object in a service's place while the block runs: for tests."""
-        before = dict(self._overrides)
-        self._overrides[kind] = value
+    def override(self, service: type[T], value: T) -> Iterator[None]:
+        """Put a value in a registered service's place for the length of a ``with`` block; made for tests.
+
+        Raises:
+            RegistrationError: no service of this type is registered.
+        """
+        if service not in self:
+            raise RegistrationError(f"{_name(service)} is not a registered service, so there is nothing to override.")
+        before = self._values.get(service, _NOTHING)
+        self._values[service] = value
         try:
             yield
         finally:
-            self._overrides = before
+            if before is _NOTHING:
+                del self._values[service]
+            else:
+                self._values[service] = before
 
-    @asynccontextmanager
-    async def request(self) -> AsyncIterator[RequestServices]:
-        """Open a request's scope; what was made in it is cleaned up at the end."""
-        import svcs  # noqa: PLC0415 - loaded by those who use it
-
-        async with svcs.Container(self._load()) as container:
-            yield RequestServices(container, self._overrides)
-
-    async def aclose(self) -> None:
-        """Clean up the services that live as long as the server."""
-        if self._app is not None:
-            app, self._app = self._app, None
-            await app.aclose()
-
-    def __contains__(self, kind: object) -> bool:
+    def __contains__(self, service: object) -> bool:
         try:
-            return kind in self._types or kind in self._overrides
-        except TypeError:  # a type hint that can't be hashed is no service
+            return service in self._values or service in self._request_types or service in self._app_types
+        except TypeError:  # not hashable, so not a type
             return False
 
-    def _load(self) -> svcs.Registry:
-        if self._registry is None:
-            import svcs  # noqa: PLC0415 - loaded by those who use it
+    def scope(self) -> Scope:
+        """Return the services of one request; close it at the request's end."""
+        return Scope(self)
 
+    async def aclose(self) -> None:
+        """Clean up after the services of the scope ``"app"``; they are made anew if they are asked for again."""
+        self._locks.clear()
+        if self._app is not None:
+            await self._app.aclose()
+
+    async def from_app(self, service: Any) -> Any:
+        """Return a service of the scope ``"app"``, made once however many requests ask for it at the same time."""
+        async with self._locks.setdefault(service, asyncio.Lock()):
+            return await self._containers()[1].aget(service)
+
+    def request_container(self) -> svcs.Container:
+        """Return a new container for one request's services."""
+        import svcs  # noqa: PLC0415 - loaded already, by the first factory
+
+        return svcs.Container(self._containers()[0])
+
+    def _containers(self) -> tuple[svcs.Registry, svcs.Container]:
+        if self._registry is None or self._app is None:
+            try:
+                import svcs  # noqa: PLC0415 - most servers have no services
+            except ImportError:
+                raise RegistrationError('Services need a library: pip install "funcmcp[services]".') from None
             self._registry = svcs.Registry()
-        return self._registry
+            self._app = svcs.Container(self._registry)
+        return self._registry, self._app
 
-    async def _of_app(self, kind: Any) -> Any:
-        import svcs  # noqa: PLC0415 - loaded by those who use it
+    async def find(self, service: Any, container: Callable[[], svcs.Container] | None) -> Any:
+        """Return a service: an override or value, one of the scope ``"app"``, or one of a request's container."""
+        if service in self._values:
+            return self._values[service]
+        if service in self._app_types:
+            return await self.from_app(service)
+        if service not in self._request_types:
+            raise RegistrationError(f"{_name(service)} is not a registered service; see services.register_factory.")
+        if container is None:
+            raise RegistrationError(f"A service of the scope 'app' can't use {_name(service)}, which each request has anew.")
+        return await container().aget(service)
 
-        async with self._app_lock:
-            if self._app is None:
-                self._app = svcs.Container(self._load())
-            return await self._app.aget(kind)
+    def is_app_container(self, container: svcs.Container) -> bool:
+        """Tell whether a container is the one of the scope ``"app"``."""
+        return container is self._app
 
 
-class RequestServices:
+class Scope:
     """The services of one request."""
 
-    __slots__ = ("_container", "_overrides")
+    __slots__ = ("_container", "_services")
 
-    def __init__(self, container: svcs.Container, overrides: dict[Any, Any]) -> None:
-        self._container = container
-        self._overrides = overrides
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._container: svcs.Container | None = None
 
-    async def get(self, kind: Any) -> Any:
-        """Return the service of a type."""
-        if kind in self._overrides:
-            return self._overrides[kind]
-        return await self._container.aget(kind)
+    async def get(self, service: Any) -> Any:
+        """Return the request's service of a type; raise RegistrationError if none is registered."""
+        return await self._services.find(service, self._own)
 
-    async def construct(self, kind: type[T]) -> T:
-        """Construct an object whose constructor's parameters are services."""
-        return kind(**{name: await self.get(hint) for name, hint in _needs(kind).items()})
+    async def construct(self, cls: Callable[..., Any]) -> Any:
+        """Return a new object of a class, its constructor's parameters injected by type."""
+        return cls(**{name: await self.get(service) for name, service in injectable(cls, self._services).items()})
+
+    async def aclose(self) -> None:
+        """Clean up after the services of this request."""
+        if self._container is not None:
+            await self._container.aclose()
+
+    def _own(self) -> svcs.Container:
+        if self._container is None:
+            self._container = self._services.request_container()
+        return self._container
 
 
-def _injected(factory: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a factory for svcs whose parameters are filled with services."""
-    needs = _needs(factory)
+_NOTHING: Any = object()
+
+
+def injectable(factory: Callable[..., Any], services: Services) -> dict[str, Any]:
+    """Return the parameters of a factory or class that are to be injected, with their types.
+
+    A parameter with a default is left alone unless its type is a registered service.
+
+    Raises:
+        RegistrationError: a parameter's type is not a registered service.
+    """
+    try:
+        parameters = inspect.signature(factory).parameters
+    except ValueError:  # a class of C code that does not say
+        return {}
+    is_class = isinstance(factory, type)
+    hints = get_type_hints(factory.__init__ if is_class else getattr(factory, "__func__", factory))  # type: ignore[misc]
+    found = {}
+    for parameter in parameters.values():
+        service = hints.get(parameter.name)
+        if service in services:
+            found[parameter.name] = service
+        elif parameter.default is parameter.empty and parameter.kind not in {
+            parameter.VAR_POSITIONAL,
+            parameter.VAR_KEYWORD,
+        }:
+            raise RegistrationError(
+                f"{_name(factory)} needs {parameter.name!r}, which is not a registered service; "
+                "register its type with services.register_factory or services.register_value."
+            )
+    return found
+
+
+def _injected(factory: Callable[..., Any], services: Services) -> Callable[..., Any]:
+    """Return a factory that svcs can call: it takes the container that asks, and injects the rest."""
     make = factory
-    if inspect.isasyncgenfunction(factory):
-        make = asynccontextmanager(factory)
-    elif inspect.isgeneratorfunction(factory):
+    if inspect.isgeneratorfunction(factory):
         make = contextmanager(factory)
-    if not needs:
+    elif inspect.isasyncgenfunction(factory):
+        from contextlib import asynccontextmanager  # noqa: PLC0415 - beside its kind
 
-        def plain() -> Any:  # svcs looks at the signature of what it calls
-            return make()
-
-        return plain
+        make = asynccontextmanager(factory)
 
     async def inject(svcs_container: svcs.Container) -> Any:
-        made = make(**{name: await svcs_container.aget(hint) for name, hint in needs.items()})
+        container = None if services.is_app_container(svcs_container) else lambda: svcs_container
+        wanted = injectable(factory, services)
+        made = make(**{name: await services.find(service, container) for name, service in wanted.items()})
         return await made if inspect.isawaitable(made) else made
 
     return inject
 
 
-def _needs(factory: Callable[..., Any]) -> dict[str, Any]:
-    """Return the types of a factory's parameters that have no default."""
-    hinted = factory.__init__ if inspect.isclass(factory) else factory
-    parameters = [
-        parameter
-        for parameter in inspect.signature(factory).parameters.values()
-        if parameter.default is parameter.empty
-        and parameter.kind in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}
-    ]
-    if not parameters:
-        return {}
-    hints = get_type_hints(getattr(hinted, "__func__", hinted))
-    for parameter in parameters:
-        if parameter.name not in hints:
-            raise RegistrationError(
-                f"{getattr(factory, '__qualname__', factory)}: the parameter {parameter.name!r} needs a type hint that "
-                "says which service it is."
-            )
-    return {parameter.name: hints[parameter.name] for parameter in parameters}
+def _name(service: Any) -> str:
+    return getattr(service, "__qualname__", repr(service))

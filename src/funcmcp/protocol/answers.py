@@ -26,7 +26,7 @@ def is_answer(question: Mapping[str, Any], answer: object) -> bool:
 
 def _is_elicited(params: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
     action = answer.get("action")
-    if action in {"decline", "cancel"}:
+    if action in ("decline", "cancel"):
         return True
     if action != "accept":
         return False
@@ -44,7 +44,7 @@ def _fits(content: object, schema: Mapping[str, Any]) -> bool:
 
 def _is_value(value: object, schema: Mapping[str, Any]) -> bool:
     wanted = schema.get("type")
-    if wanted in _JSON_TYPES:
+    if isinstance(wanted, str) and wanted in _JSON_TYPES:
         if isinstance(value, bool) and wanted != "boolean":
             return False
         whole = wanted == "integer" and isinstance(value, float) and value.is_integer()
@@ -58,7 +58,7 @@ def _is_sampled(_params: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
     content = answer.get("content")
     return (
         isinstance(answer.get("model"), str)
-        and answer.get("role") in {"assistant", "user"}
+        and answer.get("role") in ("assistant", "user")
         and isinstance(content, dict | list)
     )
 

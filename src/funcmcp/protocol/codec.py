@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 MAX_DEPTH = 64
+_GAPS = (b" :", b"\t:", b"\n:", b"\r:")
 
 
 class InvalidJSONError(ValueError):
@@ -33,8 +34,8 @@ def decode(data: bytes) -> Any:
         value = from_json(data, allow_inf_nan=False, cache_strings="keys")
     except ValueError as error:
         raise InvalidJSONError(_reason(str(error))) from None
-    if _count_names(value, MAX_DEPTH) != data.count(b'":'):
-        # A space before a colon, a quote and a colon inside a string, or a repeated name: only the slow
+    if _count_names(value, MAX_DEPTH - 1) != data.count(b'":') or any(gap in data for gap in _GAPS):
+        # A blank before a colon, a quote and a colon inside a string, or a repeated name: only the slow
         # pass can tell which.
         _refuse_repeated_names(data)
     return value
@@ -66,8 +67,7 @@ def _count_names(value: Any, depth: int) -> int:
     for member in value:
         kind = type(member)
         if kind is dict or kind is list:
-            if member:
-                count += _count_names(member, depth - 1)
+            count += _count_names(member, depth - 1)
         elif kind is float and member - member != 0.0:
             raise InvalidJSONError("The JSON has a number that is too large.")
     return count

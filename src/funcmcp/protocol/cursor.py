@@ -20,7 +20,9 @@ def decode_cursor(cursor: object) -> str:
     """Return the name in a cursor; raise InvalidParams."""
     if isinstance(cursor, str):
         try:
-            return base64.b64decode(cursor, altchars=b"-_", validate=True).decode()
+            last = base64.b64decode(cursor, altchars=b"-_", validate=True).decode()
+            if encode_cursor(last) == cursor:
+                return last
         except (binascii.Error, ValueError):
             pass
     raise InvalidParams("The cursor is not one of this list; start again without a cursor.")

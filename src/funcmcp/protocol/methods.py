@@ -49,7 +49,7 @@ METHODS: dict[str, Method] = {
         Method("resources/unsubscribe", "resources", removed_in="2026-07-28"),
         Method("prompts/list", "prompts", cached=True),
         Method("prompts/get", "prompts", mirrored="name", rounds=True),
-        Method("completion/complete", "completions", since="2025-03-26"),
+        Method("completion/complete", "completions"),
         Method("subscriptions/listen", since="2026-07-28"),
     )
 }
@@ -78,6 +78,11 @@ CLIENT_METHODS: dict[str, ClientMethod] = {
         ClientMethod("roots/list", "roots"),
     )
 }
+
+
+def can_be_asked(method: str, revision: str) -> bool:
+    """Tell whether a revision has a request that servers send. Revisions are dates, so they sort as text."""
+    return CLIENT_METHODS[method].since <= revision
 
 
 def methods_of(revision: str) -> dict[str, Method]:

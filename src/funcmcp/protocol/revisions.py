@@ -20,7 +20,6 @@ class Revision:
         tool_fields: the members that a tool's definition may have.
         info_fields: the members that an Implementation (client or server info) may have.
         structured_content: ``None``, ``"object"`` or ``"any"``: which JSON values a tool's structuredContent may be.
-        completions: whether the `completions` capability exists.
     """
 
     date: str
@@ -30,7 +29,6 @@ class Revision:
     tool_fields: frozenset[str] = frozenset()
     info_fields: frozenset[str] = frozenset()
     structured_content: str | None = None
-    completions: bool = True
 
 
 _CONTENT_2024 = frozenset({"text", "image", "resource"})
@@ -54,7 +52,6 @@ REVISIONS: dict[str, Revision] = {
             content_types=_CONTENT_2024,
             tool_fields=_TOOL_2024,
             info_fields=_INFO_2024,
-            completions=False,
         ),
         Revision(
             "2025-03-26",

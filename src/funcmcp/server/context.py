@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from funcmcp.protocol.envelope import LOG_LEVEL
 from funcmcp.protocol.errors import MissingClientCapability, ToolError
 from funcmcp.protocol.levels import LEVELS
-from funcmcp.protocol.methods import CLIENT_METHODS
+from funcmcp.protocol.methods import CLIENT_METHODS, can_be_asked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from funcmcp.protocol.jsonrpc import Request
     from funcmcp.server.channel import Channel
@@ -124,9 +124,22 @@ class Context:
         """Return what the client lacks for a question, in the shape of ClientCapabilities; empty if nothing."""
         capability = CLIENT_METHODS[question["method"]].capability
         declared = self.client.capabilities.get(capability)
-        if not isinstance(declared, dict):
+        if not isinstance(declared, dict) or not can_be_asked(question["method"], self.client.revision.date):
             return {capability: {}}
-        mode = question["params"].get("mode", "form") if capability == "elicitation" else None
-        if mode is None or mode in declared or (mode == "form" and "url" not in declared):
-            return {}
-        return {capability: {mode: {}}}
+        needed = _SUB_CAPABILITIES[capability](question["params"])
+        if "form" in needed and "url" not in declared:
+            return {}  # a client that names no mode can show forms
+        lacking: dict[str, Any] = {name: {} for name in needed if name not in declared}
+        return {capability: lacking} if lacking else {}
+
+
+def _sampling_needs(params: Mapping[str, Any]) -> list[str]:
+    needed = ["tools"] if "tools" in params or "toolChoice" in params else []
+    return [*needed, "context"] if params.get("includeContext", "none") != "none" else needed
+
+
+_SUB_CAPABILITIES: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "elicitation": lambda params: [params.get("mode", "form")],
+    "sampling": _sampling_needs,
+    "roots": lambda _: [],
+}

@@ -77,18 +77,19 @@ class Conversations:
         self._open: dict[str, Conversation] = {}
 
     def of(self, session_id: str) -> Conversation:
-        """Return the session's conversation; a new one is only kept once `keep` is called."""
-        return self._open.get(session_id) or Conversation()
+        """Return the session's conversation: the same one for all of its requests, until `tidy` finds it idle."""
+        conversation = self._open.get(session_id)
+        if conversation is None:
+            conversation = self._open[session_id] = Conversation()
+            if len(self._open) > self._limit:
+                del self._open[next(iter(self._open))]
+        return conversation
 
-    def keep(self, session_id: str, conversation: Conversation) -> None:
-        """Keep a conversation that has something to remember, and drop it when it has nothing left."""
-        if conversation.idle:
-            if self._open:
-                self._open.pop(session_id, None)
-            return
-        self._open[session_id] = conversation
-        while len(self._open) > self._limit:
-            del self._open[next(iter(self._open))]
+    def tidy(self, session_id: str) -> None:
+        """Drop a conversation that has nothing left to remember."""
+        conversation = self._open.get(session_id)
+        if conversation is not None and conversation.idle:
+            del self._open[session_id]
 
     def end(self, session_id: str) -> None:
         """Forget a session."""

@@ -8,6 +8,7 @@ the sealed `requestState`, so no instance has to remember anything.
 from __future__ import annotations
 
 import hashlib
+import json
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -117,7 +118,8 @@ class Rounds:
 
 def digest(value: object) -> str:
     """Return a short fingerprint of a JSON value."""
-    return hashlib.sha256(encode(value)).hexdigest()[:32]
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
 
 
 def input_required(error: BaseException) -> InputRequired | None:

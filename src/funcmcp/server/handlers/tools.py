@@ -55,17 +55,14 @@ async def list_tools(server: Server, context: Context) -> bytes:
 
 def _page(server: Server, cursor: str | None) -> tuple[list[Tool], str | None]:
     tools = list(server.tools)
-    start = 0
-    if cursor is not None:
-        last = decode_cursor(cursor)
-        names = [tool.name for tool in tools]
-        if last not in names:
-            raise InvalidParams("The cursor is no longer valid; start again without a cursor.")
-        start = names.index(last) + 1
-    size = server.options.page_size
-    end = len(tools) if size is None else start + size
-    page = tools[start:end]
-    return page, encode_cursor(page[-1].name) if end < len(tools) and page else None
+    size = server.options.page_size or max(len(tools), 1)
+    # Only the cursors that this server gives out count, so that there are no more pages than it has made.
+    starts = {tools[end - 1].name: end for end in range(size, len(tools), size)}
+    start = 0 if cursor is None else starts.get(decode_cursor(cursor), -1)
+    if start < 0:
+        raise InvalidParams("The cursor is no longer valid; start again without a cursor.")
+    page = tools[start : start + size]
+    return page, encode_cursor(page[-1].name) if start + size < len(tools) else None
 
 
 async def call_tool(server: Server, context: Context) -> dict[str, Any] | RawResponse:
@@ -85,7 +82,7 @@ async def call_tool(server: Server, context: Context) -> dict[str, Any] | RawRes
         pending = input_required(error)
         if pending is not None:
             return {"resultType": "input_required", **pending.result()}
-        if isinstance(error, MCPError) or not isinstance(error, Exception):
+        if isinstance(error, MCPError) or not (isinstance(error, Exception) or _cancelled_itself(error)):
             raise
         return _error_result(_text_for_client(error, tool.name))
     return result if isinstance(result, RawResponse) else shape.tool_result(result, revision)
@@ -113,11 +110,17 @@ def find_tool(server: Server, params: dict[str, Any]) -> Tool:
     return tool
 
 
+def _cancelled_itself(error: BaseException) -> bool:
+    """Tell whether a tool raised CancelledError although nobody cancelled its call."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and not task.cancelling()
+
+
 def _error_result(text: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
-def _text_for_client(error: Exception, tool: str) -> str:
+def _text_for_client(error: BaseException, tool: str) -> str:
     if isinstance(error, ToolError):
         return str(error)
     error_id = token_hex(8)

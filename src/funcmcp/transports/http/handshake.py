@@ -64,6 +64,7 @@ class HandshakeEra:
             return await self._batch(http, message, client, conversation)
         if not isinstance(message, Request):
             self._receive(message, conversation)
+            self._conversations.tidy(client.session_id or "")
             return accepted()
         return await self._request(http, message, client, conversation, accept)
 
@@ -103,6 +104,9 @@ class HandshakeEra:
         revision = self._server.revisions.get(handshake.revision)
         if revision is None:
             return refuse(404, INVALID_REQUEST, "There is no such session; initialize again.")
+        named = given.get(headers.VERSION)
+        if named is not None and named.strip(" \t") not in self._server.revisions:
+            return refuse(400, INVALID_REQUEST, f"Use a revision of {', '.join(self._server.supported)}.")
         return Client(revision, handshake.capabilities, handshake.info, session_id)
 
     async def _request(
@@ -113,10 +117,10 @@ class HandshakeEra:
             if accept.events and self._interactive(request):
                 context.channel = channel = StreamChannel(conversation)
                 work = self._run(context, self._server.answer(context))
-                return await stream_response(work, channel, respond=handshake_response, abandon=None)
+                return await stream_response(work, channel, respond=handshake_response)
             started = Started(self._server.answer(context))
             reply = started.result if started.done else await self._run(context, started)
-            self._conversations.keep(client.session_id or "", conversation)
+            self._conversations.tidy(client.session_id or "")
             return handshake_response(reply)
         except RunCancelledError:
             return _cancelled(request, accept)
@@ -126,12 +130,11 @@ class HandshakeEra:
         request_id, session_id = context.request.id, context.client.session_id or ""
         run, conversation = Run(), context.conversation or Conversation()
         conversation.begin(request_id, run)
-        self._conversations.keep(session_id, conversation)
         try:
             return await run.wait(work)
         finally:
             conversation.finish(request_id, run)
-            self._conversations.keep(session_id, conversation)
+            self._conversations.tidy(session_id)
 
     async def _batch(
         self, http: HttpRequest, values: list[object], client: Client, conversation: Conversation
@@ -155,6 +158,7 @@ class HandshakeEra:
             elif not isinstance(message, Malformed):
                 self._receive(message, conversation)
         if not work:
+            self._conversations.tidy(client.session_id or "")
             return accepted()
         replies = await asyncio.gather(*work, return_exceptions=True)
         bodies = [reply.body for reply in replies if isinstance(reply, Reply)]

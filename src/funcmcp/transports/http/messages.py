@@ -64,9 +64,11 @@ class HttpRequest:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Header values by lower-case name; the last one wins where a name is repeated."""
+        """Header values by lower-case name; lines of the same name are joined (RFC 9110 section 5.2)."""
         if self._headers is None:
             self._headers = dict(self.pairs)
+            if len(self._headers) < len(self.pairs):
+                self._headers = _joined(self.pairs)
         return self._headers
 
     @property
@@ -91,6 +93,14 @@ class HttpRequest:
             return {name: morsel.value for name, morsel in SimpleCookie(self.headers.get("cookie", "")).items()}
         except CookieError:
             return {}
+
+
+def _joined(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    joined: dict[str, str] = {}
+    for name, value in pairs:
+        separator = "; " if name == "cookie" else ", "
+        joined[name] = f"{joined[name]}{separator}{value}" if name in joined else value
+    return joined
 
 
 class HttpResponse:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from funcmcp.protocol import envelope, headers
 from funcmcp.protocol.errors import HEADER_MISMATCH, INVALID_REQUEST, MCPError
 from funcmcp.protocol.jsonrpc import Malformed, Notification, Request, Response
+from funcmcp.protocol.methods import METHODS
 from funcmcp.server.channel import ClosedChannel
 from funcmcp.server.client import Client
 from funcmcp.server.context import Context
@@ -22,13 +23,12 @@ from funcmcp.server.handlers.tools import find_tool
 from funcmcp.server.run import Run, RunCancelledError, Started
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import accepted, per_request_response, refuse
-from funcmcp.transports.http.stream import StreamChannel, stream_response
+from funcmcp.transports.http.stream import Leaving, StreamChannel, stream_response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from funcmcp.protocol.jsonrpc import Body
-    from funcmcp.protocol.methods import Method
     from funcmcp.server.dispatch import Reply, Server
     from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.status import Accepts
@@ -52,6 +52,10 @@ class PerRequestEra:
     async def post(self, http: HttpRequest, message: Body, accept: Accepts) -> HttpResponse:
         """Answer one POST whose body has been decoded and classified."""
         if isinstance(message, Notification):
+            named = http.headers.get(headers.VERSION, "").strip(" \t")
+            if named and named not in self._server.revisions:
+                unsupported = envelope.unsupported_version(named, self._server.supported)
+                return per_request_response(error_reply(unsupported, None))
             return accepted()
         if not isinstance(message, Request):
             return _refuse_message(message)
@@ -60,14 +64,15 @@ class PerRequestEra:
         except MCPError as error:
             return per_request_response(error_reply(error, message.id))
         run = Run()
+        leaving = Leaving(run, http.disconnected)
         try:
             if accept.events and self._interactive(message):
                 channel = StreamChannel(None)
                 context.channel = channel
                 work = run.wait(self._server.answer(context))
-                return await stream_response(work, channel, respond=per_request_response, abandon=run.cancel)
+                return await stream_response(work, channel, respond=per_request_response, leaving=leaving)
             started = Started(self._server.answer(context))
-            return per_request_response(started.result if started.done else await _watched(run, started, http))
+            return per_request_response(started.result if started.done else await _watched(leaving, started))
         except RunCancelledError:
             return HttpResponse(204, ())  # the client has gone, so nobody reads this
 
@@ -82,32 +87,28 @@ class PerRequestEra:
                 raise envelope.unsupported_version(named, server.supported) from None
             raise
         version = meta[envelope.PROTOCOL_VERSION]
-        said = {headers.VERSION: version, headers.METHOD: request.method}
+        said = {headers.VERSION: version, headers.METHOD: request.method, **_named(request)}
         fault = _repeated(http) or headers.mismatch(given, said)
         if fault is not None:
             raise MCPError(HEADER_MISMATCH, fault)
         revision = server.revisions.get(version)
         if revision is None or not revision.per_request:
             raise envelope.unsupported_version(version, server.supported)
-        self._check_mirrored(server.method(request.method, revision), given, request)
+        server.method(request.method, revision)
+        self._check_arguments(given, request)
         client = Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
         return Context(request, client, _CLOSED, http=http)
 
-    def _check_mirrored(self, method: Method, given: Mapping[str, str], request: Request) -> None:
-        """Compare `Mcp-Name` and `Mcp-Param-*` with the params."""
-        if method.mirrored is None:
+    def _check_arguments(self, given: Mapping[str, str], request: Request) -> None:
+        """Compare `Mcp-Param-*` with a tool's arguments."""
+        if request.method != "tools/call":
             return
-        fault = None
-        said = request.params.get(method.mirrored)
-        if type(said) is str:
-            fault = headers.mismatch(given, {headers.NAME: said})
-        if fault is None and method.name == "tools/call":
-            tool = find_tool(self._server, request.params)
-            arguments = request.params.get("arguments")
-            if tool.mirrored and type(arguments) is dict:
-                fault = headers.mirrored_mismatch(given, arguments, tool.mirrored)
-        if fault is not None:
-            raise MCPError(HEADER_MISMATCH, fault)
+        tool = find_tool(self._server, request.params)
+        arguments = request.params.get("arguments")
+        if tool.mirrored and type(arguments) is dict:
+            fault = headers.mirrored_mismatch(given, arguments, tool.mirrored)
+            if fault is not None:
+                raise MCPError(HEADER_MISMATCH, fault)
 
     def _interactive(self, request: Request) -> bool:
         tool = self._server.tools.get(request.params["name"]) if request.method == "tools/call" else None
@@ -117,26 +118,25 @@ class PerRequestEra:
 _CLOSED = ClosedChannel()
 
 
-async def _watched(run: Run, started: Started[Reply], http: HttpRequest) -> Reply:
+async def _watched(leaving: Leaving, started: Started[Reply]) -> Reply:
     """Wait for an answer, and cancel the run if the client leaves before: in this era that is how it cancels."""
-    disconnected = http.disconnected
-    if disconnected is None:
-        return await started
-
-    async def cancel_when_gone() -> None:
-        await disconnected()
-        run.cancel()
-
     watch: list[asyncio.Task[None]] = []
     timer = asyncio.get_running_loop().call_later(
-        _PATIENCE, lambda: watch.append(asyncio.ensure_future(cancel_when_gone()))
+        _PATIENCE, lambda: watch.append(asyncio.ensure_future(leaving.watch()))
     )
     try:
-        return await run.wait(started)
+        return await leaving.run.wait(started)
     finally:
         timer.cancel()
         for task in watch:
             task.cancel()
+
+
+def _named(request: Request) -> dict[str, str]:
+    """Return what the `Mcp-Name` header must say, if the request's method has one."""
+    row = METHODS.get(request.method)
+    said = request.params.get(row.mirrored) if row is not None and row.mirrored is not None else None
+    return {headers.NAME: said} if type(said) is str else {}
 
 
 def _repeated(http: HttpRequest) -> str | None:

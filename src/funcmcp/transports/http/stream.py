@@ -17,11 +17,12 @@ from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import EVENT_STREAM
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 
     from funcmcp.protocol.jsonrpc import Response
     from funcmcp.server.conversation import Conversation
     from funcmcp.server.dispatch import Reply
+    from funcmcp.server.run import Run
 
 STREAM_HEADERS = (
     ("content-type", EVENT_STREAM),
@@ -86,12 +87,33 @@ def _answer(question: Mapping[str, Any], response: Response) -> dict[str, Any]:
     raise ToolError(f"The client's answer to {question['method']} is not valid.")
 
 
+class Leaving:
+    """A client's leaving means that its request is cancelled.
+
+    Args:
+        run: what to cancel.
+        disconnected: returns when the client has gone; None where the platform can't tell.
+    """
+
+    __slots__ = ("disconnected", "run")
+
+    def __init__(self, run: Run, disconnected: Callable[[], Awaitable[None]] | None) -> None:
+        self.run = run
+        self.disconnected = disconnected
+
+    async def watch(self) -> None:
+        """Wait for the client to leave, and cancel the run then."""
+        if self.disconnected is not None:
+            await self.disconnected()
+            self.run.cancel()
+
+
 async def stream_response(
     work: Coroutine[object, object, Reply],
     channel: StreamChannel,
     *,
     respond: Callable[[Reply], HttpResponse],
-    abandon: Callable[[], None] | None,
+    leaving: Leaving | None = None,
 ) -> HttpResponse:
     """Run a request; return plain JSON if it sends nothing before its answer, and a stream if it does.
 
@@ -99,21 +121,23 @@ async def stream_response(
         work: the run; its messages go to `channel`.
         channel: the channel of the run.
         respond: makes the plain response.
-        abandon: cancels the run when the client leaves the stream; None to let it go on.
+        leaving: what to do when the client leaves; None to let the run go on.
     """
     task = asyncio.create_task(work)
     task.add_done_callback(_see_outcome)
     first = asyncio.ensure_future(channel.messages.get())
+    watch = asyncio.ensure_future(leaving.watch()) if leaving is not None else None
     try:
         await asyncio.wait({task, first}, return_when=asyncio.FIRST_COMPLETED)
     except asyncio.CancelledError:
         task.cancel()
         raise
     finally:
-        if not first.done():
-            first.cancel()
+        for waiting in (first, watch):
+            if waiting is not None and not waiting.done():
+                waiting.cancel()
     if first.done() and not first.cancelled():
-        return HttpResponse(200, STREAM_HEADERS, _events(first.result(), task, channel, abandon))
+        return HttpResponse(200, STREAM_HEADERS, _events(first.result(), task, channel, leaving))
     return respond(await task)
 
 
@@ -124,7 +148,7 @@ def _see_outcome(task: asyncio.Task[Reply]) -> None:
 
 
 async def _events(
-    first: bytes, task: asyncio.Task[Reply], channel: StreamChannel, abandon: Callable[[], None] | None
+    first: bytes, task: asyncio.Task[Reply], channel: StreamChannel, leaving: Leaving | None
 ) -> AsyncIterator[bytes]:
     try:
         yield event(first)
@@ -139,8 +163,8 @@ async def _events(
             return  # the client cancelled: nothing more may be sent for its request
     finally:
         channel.close()
-        if abandon is not None and not task.done():
-            abandon()
+        if leaving is not None and not task.done():
+            leaving.run.cancel()
 
 
 async def _next(task: asyncio.Task[Reply], channel: StreamChannel) -> bytes | None:

@@ -1,0 +1,251 @@
+"""pydantic's core schemas, changed so that they say the same as the JSON schema that clients read.
+
+Loaded when a tool is first listed or called. A core schema is a tree of dicts; the ones of models are shared, so
+the tree is copied, never changed.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from pydantic import PydanticUserError, TypeAdapter
+from pydantic_core import PydanticKnownError, SchemaSerializer, SchemaValidator, core_schema
+
+from funcmcp.server.registry import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    Node: TypeAlias = dict[str, Any]
+    Adapt: TypeAlias = Callable[[Node], Node]
+
+_DATA = frozenset({"cls", "config", "default", "expected", "members", "metadata", "serialization"})
+"""Keys under which a tree has values, not schemas."""
+
+_FIELDS = frozenset({"dataclass-field", "model-field", "named-tuple-field", "typed-dict-field"})
+_PLAIN = frozenset(
+    {"any", "bool", "default", "dict", "float", "int", "list", "nullable", "str", "typed-dict", "typed-dict-field"}
+)
+_FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.VERBOSE, "x"))
+
+
+def core_schema_of(annotation: Any, what: str) -> Node:
+    """Return pydantic's core schema of a type.
+
+    Args:
+        annotation: the type.
+        what: names the type's place in the error, such as "The parameter 'orders' of get_order".
+
+    Raises:
+        RegistrationError: the type has no meaning as JSON.
+    """
+    try:
+        schema: Any = TypeAdapter(annotation).core_schema
+    except PydanticUserError as error:
+        reason = error.message.partition("\n")[0]
+        raise RegistrationError(
+            f"{what} has a type that JSON can't carry and that is not a registered service ({reason})"
+        ) from None
+    return dict(schema)
+
+
+def is_plain(node: Any) -> bool:
+    """Tell whether every value that a schema describes is what JSON decoding gives: nothing has to be converted."""
+    if isinstance(node, dict):
+        kind = node.get("type")
+        if isinstance(kind, str) and kind not in _PLAIN:
+            return False
+        return all(is_plain(member) for key, member in node.items() if key not in _DATA)
+    return not isinstance(node, list) or all(map(is_plain, node))
+
+
+def for_arguments(schema: Node, *, lax: bool) -> Node:
+    """Return the schema by which arguments are read.
+
+    A field that may be None may also be left out. Unless `lax`, what pydantic would still convert in JSON and the
+    JSON schema does not allow is refused: strings for decimals, ``true`` for 1, digits for dates.
+    """
+    return _copy(schema, _lenient_argument if lax else _strict_argument)
+
+
+def for_results(schema: Node) -> Node:
+    """Return the schema by which results are written: decimals as numbers, bytes as base64, named tuples as objects."""
+    return _copy(schema, _result)
+
+
+def validator(schema: Node) -> SchemaValidator:
+    """Build the validator of a changed schema; pydantic's ready-made ones of models inside it don't know the changes."""
+    return SchemaValidator(schema, _use_prebuilt=False)  # type: ignore[call-arg,arg-type]
+
+
+def serializer(schema: Node) -> SchemaSerializer:
+    """Build the serializer of a changed schema."""
+    return SchemaSerializer(schema, _use_prebuilt=False)  # type: ignore[call-arg,arg-type]
+
+
+def compiles(pattern: str) -> bool:
+    """Tell whether the linear regular expression engine that checks arguments can compile a pattern."""
+    try:
+        SchemaValidator(core_schema.str_schema(pattern=pattern))
+    except Exception:  # noqa: BLE001 - pydantic_core.SchemaError; which one does not matter
+        return False
+    return True
+
+
+def _copy(node: Any, adapt: Adapt) -> Any:
+    if isinstance(node, dict):
+        copied = {key: member if key in _DATA else _copy(member, adapt) for key, member in node.items()}
+        if copied.get("type") == "enum":
+            _drop_made_up_title(copied)
+        return adapt(copied)
+    if isinstance(node, list | tuple):
+        return type(node)(_copy(member, adapt) for member in node)
+    return node
+
+
+def _drop_made_up_title(enum: Node) -> None:
+    """Take away the function by which pydantic gives an enum's JSON schema the class's name as its title."""
+    metadata = enum.get("metadata", {})
+    functions = metadata.get("pydantic_js_functions", ())
+    kept = [function for function in functions if "_enum_schema" not in getattr(function, "__qualname__", "")]
+    enum["metadata"] = {**metadata, "pydantic_js_functions": kept}
+
+
+def _before(function: Callable[[Any], Any], node: Node) -> Node:
+    """Put a function before a node. A reference to the node must lead to both."""
+    wrapped: Any = core_schema.no_info_before_validator_function(function, node)  # type: ignore[arg-type]
+    if "ref" in node:
+        wrapped["ref"] = node.pop("ref")
+    return dict(wrapped)
+
+
+def _lenient_argument(node: Node) -> Node:
+    kind = node.get("type")
+    if kind in _FIELDS and _may_be_left_out(node):
+        node["schema"] = {"type": "default", "schema": node["schema"], "default": None}
+        if kind == "typed-dict-field":
+            node["required"] = False
+    elif kind == "str" and "pattern" in node:
+        node["pattern"] = linear_pattern(node["pattern"])
+        node["regex_engine"] = "rust-regex"
+    return node
+
+
+def _strict_argument(node: Node) -> Node:
+    node = _lenient_argument(node)
+    kind = node.get("type")
+    if kind == "decimal":
+        return _before(_decimal, node)
+    if kind == "datetime":
+        return _before(_datetime, node)
+    if kind == "literal" and not all(isinstance(value, str) for value in node["expected"]):
+        return _before(_literal(node["expected"]), node)
+    if kind == "enum" and not all(isinstance(member.value, str) for member in node["members"]):
+        return _before(_member(node["members"]), node)
+    return node
+
+
+def _may_be_left_out(field: Node) -> bool:
+    """Tell whether a required field may be None; a default may be hidden in the schema but never outside of it."""
+    if field.get("required") is False or field.get("init") is False:
+        return False
+    schema = field["schema"]
+    while schema.get("type", "").startswith("function-") and "schema" in schema:
+        schema = schema["schema"]
+    return bool(schema.get("type") == "nullable")
+
+
+def linear_pattern(pattern: str | re.Pattern[str]) -> str:
+    """Return a pattern as text; the flags of a compiled one go into it."""
+    if isinstance(pattern, str):
+        return pattern
+    flags = "".join(letter for flag, letter in _FLAGS if pattern.flags & flag)
+    return f"(?{flags}){pattern.pattern}" if flags else pattern.pattern
+
+
+def _decimal(value: Any) -> Any:
+    if type(value) is int or type(value) is float:
+        return Decimal(str(value))
+    if isinstance(value, Decimal):
+        return value
+    raise PydanticKnownError("decimal_type")
+
+
+def _datetime(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if "-" in value and ":" in value:
+        try:
+            return _ISO.validate_python(value)
+        except ValueError:
+            pass  # said in the same words as for text that can't be a time at all
+    raise PydanticKnownError("datetime_parsing", {"error": "not ISO 8601"})
+
+
+_ISO = SchemaValidator(core_schema.datetime_schema())
+
+
+def _same(option: Any, value: Any) -> bool:
+    """Compare as JSON does: true is not 1."""
+    return bool(option == value) and isinstance(option, bool) == isinstance(value, bool)
+
+
+def _literal(expected: list[Any]) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if isinstance(value, int) and not any(_same(option, value) for option in expected):
+            raise PydanticKnownError("literal_error", {"expected": ", ".join(map(repr, expected))})
+        return value
+
+    return check
+
+
+def _member(members: list[Any]) -> Callable[[Any], Any]:
+    def find(value: Any) -> Any:
+        for member in members:
+            if value is member or _same(member.value, value):
+                return member
+        raise PydanticKnownError("enum", {"expected": ", ".join(repr(member.value) for member in members)})
+
+    return find
+
+
+def _result(node: Node) -> Node:
+    kind = node.get("type")
+    if "serialization" in node:
+        return node  # the author's own
+    if kind == "decimal":
+        node["serialization"] = _written(_number, {"type": "float"})
+    elif kind == "bytes":
+        node["serialization"] = _written(_base64, {"type": "str", "metadata": _BASE64})
+    elif kind == "named-tuple":
+        fields = {
+            field["name"]: {"type": "typed-dict-field", "schema": field["schema"], "required": True}
+            for field in node["fields"]
+        }
+        node["serialization"] = _written(_members, {"type": "typed-dict", "fields": fields})
+    return node
+
+
+_BASE64: Any = {"pydantic_js_updates": {"contentEncoding": "base64"}}
+
+
+def _written(function: Callable[[Any], Any], schema: Node) -> Any:
+    return core_schema.plain_serializer_function_ser_schema(
+        function, return_schema=schema, when_used="json"  # type: ignore[arg-type]
+    )
+
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def _base64(value: Any) -> Any:
+    return b64encode(value).decode("ascii") if isinstance(value, bytes) else value
+
+
+def _members(value: Any) -> Any:
+    return value._asdict()

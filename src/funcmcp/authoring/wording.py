@@ -1,0 +1,207 @@
+"""Plain words for arguments that don't fit.
+
+Nothing of the input is repeated but the path of the wrong value and the kind of thing that it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.authoring.formats import FORMATS
+from funcmcp.protocol.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pydantic_core import ErrorDetails, ValidationError
+
+MOST_LINES = 20
+_MOST_ERRORS = 1000
+_LONGEST_NAME = 64
+
+_MISSING = "is required"
+_UNEXPECTED = "is not expected"
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "a boolean"),
+    ((int, float), "a number"),
+    (str, "a string"),
+    ((list, tuple), "an array"),
+    (dict, "an object"),
+    (type(None), "null"),
+)
+_TYPES = {
+    "bool": "a boolean",
+    "bytes": "a string",
+    "dataclass": "an object",
+    "date": "a date such as 2026-07-28",
+    "date_from_datetime": "a date such as 2026-07-28",
+    "datetime": "a date and time such as 2026-07-28T12:00:00Z",
+    "datetime_from_date": "a date and time such as 2026-07-28T12:00:00Z",
+    "decimal": "a number",
+    "dict": "an object",
+    "float": "a number",
+    "frozen_set": "an array",
+    "int": "an integer",
+    "int_from_float": "an integer",
+    "iterable": "an array",
+    "list": "an array",
+    "mapping": "an object",
+    "model": "an object",
+    "model_attributes": "an object",
+    "named_tuple": "an object",
+    "set": "an array",
+    "string": "a string",
+    "time": "a time such as 12:00:00",
+    "time_delta": "a duration such as PT1H30M",
+    "tuple": "an array",
+    "url": "a URI",
+    "uuid": "a UUID",
+}
+_LIMITS = {
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "multiple_of": "must be a multiple of {multiple_of}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must match the pattern {pattern}",
+    "too_short": "must have at least {min_length} items",
+    "too_long": "must have at most {max_length} items",
+    "literal_error": "must be one of {expected}",
+    "enum": "must be one of {expected}",
+    "missing": _MISSING,
+    "extra_forbidden": _UNEXPECTED,
+    "unexpected_keyword_argument": _UNEXPECTED,
+    "none_required": "must be null",
+    "finite_number": "must be a finite number",
+    "format": "must be {words}",
+    "union_tag_invalid": "must have {discriminator} set to one of {expected_tags}",
+    "union_tag_not_found": "must have {discriminator}",
+    "decimal_max_digits": "must have at most {max_digits} digits",
+    "decimal_max_places": "must have at most {decimal_places} decimal places",
+    "date_past": "must be in the past",
+    "date_future": "must be in the future",
+    "datetime_past": "must be in the past",
+    "datetime_future": "must be in the future",
+}
+_ENDINGS = ("_type", "_parsing", "_exact", "_inexact", "_unicode", "_size", "_scheme", "_syntax_violation", "_too_long")
+_KEYWORDS: dict[str, Callable[[Any], str]] = {
+    "additionalProperties": lambda _: _UNEXPECTED,
+    "unevaluatedProperties": lambda _: _UNEXPECTED,
+    "required": lambda _: _MISSING,
+    "type": lambda kind: f"must be {' or '.join(_JSON_TYPES.get(name, name) for name in kind['types'])}",
+    "enum": lambda kind: f"must be one of {', '.join(map(repr, kind['options']))}",
+    "const": lambda kind: f"must be {kind['expected_value']!r}",
+    "minimum": lambda kind: f"must be at least {kind['limit']}",
+    "exclusiveMinimum": lambda kind: f"must be greater than {kind['limit']}",
+    "maximum": lambda kind: f"must be at most {kind['limit']}",
+    "exclusiveMaximum": lambda kind: f"must be less than {kind['limit']}",
+    "multipleOf": lambda kind: f"must be a multiple of {kind['multiple_of']}",
+    "minLength": lambda kind: f"must have at least {kind['limit']} characters",
+    "maxLength": lambda kind: f"must have at most {kind['limit']} characters",
+    "minItems": lambda kind: f"must have at least {kind['limit']} items",
+    "maxItems": lambda kind: f"must have at most {kind['limit']} items",
+    "minProperties": lambda kind: f"must have at least {kind['limit']} members",
+    "maxProperties": lambda kind: f"must have at most {kind['limit']} members",
+    "uniqueItems": lambda _: "must not have the same item twice",
+    "pattern": lambda kind: f"must match the pattern {kind['pattern']}",
+    "format": lambda kind: f"must be {FORMATS[kind['format']][0]}" if kind["format"] in FORMATS else f"must be a {kind['format']}",
+}
+_JSON_TYPES = {
+    "array": "an array",
+    "boolean": "a boolean",
+    "integer": "an integer",
+    "null": "null",
+    "number": "a number",
+    "object": "an object",
+    "string": "a string",
+}
+
+
+def wrong_arguments(lines: Iterable[tuple[str, str]]) -> ToolError:
+    """Return the error that reports problems, given as path and words, one line each.
+
+    Several problems of one path, such as those of a union's members, stand on one line.
+    """
+    by_path: dict[str, list[str]] = {}
+    for path, words in lines:
+        said = by_path.setdefault(path, [])
+        if words not in said:
+            said.append(words)
+    text = [f"{path}: {' or '.join(said)}" if path else " or ".join(said) for path, said in by_path.items()]
+    if len(text) > MOST_LINES:
+        text[MOST_LINES:] = [f"and {len(text) - MOST_LINES} more"]
+    return ToolError("\n".join(text))
+
+
+def of_validation(error: ValidationError, arguments: Any) -> list[tuple[str, str]]:
+    """Return path and words of everything that pydantic found wrong in arguments."""
+    count = error.error_count()
+    if count > _MOST_ERRORS:
+        return [("", f"The arguments have {count} errors; compare them with the tool's input schema.")]
+    return [_line(details, arguments) for details in error.errors(include_url=False)]
+
+
+def of_keyword(error: Any) -> list[tuple[str, str]]:
+    """Return path and words of one error of a hand-written schema."""
+    keyword, kind, path = error.kind.name, error.kind.as_dict(), list(error.instance_path)
+    names: Sequence[str] = [kind["property"]] if keyword == "required" else kind.get("unexpected", ())
+    in_words = _KEYWORDS.get(keyword)
+    words = in_words(kind) if in_words else f"does not fit the schema ({keyword})"
+    if keyword == "type":
+        words += f", not {kind_of(error.instance)}"
+    return [(path_text([*path, name]), words) for name in names] or [(path_text(path), words)]
+
+
+def kind_of(value: object) -> str:
+    """Return what a JSON value is, with its article."""
+    return next((name for types, name in _KINDS if isinstance(value, types)), "something else")
+
+
+def path_text(path: Sequence[str | int]) -> str:
+    """Return a path as one would write it: ``items[0].quantity``."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif part.isidentifier() and len(part) <= _LONGEST_NAME:
+            text += f".{part}" if text else part
+        else:
+            shown = part[:_LONGEST_NAME].encode("unicode_escape").decode("ascii")
+            text += f'["{shown}"]'
+    return text
+
+
+def _line(details: ErrorDetails, arguments: Any) -> tuple[str, str]:
+    kind = details["type"]
+    return path_text(_path(details["loc"], arguments)), _words(kind, details.get("ctx", {}), details.get("input"))
+
+
+def _words(kind: str, context: Mapping[str, Any], value: Any) -> str:
+    limit = _LIMITS.get(kind)
+    if limit is not None:
+        return limit.format_map(context)
+    if "error" in context and isinstance(context["error"], Exception):  # raised by the author's own validator
+        return str(context["error"])
+    if kind == "value_error":  # pydantic's own, of an email address
+        return "must be an email address"
+    for ending in _ENDINGS:
+        wanted = _TYPES.get(kind.removesuffix(ending))
+        if wanted is not None:
+            return f"must be {wanted}, not {kind_of(value)}" if ending == "_type" else f"must be {wanted}"
+    return "is not right"
+
+
+def _path(location: Sequence[str | int], value: Any) -> list[str | int]:
+    """Return the part of an error's location that leads through the input; the rest names members of unions."""
+    path: list[str | int] = []
+    for number, part in enumerate(location):
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        elif number < len(location) - 1 or not isinstance(value, dict):
+            continue
+        path.append(part)
+    return path

@@ -1,0 +1,250 @@
+"""One request's answer as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.protocol.errors import ToolError
+from funcmcp.protocol.jsonrpc import Response
+from funcmcp.server.conversation import Conversation
+from funcmcp.server.dispatch import Reply
+from funcmcp.server.run import RunCancelledError
+from funcmcp.transports.http import stream as module
+from funcmcp.transports.http.status import handshake_response
+from funcmcp.transports.http.stream import StreamChannel, event, stream_response
+from tests import schemas
+from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PATIENCE
+from tests.transports.http.endpoint import events, next_message, read_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from funcmcp.transports.http.messages import HttpResponse
+
+ANSWER = Reply(b'{"jsonrpc":"2.0","id":1,"result":{}}')
+ADA = {"action": "accept", "content": {"name": "Ada"}}
+
+
+async def respond(
+    work: Coroutine[object, object, Reply], channel: StreamChannel, abandon: Callable[[], None] | None = None
+) -> HttpResponse:
+    async with asyncio.timeout(PATIENCE):
+        return await stream_response(work, channel, respond=handshake_response, abandon=abandon)
+
+
+async def send(channel: StreamChannel, *numbers: int) -> Reply:
+    for number in numbers:
+        await channel.notify("notifications/progress", {"progressToken": "t", "progress": number})
+    return ANSWER
+
+
+async def taken(channel: StreamChannel) -> dict[str, Any]:
+    message: dict[str, Any] = json.loads(await asyncio.wait_for(channel.messages.get(), PATIENCE))
+    schemas.validate(message, NEWEST)
+    return message
+
+
+def test_an_event_is_one_line_of_data_and_an_empty_line() -> None:
+    assert event(b'{"a":1}') == b'event: message\ndata: {"a":1}\n\n'
+
+
+async def test_a_run_that_sends_nothing_is_answered_plainly() -> None:
+    channel = StreamChannel(None)
+    response = await respond(send(channel), channel)
+    assert response.body == ANSWER.body
+    assert dict(response.headers)["content-type"] == "application/json"
+
+
+async def test_a_run_that_sends_something_is_answered_by_events_in_order_and_the_answer_last() -> None:
+    channel = StreamChannel(None)
+    got = await read_all(await respond(send(channel, 1, 2, 3), channel))
+    assert got.headers == {
+        "content-type": "text/event-stream",
+        "cache-control": "no-cache",
+        "x-accel-buffering": "no",
+    }
+    assert [one["params"]["progress"] for one in got.messages[:-1]] == [1, 2, 3]
+    assert got.body.endswith(event(ANSWER.body))
+
+
+async def test_an_event_is_there_as_soon_as_it_was_sent() -> None:
+    channel, let_go = StreamChannel(None), asyncio.Event()
+
+    async def work() -> Reply:
+        await send(channel, 1)
+        await let_go.wait()
+        return await send(channel, 2)
+
+    parts = events(await respond(work(), channel))
+    assert (await next_message(parts))["params"]["progress"] == 1
+    waiting = asyncio.create_task(next_message(parts))
+    await asyncio.sleep(0)
+    let_go.set()
+    assert (await asyncio.wait_for(waiting, PATIENCE))["params"]["progress"] == 2
+    assert (await next_message(parts))["id"] == 1
+
+
+async def test_a_run_that_fails_before_it_sent_anything_fails_for_the_caller() -> None:
+    async def work() -> Reply:
+        await asyncio.sleep(0)
+        raise RunCancelledError
+
+    with pytest.raises(RunCancelledError):
+        await respond(work(), StreamChannel(None))
+
+
+async def test_a_cancelled_run_ends_its_stream_without_an_answer() -> None:
+    channel = StreamChannel(None)
+
+    async def work() -> Reply:
+        await send(channel, 1)
+        raise RunCancelledError
+
+    got = await read_all(await respond(work(), channel))
+    assert len(got.messages) == 1
+
+
+async def test_a_caller_that_is_cancelled_takes_the_run_with_it() -> None:
+    channel, stopped, running = StreamChannel(None), asyncio.Event(), asyncio.Event()
+
+    async def work() -> Reply:
+        running.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return ANSWER
+
+    caller = asyncio.create_task(respond(work(), channel))
+    await asyncio.wait_for(running.wait(), PATIENCE)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    await asyncio.wait_for(stopped.wait(), PATIENCE)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_silence_is_filled_with_comments(monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
+    monkeypatch.setattr(module, "KEEP_ALIVE", 0.001)
+    channel, let_go = StreamChannel(None), asyncio.Event()
+
+    async def work() -> Reply:
+        await send(channel, *([1, 2] if begun else [1]))
+        await let_go.wait()
+        return ANSWER
+
+    parts = events(await respond(work(), channel))
+    for _ in range(2 if begun else 1):
+        await next_message(parts)
+    async with asyncio.timeout(PATIENCE):
+        assert await anext(parts) == b": keep-alive\n\n"
+        assert await anext(parts) == b": keep-alive\n\n"
+        let_go.set()
+        rest = b"".join([part async for part in parts])
+    assert rest.replace(b": keep-alive\n\n", b"") == event(ANSWER.body)
+
+
+async def test_a_client_that_leaves_abandons_the_run() -> None:
+    channel, abandoned = StreamChannel(None), []
+
+    async def work() -> Reply:
+        await send(channel, 1)
+        await asyncio.Event().wait()
+        return ANSWER
+
+    parts = events(await respond(work(), channel, lambda: abandoned.append(1)))
+    await next_message(parts)
+    await parts.aclose()  # type: ignore[attr-defined]
+    assert abandoned == [1]
+
+
+async def test_a_client_that_leaves_after_the_run_is_done_abandons_nothing() -> None:
+    channel, abandoned = StreamChannel(None), []
+    parts = events(await respond(send(channel, 1), channel, lambda: abandoned.append(1)))
+    await next_message(parts)
+    await asyncio.sleep(0)
+    await parts.aclose()  # type: ignore[attr-defined]
+    assert abandoned == []
+
+
+async def test_a_run_whose_client_has_left_is_not_held_up_by_what_nobody_reads() -> None:
+    channel, finished = StreamChannel(None), asyncio.Event()
+
+    async def work() -> Reply:
+        await send(channel, *range(5000))
+        finished.set()
+        return ANSWER
+
+    parts = events(await respond(work(), channel))
+    await next_message(parts)
+    assert not finished.is_set()
+    await parts.aclose()  # type: ignore[attr-defined]
+    await asyncio.wait_for(finished.wait(), PATIENCE)
+
+
+async def test_a_slow_reader_loses_nothing() -> None:
+    channel = StreamChannel(None)
+    got = await read_all(await respond(send(channel, *range(3000)), channel))
+    assert [one["params"]["progress"] for one in got.messages[:-1]] == list(range(3000))
+
+
+async def test_a_closed_channel_drops_notifications_and_refuses_questions() -> None:
+    channel = StreamChannel(Conversation())
+    channel.close()
+    await channel.notify("notifications/progress", {"progressToken": "t", "progress": 1})
+    assert channel.messages.empty()
+    with pytest.raises(ToolError, match="can't be asked"):
+        await channel.ask({"name": ASK_NAME})
+
+
+async def test_a_channel_without_a_conversation_refuses_questions() -> None:
+    with pytest.raises(ToolError, match="can't be asked"):
+        await StreamChannel(None).ask({"name": ASK_NAME})
+
+
+async def test_questions_go_out_as_requests_and_their_answers_come_back_by_key() -> None:
+    conversation = Conversation()
+    channel = StreamChannel(conversation)
+    asking = asyncio.create_task(channel.ask({"name": ASK_NAME, "capital": ASK_CAPITAL}))
+    first, second = await taken(channel), await taken(channel)
+    assert (first["method"], second["method"]) == ("elicitation/create", "sampling/createMessage")
+    paris = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}}
+    conversation.answer(Response(second["id"], paris, None))
+    conversation.answer(Response(first["id"], ADA, None))
+    assert await asyncio.wait_for(asking, PATIENCE) == {"name": ADA, "capital": paris}
+    assert conversation.idle
+
+
+@pytest.mark.parametrize(
+    ("result", "error", "why"),
+    [
+        (None, {"code": -1, "message": "secret"}, "with an error"),
+        ({}, None, "not valid"),
+        ({"action": "accept", "content": {}}, None, "not valid"),
+    ],
+)
+async def test_an_answer_that_is_none_is_told_to_the_model(result: Any, error: Any, why: str) -> None:
+    conversation = Conversation()
+    channel = StreamChannel(conversation)
+    asking = asyncio.create_task(channel.ask({"name": ASK_NAME}))
+    question = await taken(channel)
+    conversation.answer(Response(question["id"], result, error))
+    with pytest.raises(ToolError, match=why) as caught:
+        await asyncio.wait_for(asking, PATIENCE)
+    assert "secret" not in str(caught.value)
+
+
+async def test_questions_that_are_given_up_are_forgotten() -> None:
+    conversation = Conversation()
+    channel = StreamChannel(conversation)
+    asking = asyncio.create_task(channel.ask({"name": ASK_NAME, "capital": ASK_CAPITAL}))
+    await taken(channel)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await asyncio.sleep(0)
+    assert conversation.idle

@@ -1,0 +1,144 @@
+"""Arguments, names and headers of tools, as far as the wire shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp import MCPServer, RegistrationError
+from tests.wire.peer import ALL, ERAS, PER_REQUEST, connect
+
+if TYPE_CHECKING:
+    from tests.wire.offering import Offering
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({}, ["a", "b"]),
+        ({"a": 1}, ["b"]),
+        ({"a": "1", "b": 2}, ["a"]),
+        ({"a": True, "b": 2}, ["a"]),
+        ({"a": 1.5, "b": None}, ["a", "b"]),
+        ({"a": [], "b": {}}, ["a", "b"]),
+        ({"A": 1, "b": 2}, ["a"]),
+        ({"a": "secret-of-the-house" * 100, "b": 2}, ["a"]),
+    ],
+)
+@pytest.mark.parametrize("revision", ALL)
+async def test_wrong_arguments_are_an_error_result_that_names_them_all(
+    offering: Offering, revision: str, arguments: dict[str, Any], named: list[str]
+) -> None:
+    """Trap 14, row 21: a result that the model can learn from, not -32602; the bad value is not repeated."""
+    peer = await connect(offering.app, revision)
+    answer = await peer.call("add", arguments)
+    assert answer.status == 200
+    assert answer.result["isError"] is True
+    assert [name for name in ("a", "b") if f"{name}:" in answer.text] == named
+    assert b"secret-of-the-house" not in answer.body
+    await peer.works()
+
+
+@pytest.mark.parametrize("name", ["unheard_of", "ADD", "add2", ""])
+@pytest.mark.parametrize("revision", ALL)
+async def test_an_unknown_tool_is_invalid_params_and_no_result(offering: Offering, revision: str, name: str) -> None:
+    """Trap 14, H16, row 36: an error of the protocol."""
+    answer = await (await connect(offering.app, revision)).call(name)
+    assert answer.error["code"] == -32602
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_value_outside_its_constraint_is_an_error_result(offering: Offering, revision: str) -> None:
+    """Trap 14: what the schema says holds."""
+    peer = await connect(offering.app, revision)
+    assert (await peer.call("checked", {"count": 1})).text == "1 a a"
+    for arguments in ({"count": 0}, {"count": 10**400 * -1}, {"count": 1, "word": "b"}):
+        assert (await peer.call("checked", arguments)).result["isError"] is True
+
+
+@pytest.mark.parametrize("length", [30, 1000, 100_000])
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_catastrophic_pattern_is_linear(offering: Offering, revision: str, length: int) -> None:
+    """Row 28: `^(a+)+$` against many a and one b is answered like any other."""
+    peer = await connect(offering.app, revision)
+    answer = await peer.call("checked", {"count": 1, "word": "a" * length + "b"})
+    assert answer.result["isError"] is True
+    await peer.works()
+
+
+@pytest.mark.parametrize("code", ["echo\n", "\necho", "echo\r", "echo\x00", "echo\u2028"])
+@pytest.mark.parametrize("revision", ERAS)
+async def test_the_end_of_a_pattern_is_the_end_of_the_text(offering: Offering, revision: str, code: str) -> None:
+    """Row 28: `$` does not look past a newline."""
+    answer = await (await connect(offering.app, revision)).call("checked", {"count": 1, "code": code})
+    assert answer.result["isError"] is True
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "é", "a" * 129, "a\n", "a:b", "\uff41", "a\x00"])
+def test_a_name_outside_the_specifications_set_is_refused_at_registration(name: str) -> None:
+    """Row 36: `[A-Za-z0-9_.-]`, 1 to 128 characters, whole."""
+    app = MCPServer("names")
+    with pytest.raises(RegistrationError):
+        app.tool(name)(lambda: None)
+    with pytest.raises(RegistrationError):
+        app.tool(name=name)(lambda: None)
+
+
+@pytest.mark.parametrize("name", ["add", "ADD", "Add"])
+def test_a_name_that_is_taken_or_looks_like_one_is_refused_at_registration(offering: Offering, name: str) -> None:
+    """Row 36: also where it differs by case only."""
+    with pytest.raises(RegistrationError):
+        offering.app.tool(name)(lambda: None)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"a": {"type": "string", "x-mcp-header": ""}},
+        {"a": {"type": "string", "x-mcp-header": "Two Words"}},
+        {"a": {"type": "string", "x-mcp-header": "Region\r\nX"}},
+        {"a": {"type": "string", "x-mcp-header": "R\xe9gion"}},
+        {"a": {"type": "string", "x-mcp-header": 1}},
+        {"a": {"type": "number", "x-mcp-header": "Region"}},
+        {"a": {"type": "array", "x-mcp-header": "Region"}},
+        {"a": {"type": ["string", "null"], "x-mcp-header": "Region"}},
+        {"a": {"x-mcp-header": "Region"}},
+        {"a": {"type": "string", "x-mcp-header": "Region"}, "b": {"type": "string", "x-mcp-header": "REGION"}},
+        {"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "Region"}}},
+        {"a": {"anyOf": [{"type": "string", "x-mcp-header": "Region"}]}},
+    ],
+)
+def test_an_invalid_header_annotation_is_refused_at_registration(properties: dict[str, Any]) -> None:
+    """Trap 23, D8, row 32: clients would drop the tool without a word."""
+
+    async def region(arguments: dict[str, Any]) -> None: ...
+
+    with pytest.raises(RegistrationError):
+        MCPServer("headers").tool(input_schema={"type": "object", "properties": properties})(region)
+
+
+async def test_a_header_is_validated_by_the_schema_that_the_caller_was_shown(offering: Offering) -> None:
+    """Trap 23, D8: every annotated argument of the list is checked on the first call."""
+    peer = await connect(offering.app, PER_REQUEST)
+    tools = (await peer.request("tools/list")).result["tools"]
+    (schema,) = [tool["inputSchema"] for tool in tools if tool["name"] == "region"]
+    values = {"string": "x", "integer": 1, "boolean": True}
+    annotated = {
+        name: (member["x-mcp-header"], values[member["type"]])
+        for name, member in schema["properties"].items()
+        if "x-mcp-header" in member
+    }
+    assert len(annotated) == 3
+    for name, (header, value) in annotated.items():
+        said = {f"Mcp-Param-{header}": str(value).lower()}
+        assert (await peer.call("region", {name: value}, headers=said)).status == 200
+        assert (await peer.call("region", {name: value})).outcome == (400, -32020)
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", PER_REQUEST])
+async def test_structured_content_stands_beside_its_text(offering: Offering, revision: str) -> None:
+    """J6, V4: both, where the revision has both."""
+    result = (await (await connect(offering.app, revision)).call("add", {"a": 1, "b": 2})).result
+    assert result["structuredContent"] == {"result": 3}
+    assert result["content"] == [{"type": "text", "text": "3"}]
