@@ -1,26 +1,24 @@
 # `make run` serves the sample, `make test` passes the tests. Both set up what they need in this folder.
 .PHONY: run test setup lint bench clean
-VENV := .venv
-BIN := $(VENV)/bin
 
-run: $(VENV)/.ready
-	$(BIN)/funcmcp run samples/orders/server.py
+run: .venv/.ready
+	.venv/bin/funcmcp run samples/orders/server.py
 
 test: setup lint
 	scripts/test.sh
 
-setup: $(VENV)/.ready
+setup: .venv/.ready
 	scripts/setup-node.sh
 
-lint: $(VENV)/.ready
+lint: .venv/.ready
 	scripts/lint.sh
 
-bench: $(VENV)/.ready
-	$(BIN)/python benchmarks/run.py
+bench: .venv/.ready
+	.venv/bin/python benchmarks/run.py
 
-$(VENV)/.ready: pyproject.toml scripts/setup-python.sh
-	scripts/setup-python.sh $(VENV)
-	touch $@
+.venv/.ready: pyproject.toml
+	scripts/setup-python.sh .venv
 
 clean:
-	rm -rf .venv .venv-3.13 tests/node/node_modules benchmarks/.venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv .venv-3.13 benchmarks/.venv tests/node/node_modules .hypothesis .coverage
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

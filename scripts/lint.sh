@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Linters, types and import rules.
+# Linters, types and import rules; the first that fails ends it.
 set -euo pipefail
 bin=.venv/bin
 "$bin/ruff" check .

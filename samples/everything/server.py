@@ -164,24 +164,18 @@ async def test_logging_tool(context: ToolContext) -> str:
 # Questions to the client, in every revision
 
 
-def _said(answer: dict[str, Any]) -> str:
-    """Return the texts of a model's answer, whose content is one block or, from 2025-11-25 on, several."""
-    content = answer["content"]
-    blocks = content if isinstance(content, list) else [content]
-    return " ".join(block["text"] for block in blocks if block["type"] == "text")
-
-
 @mcp.tool
 async def test_sampling(prompt: str, context: ToolContext) -> str:
     """Ask the client's model to answer a prompt."""
     answer = await context.sample(prompt, max_tokens=100)
-    return f"LLM response: {_said(answer)}"
+    return f"LLM response: {answer.text}"
 
 
 @mcp.tool
 async def test_missing_capability(context: ToolContext) -> str:
     """Ask the client's model, which 2026-07-28 clients without the capability get -32021 for."""
-    return _said(await context.sample("Say something", max_tokens=100))
+    answer = await context.sample("Say something", max_tokens=100)
+    return answer.text
 
 
 @mcp.tool
@@ -260,7 +254,7 @@ async def test_input_required_result_elicitation(context: ToolContext) -> str:
 async def test_input_required_result_sampling(context: ToolContext) -> str:
     """Let the client's model answer a question."""
     answer = await context.sample("What is the capital of France?", max_tokens=100, key="capital_question")
-    return f"LLM response: {_said(answer)}"
+    return f"LLM response: {answer.text}"
 
 
 @mcp.tool
@@ -308,7 +302,7 @@ async def test_input_required_result_multi_round(context: ToolContext) -> str:
 @mcp.tool
 async def test_input_required_result_capabilities(context: ToolContext) -> str:
     """Ask only what the client can answer."""
-    questions: dict[str, Elicit[dict[str, Any]] | Sample] = {}
+    questions: dict[str, Elicit | Sample] = {}
     if context.can("elicitation"):
         questions["user_name"] = Elicit("What is your name?", NAME_FORM)
     if context.can("sampling"):

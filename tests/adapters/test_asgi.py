@@ -223,6 +223,24 @@ async def test_a_client_that_leaves_its_stream_ends_it() -> None:
     assert platform.body == b"one"
 
 
+@pytest.mark.parametrize("turns", [1, 2, 5])
+async def test_nothing_is_sent_to_a_client_that_left_in_the_middle_of_a_busy_stream(turns: int) -> None:
+    platform = Platform(part(b""))
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"one"
+        platform.incoming.put_nowait(DISCONNECT)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        yield b"two"
+
+    async def exchange(_request: HttpRequest) -> HttpResponse:
+        return HttpResponse(200, (), body())
+
+    await platform.run(exchange)
+    assert platform.body == b"one"
+
+
 async def test_a_stream_whose_server_stops_is_closed() -> None:
     platform, streamed = Platform(), Streamed(b"one", hang=True)
     serving = asyncio.create_task(platform.run(streamed))

@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="package")
 def orders_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("orders")
-    with serve(REPOSITORY / "samples/orders/server.py", env={"ORDERS_DATABASE": str(folder / "orders.db")}) as served:
+    with serve(REPOSITORY / "samples/orders/server.py", env={"ORDERS_DB": str(folder / "orders.db")}) as served:
         yield served.url

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
-from tests.clients.plan import Call, Played, Step, play_node, play_python
+from tests.clients.plan import Call, Played, Step
+from tests.clients.players import PLAYERS, Player
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-HANDSHAKE = "2025-11-25"
-PER_REQUEST = "2026-07-28"
 ORDER = {
     "customerId": "ada",
     "items": [
@@ -22,22 +17,121 @@ ORDER = {
         {"itemId": "lemonade", "quantity": 1, "modifications": "no ice"},
     ],
     "deliveryDate": "2030-01-31",
+    "discountPercent": 10,
 }
-ACCEPT = {"action": "accept", "content": {"confirm": True}}
-
-# For each client: how it plays, its negotiation mode, and the revision that it must end up with.
-CLIENTS = [
-    pytest.param("python", "legacy", HANDSHAKE, id="python-handshake"),
-    pytest.param("python", "auto", PER_REQUEST, id="python-auto"),
-    pytest.param("python", PER_REQUEST, PER_REQUEST, id="python-2026-07-28"),
-    pytest.param("typescript_v1.mjs", "legacy", HANDSHAKE, id="typescript-v1"),
-    pytest.param("typescript_v2.mjs", "legacy", HANDSHAKE, id="typescript-v2-handshake"),
-    pytest.param("typescript_v2.mjs", "auto", PER_REQUEST, id="typescript-v2-auto"),
-    pytest.param("typescript_v2.mjs", PER_REQUEST, PER_REQUEST, id="typescript-v2-2026-07-28"),
-]
+TOTAL = 20.97
+AGREE = {"action": "accept", "content": {"confirm": True}}
+DECLINE = {"action": "decline"}
 
 
-def player(client: str, url: str, mode: str) -> Callable[[list[Step]], Played]:
-    if client == "python":
-        return lambda plan: asyncio.run(play_python(url, mode, plan))
-    return partial(play_node, client, url, mode)
+@dataclass(frozen=True)
+class Session:
+    """What one client did: it placed two orders, and then went on with them in a second connection."""
+
+    player: Player
+    placed: Played
+    played: Played
+    order_ids: list[str]
+
+    def call(self, number: int) -> Call:
+        """Return a call of the second connection, by its place in the plan."""
+        return self.played.calls[number]
+
+
+MENU, GOOD, WRONG, UNKNOWN, REPORT, AGREED, DECLINED, AFTERWARDS = range(8)
+
+
+def plan(first_order: str, second_order: str) -> list[Step]:
+    return [
+        Step("search_menu", {"query": "PIZZA"}),
+        Step("get_order", {"order_id": first_order}),
+        Step("create_order", {**ORDER, "items": [{"itemId": "margherita", "quantity": "2"}], "priority": "now"}),
+        Step("order_pizza", {}),
+        Step("sales_report", {"first_day": "2030-01-01", "last_day": "2030-01-04"}),
+        Step("cancel_order", {"order_id": first_order}, AGREE),
+        Step("cancel_order", {"order_id": second_order}, DECLINE),
+        Step("get_order", {"order_id": second_order}),
+    ]
+
+
+@pytest.fixture(scope="module", params=PLAYERS, ids=lambda player: player.name)
+def session(request: pytest.FixtureRequest, orders_url: str) -> Session:
+    player: Player = request.param
+    placed = player.play(orders_url, [Step("create_order", ORDER), Step("create_order", ORDER)])
+    order_ids = [structured(call)["orderId"] for call in placed.calls]
+    return Session(player, placed, player.play(orders_url, plan(*order_ids)), order_ids)
+
+
+def structured(call: Call) -> Any:
+    assert call.result is not None, call.error
+    assert "structuredContent" in call.result, call.result
+    return call.result["structuredContent"]
+
+
+def failure(call: Call) -> str:
+    assert call.result is not None, call.error
+    assert call.result["isError"] is True, call.result
+    text: str = call.result["content"][0]["text"]
+    return text
+
+
+def test_the_client_speaks_the_revision_that_it_is_asked_to(session: Session) -> None:
+    assert session.played.revision == session.player.revision
+
+
+def test_the_client_lists_the_tools(session: Session) -> None:
+    names = ["search_menu", "get_order", "create_order", "cancel_order", "sales_report"]
+    assert list(session.played.tools) == names
+
+
+def test_the_client_gets_the_fields_of_an_order_as_arguments(session: Session) -> None:
+    schema = session.played.tools["create_order"]["inputSchema"]
+    assert schema["required"] == ["customerId", "items"]
+    assert schema["properties"]["items"]["items"]["properties"]["quantity"]["maximum"] == 100
+
+
+def test_the_client_gets_an_order_as_structured_content(session: Session) -> None:
+    for call in session.placed.calls:
+        assert structured(call)["total"] == TOTAL
+    order = structured(session.call(GOOD))
+    assert (order["orderId"], order["status"], order["total"]) == (session.order_ids[0], "placed", TOTAL)
+    assert [line["itemId"] for line in order["lines"]] == ["margherita", "lemonade"]
+
+
+def test_the_client_gets_a_list_inside_an_object(session: Session) -> None:
+    items = structured(session.call(MENU))["result"]
+    assert [item["itemId"] for item in items] == ["margherita", "diavola"]
+
+
+def test_wrong_arguments_are_all_told_in_the_result_of_the_tool(session: Session) -> None:
+    text = failure(session.call(WRONG))
+    assert "items[0].quantity" in text
+    assert "priority" in text
+
+
+def test_an_unknown_tool_is_a_protocol_error(session: Session) -> None:
+    error = session.call(UNKNOWN).error
+    assert error is not None
+    assert error["code"] == -32602
+    assert "order_pizza" in error["message"]
+
+
+def test_the_client_hears_of_progress(session: Session) -> None:
+    call = session.call(REPORT)
+    assert [(report["progress"], report["total"]) for report in call.progress] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert call.progress[0]["message"] == "2030-01-01"
+    assert structured(call)["orders"] == 0
+
+
+def test_the_user_agrees_and_the_order_is_cancelled(session: Session) -> None:
+    call = session.call(AGREED)
+    assert [question["message"] for question in call.questions] == [f"Cancel the order of ada over {TOTAL} euros?"]
+    assert call.questions[0]["requestedSchema"]["required"] == ["confirm"]
+    assert structured(call)["status"] == "cancelled"
+
+
+def test_the_user_declines_and_the_order_stands(session: Session) -> None:
+    call = session.call(DECLINED)
+    assert len(call.questions) == 1
+    assert "did not agree" in failure(call)
+    assert structured(session.call(AFTERWARDS))["status"] == "placed"

@@ -64,3 +64,27 @@ def test_the_inspector_lists_the_tools(inspector: Inspector) -> None:
 def test_the_inspector_finds_no_fault_in_the_tool_schemas(inspector: Inspector) -> None:
     code, _ = inspector.run("--method", "tools/list", "--strict")
     assert code == 0
+
+
+def test_the_inspector_calls_a_tool_and_gets_structured_content(inspector: Inspector) -> None:
+    order = {"customerId": "ada", "items": [{"itemId": "margherita", "quantity": 2}]}
+    code, told = inspector.call("create_order", order)
+    assert code == 0
+    placed = told["result"]["structuredContent"]
+    assert placed["total"] == 19.8
+    code, told = inspector.call("get_order", {"order_id": placed["orderId"]})
+    assert (code, told["result"]["structuredContent"]) == (0, placed)
+
+
+def test_the_inspector_shows_which_argument_is_wrong(inspector: Inspector) -> None:
+    code, told = inspector.call(
+        "create_order", {"customerId": "ada", "items": [{"itemId": "margherita", "quantity": 0}]}
+    )
+    assert code == FAILED
+    assert "items[0].quantity" in told["result"]["content"][0]["text"]
+
+
+def test_the_inspector_knows_no_tool_that_is_not_listed(inspector: Inspector) -> None:
+    code, told = inspector.call("order_pizza", {})
+    assert code == FAILED
+    assert told["error"]["code"] == "tool_not_found"

@@ -53,9 +53,3 @@ def test_structured_content_is_what_the_schema_takes(date: str) -> None:
     given = official.definitions(date)["CallToolResult"]["properties"].get("structuredContent")
     wanted = None if given is None else ("object" if given.get("type") == "object" else "any")
     assert REVISIONS[date].structured_content == wanted
-
-
-@pytest.mark.parametrize("date", schemas.REVISIONS)
-def test_completions_is_a_capability_where_the_schema_has_it(date: str) -> None:
-    properties = official.definitions(date)["ServerCapabilities"]["properties"]
-    assert REVISIONS[date].completions == ("completions" in properties)

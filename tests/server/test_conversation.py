@@ -108,7 +108,9 @@ async def test_a_question_is_forgotten_once_it_is_answered_or_given_up() -> None
 
 def test_an_idle_conversation_takes_no_room() -> None:
     conversations = Conversations()
-    conversations.keep("s1", conversations.of("s1"))
+    conversations.of("s1")
+    conversations.tidy("s1")
+    conversations.tidy("s1")
     assert list(conversations) == []
 
 
@@ -116,12 +118,13 @@ def test_a_busy_conversation_is_found_again_until_it_is_idle() -> None:
     conversations, run = Conversations(), Run()
     conversation = conversations.of("s1")
     conversation.begin(1, run)
-    conversations.keep("s1", conversation)
+    conversations.tidy("s1")
     assert conversations.of("s1") is conversation
     assert conversations.of("s2") is not conversation
+    conversations.tidy("s2")
     assert list(conversations) == [conversation]
     conversation.finish(1, run)
-    conversations.keep("s1", conversation)
+    conversations.tidy("s1")
     assert list(conversations) == []
 
 
@@ -132,20 +135,17 @@ def test_two_requests_of_a_session_share_its_conversation_before_either_has_begu
     assert first is second
 
 
-def test_a_request_that_ends_does_not_take_a_busy_conversation_with_it() -> None:
+def test_a_request_that_ends_does_not_take_the_conversation_of_one_that_begins() -> None:
     conversations, run = Conversations(), Run()
-    ending, lasting = conversations.of("s1"), conversations.of("s1")
-    lasting.begin(1, run)
-    conversations.keep("s1", lasting)
-    conversations.keep("s1", ending)
-    assert conversations.of("s1") is lasting
+    beginning = conversations.of("s1")
+    conversations.tidy("s1")
+    beginning.begin(1, run)
+    assert conversations.of("s1") is beginning
 
 
 def test_an_ended_session_is_forgotten() -> None:
     conversations = Conversations()
-    conversation = conversations.of("s1")
-    conversation.log_level = "debug"
-    conversations.keep("s1", conversation)
+    conversations.of("s1").log_level = "debug"
     conversations.end("s1")
     conversations.end("s1")
     assert list(conversations) == []
@@ -155,9 +155,6 @@ def test_an_ended_session_is_forgotten() -> None:
 def test_beyond_the_limit_the_oldest_conversation_is_dropped() -> None:
     conversations = Conversations(limit=2)
     for session_id in ("s1", "s2", "s3"):
-        conversation = conversations.of(session_id)
-        conversation.log_level = session_id
-        conversations.keep(session_id, conversation)
-    del conversation
+        conversations.of(session_id).log_level = session_id
     assert [kept.log_level for kept in conversations] == ["s2", "s3"]
     assert conversations.of("s1").log_level == "info"

@@ -286,7 +286,8 @@ class Peer:
         if isinstance(message, dict) and isinstance(message.get("method"), str):
             found["mcp-method"] = spell(message["method"])
             params = message.get("params")
-            name = params.get("name", params.get("uri")) if isinstance(params, dict) else None
+            member = "uri" if message["method"] == "resources/read" else "name"
+            name = params.get(member) if isinstance(params, dict) else None
             if isinstance(name, str):
                 found["mcp-name"] = spell(name)
         return found

@@ -1,223 +1,300 @@
-"""What a tool's function gets beside its arguments: the context, questions for the client, a cancellation token."""
+"""`ToolContext`: what a tool may know of its call, and its ways back to the client; `CancellationToken`."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+import concurrent.futures
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+from uuid import uuid4
 
-from funcmcp.authoring.questions import Elicit, Elicited, ElicitURL, ListRoots, Sample
+from funcmcp.authoring.questions import Elicit, Elicited, ElicitURL, ListRoots, Root, Sample, Sampled
+from funcmcp.authoring.signature import EMPTY, Parameter
+from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import ToolError
+from funcmcp.protocol.levels import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from typing import Unpack
 
-    from funcmcp.authoring.questions import Question
+    from funcmcp.authoring.content import Content
+    from funcmcp.authoring.questions import Question, SampleOptions
     from funcmcp.server.context import Context, HTTPRequestInfo
 
+__all__ = ["CancellationToken", "Elicit", "Elicited", "ListRoots", "Root", "Sample", "Sampled", "ToolContext"]
+
 T = TypeVar("T")
+D = TypeVar("D")
 
-Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 _TRACE = ("traceparent", "tracestate", "baggage")
-
-
-class CancelledCallError(Exception):
-    """The call was cancelled or timed out; nobody waits for its result any more."""
+_HANDSHAKE_ERA_IDS = "2025-11-25"
+"""The one revision in which a URL question has an id."""
 
 
 class CancellationToken:
-    """Tells a running function that its call was cancelled or timed out.
+    """Tells a tool that nobody waits for its result any more; to be asked from any thread.
 
-    A plain function runs in a thread, which nothing can stop from outside: a long one should look at `cancelled`
-    from time to time.
+    Example:
+        ```python
+        @mcp.tool
+        def crunch(rows: list[int], token: CancellationToken) -> int:
+            for row in rows:
+                token.raise_if_cancelled()
+        ```
     """
 
-    __slots__ = ("cancelled",)
+    __slots__ = ("_cancelled",)
 
     def __init__(self) -> None:
-        self.cancelled = False
+        self._cancelled = False
 
-    def cancel(self) -> None:
-        """Mark the call as cancelled."""
-        self.cancelled = True
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call was cancelled or its time is up."""
+        return self._cancelled
 
     def raise_if_cancelled(self) -> None:
-        """Raise CancelledCallError if the call was cancelled."""
-        if self.cancelled:
-            raise CancelledCallError
+        """Raise ToolError if the call was cancelled or its time is up."""
+        if self._cancelled:
+            raise ToolError("The call was cancelled.")
+
+    def cancel(self) -> None:
+        """Set the token."""
+        self._cancelled = True
 
 
 class ToolContext:
-    """The context of one call of a tool: who asked, and the ways back to the client.
+    """What a tool may know of its call, and its ways back to the client.
+
+    A tool gets it by a parameter of this type. In a plain function, which runs in a worker thread, the async methods
+    are called through `wait`: ``context.wait(context.progress(1, 10))``.
 
     Attributes:
-        tool_name: the name that the tool was called by.
-        arguments: the arguments as the client sent them.
+        tool_name: the tool's name.
+        arguments: the arguments as they came.
     """
 
-    __slots__ = ("_asked", "_context", "_loop", "_progress", "arguments", "tool_name")
+    __slots__ = ("_closed", "_context", "_counts", "_loop", "_progress", "_waits", "arguments", "tool_name")
 
-    def __init__(self, context: Context, tool_name: str, arguments: dict[str, Any]) -> None:
+    def __init__(self, context: Context, tool_name: str, arguments: Mapping[str, Any]) -> None:
         self.tool_name = tool_name
         self.arguments = arguments
         self._context = context
         self._loop = asyncio.get_running_loop()
-        self._asked: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
         self._progress: float | None = None
+        self._closed = False
+        self._waits: set[concurrent.futures.Future[Any]] = set()
+
+    @property
+    def principal(self) -> None:
+        """Who calls; None while the server knows no identities."""
+        return
 
     @property
     def session_id(self) -> str | None:
-        """The session; None in 2026-07-28, which has none."""
+        """The session's id, or None where there is no session."""
         return self._context.client.session_id
 
     @property
     def protocol_version(self) -> str:
-        """The date of the protocol revision that this request is made in."""
+        """The protocol revision of the call, such as ``"2026-07-28"``."""
         return self._context.client.revision.date
 
     @property
     def client_info(self) -> Mapping[str, Any]:
-        """The client's name, version and so on; empty if it did not say."""
+        """The client's name, version and so on; empty when unknown."""
         return self._context.client.info
 
     @property
     def http_request(self) -> HTTPRequestInfo | None:
-        """The HTTP request: `method`, `url`, `headers`, `query`, `cookies`; None on a transport without HTTP."""
+        """The HTTP request (method, url, headers, query, cookies); None on a transport without HTTP."""
         return self._context.http
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """The request's `_meta`; empty if it has none."""
+        """The request's ``_meta``."""
         return self._context.meta
 
     @property
     def trace(self) -> dict[str, str]:
-        """The W3C trace context that the client sent: `traceparent`, `tracestate`, `baggage`, as far as there."""
-        meta = self._context.meta
+        """The W3C trace context that the client sent: ``traceparent``, ``tracestate``, ``baggage``, where present."""
+        meta = self.meta
         return {name: meta[name] for name in _TRACE if isinstance(meta.get(name), str)}
 
-    def can(self, capability: str) -> bool:
-        """Tell whether the client declared a capability, such as `elicitation`, `sampling` or `roots`."""
-        return capability in self._context.client.capabilities
+    @overload
+    def get_argument(self, name: str, type: type[T]) -> T | None: ...
 
-    def get_argument(self, name: str, type: type[T], default: T | None = None) -> T | None:
-        """Return an argument as a type, or the default if it is absent or null; raise ToolError if it does not fit."""
+    @overload
+    def get_argument(self, name: str, type: type[T], default: D) -> T | D: ...
+
+    def get_argument(self, name: str, type: Any = Any, default: Any = None) -> Any:
+        """Return an argument as a type, or the default if it is absent or null.
+
+        Raises:
+            ToolError: it does not fit the type.
+        """
         value = self.arguments.get(name)
-        return default if value is None else _convert(name, value, type)
+        return default if value is None else _read(name, value, type)
 
     def get_required_argument(self, name: str, type: type[T]) -> T:
-        """Return an argument as a type; raise ToolError if it is absent, null or does not fit."""
-        value = self.arguments.get(name)
-        if value is None:
-            raise ToolError(f"{name}: is required.")
-        return _convert(name, value, type)
+        """Return an argument as a type.
+
+        Raises:
+            ToolError: it is absent, or does not fit the type.
+        """
+        if name not in self.arguments:
+            raise ToolError(f"{name}: is required")
+        result: T = _read(name, self.arguments[name], type)
+        return result
+
+    def can(self, capability: str) -> bool:
+        """Tell whether the client declared a capability: ``"elicitation"``, ``"sampling"``, ``"roots"``."""
+        return isinstance(self._context.client.capabilities.get(capability), dict)
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell the client how far the call is, if it asked to be told.
+        """Report progress, if the client asked for it; a value that is not higher than the last one is dropped.
 
-        Args:
-            progress: a number that grows from report to report; one that does not grow is not sent.
-            total: what `progress` will be in the end, if known.
-            message: a few words for people.
+        Raises:
+            ValueError: a number is not finite, or the message is not Unicode text.
         """
-        token = self._context.meta.get("progressToken")
-        if not isinstance(token, str | int) or (self._progress is not None and progress <= self._progress):
+        token = self.meta.get("progressToken")
+        if self._closed or type(token) not in {str, int} or (self._progress is not None and progress <= self._progress):
             return
         self._progress = progress
-        more = {"total": total, "message": message}
-        sent = {name: value for name, value in more.items() if value is not None}
-        await self._context.notify("notifications/progress", {"progressToken": token, "progress": progress, **sent})
+        params: dict[str, Any] = {"progressToken": token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message is not None:
+            params["message"] = message
+        encode(params)  # refuses what JSON can't say here, where the author sees it
+        await self._context.notify("notifications/progress", params)
 
-    async def log(self, level: Level, data: object, logger: str | None = None) -> None:
-        """Send a log message to the client, if it wants messages of this level.
+    async def log(self, level: str, data: Any, logger: str | None = None) -> None:
+        """Send a log message, if the client wants to hear of its level.
 
         Args:
-            level: how severe it is.
-            data: any JSON value, often a text. Put no secrets in it.
-            logger: what wrote the message.
+            level: debug, info, notice, warning, error, critical, alert or emergency.
+            data: any JSON value; no secrets.
+            logger: names the part of the program that speaks.
+
+        Raises:
+            ValueError: the level is unknown, or the data is not JSON.
         """
-        named = {} if logger is None else {"logger": logger}
-        await self._context.notify("notifications/message", {"level": level, **named, "data": data})
+        if level not in LEVELS:
+            raise ValueError(f"The level must be one of {', '.join(LEVELS)}, not {level!r}.")
+        if self._closed:
+            return
+        params = {"level": level, "data": data}
+        if logger is not None:
+            params["logger"] = logger
+        encode(params)
+        await self._context.notify("notifications/message", params)
 
-    @overload
-    async def elicit(self, message: str, schema: type[T], *, key: str | None = None) -> Elicited[T]: ...
-
-    @overload
-    async def elicit(
-        self, message: str, schema: dict[str, Any], *, key: str | None = None
-    ) -> Elicited[dict[str, Any]]: ...
-
-    async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> Elicited[Any]:
-        """Ask the user to fill in a form.
-
-        The same code works in every revision. In 2026-07-28 the function is run again from its start when the answer
-        is there, so do what must happen only once after the last question.
+    async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> Elicited:
+        """Ask the user to fill in a form; see `Elicit` for the schema.
 
         Args:
-            message: what to tell the user.
-            schema: a flat pydantic model, dataclass or TypedDict of texts, numbers, booleans and enums, or a JSON
-                schema as the specification allows it here.
-            key: a name for the question that is the same in every run; by default, its number in this call.
+            message: why the user is asked.
+            schema: the form.
+            key: names the question; by default it is numbered. A 2026-07-28 client sends the call again with the
+                answer, so a tool must ask the same questions in the same order each time it is run.
 
         Raises:
             ToolError: the client can't be asked, or its answer does not fit.
         """
-        return await self._ask_one(Elicit(message, schema), key)
+        return await self._one(Elicit(message, schema), key)
 
-    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Elicited[None]:
-        """Ask the user to open a page, such as one to sign in or to pay; see `elicit`."""
-        return await self._ask_one(ElicitURL(message, url), key)
+    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Elicited:
+        """Ask the user to visit a page: for what must not pass through the client, such as a password."""
+        named = self.protocol_version == _HANDSHAKE_ERA_IDS
+        return await self._one(ElicitURL(message, url, elicitation_id=uuid4().hex if named else None), key)
 
     async def sample(
-        self, messages: str | Sequence[Mapping[str, Any]], *, max_tokens: int, key: str | None = None, **params: Any
-    ) -> dict[str, Any]:
-        """Ask the client's model; return its CreateMessageResult with `role`, `content` and `model`; see `elicit`.
+        self,
+        messages: str | Content | Sequence[str | Content | Mapping[str, Any]],
+        *,
+        max_tokens: int,
+        key: str | None = None,
+        **options: Unpack[SampleOptions],
+    ) -> Sampled:
+        """Ask the client's model; see `Sample`."""
+        return await self._one(Sample(messages, max_tokens=max_tokens, **options), key)
 
-        Args:
-            messages: one text from the user, or SamplingMessage objects.
-            max_tokens: the longest answer wanted.
-            key: see `elicit`.
-            params: more members of the request's params under their wire names, such as ``systemPrompt="..."``.
+    async def list_roots(self, *, key: str | None = None) -> list[Root]:
+        """Ask for the client's roots."""
+        return await self._one(ListRoots(), key)
+
+    async def ask(self, questions: Mapping[str, Question]) -> dict[str, Any]:
+        """Ask several questions at once and return the answers under the same keys.
+
+        Example:
+            ```python
+            answers = await context.ask({"name": Elicit("Who are you?", Name), "roots": ListRoots()})
+            ```
         """
-        return await self._ask_one(Sample(messages, max_tokens=max_tokens, **params), key)
-
-    async def list_roots(self, *, key: str | None = None) -> list[dict[str, Any]]:
-        """Return the client's Root objects; see `elicit`."""
-        return await self._ask_one(ListRoots(), key)
-
-    async def ask(self, questions: Mapping[str, Question[Any]]) -> dict[str, Any]:
-        """Ask several things at once; return the answers under the same keys; see `elicit`.
-
-        Args:
-            questions: `Elicit`, `Sample` and `ListRoots` objects by key.
-        """
+        if not questions:
+            return {}
         answers = await self._context.ask({key: question.request() for key, question in questions.items()})
-        return {key: question.answer(answers[key]) for key, question in questions.items()}
+        return {key: question.read(answers[key]) for key, question in questions.items()}
+
+    async def _one(self, question: Question, key: str | None) -> Any:
+        if key is None:
+            number = self._counts[question.kind] = self._counts.get(question.kind, 0) + 1
+            key = f"{question.kind}-{number}"
+        return (await self.ask({key: question}))[key]
 
     def wait(self, awaitable: Awaitable[T]) -> T:
-        """Run one of the methods above from a plain function, which runs in a thread.
+        """Wait in a worker thread for something on the server's event loop, and return its result.
 
-        ``context.wait(context.log("info", "half done"))``
+        Raises:
+            RuntimeError: called on the event loop itself, where ``await`` does it.
+            ToolError: the call was cancelled in the meantime.
         """
-        return asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop).result()
+        if _running_loop() is self._loop:
+            if asyncio.iscoroutine(awaitable):
+                awaitable.close()
+            raise RuntimeError("context.wait is for plain functions; use await here.")
+        future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop)
+        self._waits.add(future)
+        try:
+            if self._closed:
+                future.cancel()
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise ToolError("The call was cancelled.") from None
+        finally:
+            self._waits.discard(future)
 
-    async def _ask_one(self, question: Question[T], key: str | None) -> T:
-        if key is None:
-            kind = type(question).__name__.lower()
-            self._asked[kind] = self._asked.get(kind, 0) + 1
-            key = f"{kind}-{self._asked[kind]}"
-        answers: dict[str, T] = await self.ask({key: question})
-        return answers[key]
+    def close(self) -> None:
+        """End the context with its call: nothing more is sent, and threads that `wait` are let go."""
+        self._closed = True
+        for future in tuple(self._waits):
+            future.cancel()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 async def _awaited(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
-def _convert(name: str, value: Any, kind: type[T]) -> T:
-    from funcmcp.authoring.arguments import Validator  # noqa: PLC0415 - pydantic is loaded when it is needed
+def _read(name: str, value: Any, type: Any) -> Any:
+    try:
+        reader = _reader(name, type)
+    except TypeError:  # a type with marks that can't be hashed
+        reader = _reader.__wrapped__(name, type)
+    return reader({name: value})[name]
 
-    converted: T = Validator.of_value(name, kind)(value)
-    return converted
 
+@lru_cache(maxsize=256)
+def _reader(name: str, type: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    from funcmcp.authoring.arguments import parts_of, reader_of  # noqa: PLC0415 - pydantic, for tools that convert
 
-__all__ = ["CancellationToken", "Elicit", "Elicited", "ListRoots", "Sample", "ToolContext"]
+    return reader_of(parts_of([Parameter(name, type, EMPTY)], "get_argument", lax=False), lax=False)

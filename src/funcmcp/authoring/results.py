@@ -1,135 +1,266 @@
-"""From what a function returns to a CallToolResult. How is decided once, by the return annotation.
+"""From what a function returns to a ``CallToolResult``, in the newest revision's shape without ``resultType``.
 
-Values that JSON can carry are sent twice, as the specification wants it: as a text block and as structured content. An
-object is sent as it is; any other value, such as a number or a list, stands as ``{"result": value}``, so that the
-answer is the same in every revision.
+How a tool's results are written is chosen once, by its return annotation.
+
+Source: 2026-07-28 "server/tools, Tool Result, Structured Content, Output Schema".
 """
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin, is_typeddict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic_core import to_jsonable_python
-
-from funcmcp.authoring.content import Block, EmbeddedResource, ToolResult, _Annotated
-from funcmcp.authoring.schema import adapter, output_schema
-from funcmcp.authoring.signature import JSONRPCResponse, bare_type
+from funcmcp.authoring.content import Content, ToolResult, base64
+from funcmcp.authoring.hints import parts_of_type, union_members, without_marks
+from funcmcp.authoring.signature import EMPTY, JSONRPCResponse
 from funcmcp.protocol.codec import encode
 from funcmcp.server.features import RawResponse
 
-Render: TypeAlias = Callable[[Any], "dict[str, Any] | RawResponse"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from pydantic_core import SchemaSerializer, SchemaValidator
+
+    Result: TypeAlias = "dict[str, Any] | RawResponse"
+    Render: TypeAlias = Callable[[Any], Result]
+
+_AWAITABLES = frozenset({"Awaitable", "Coroutine"})
+_SCALARS = {bool: "boolean", float: "number", int: "integer"}
 
 
-class Returned(NamedTuple):
-    """How a function's value becomes a result.
+class Rendering(NamedTuple):
+    """How a tool's results are written.
 
     Attributes:
-        render: makes the CallToolResult, or raises TypeError or ValueError if the value is not what was declared.
-        kind: the type that the output schema describes; None for no output schema.
-        wrapped: whether the value stands as `result` in an object.
+        render: writes a returned value; raises TypeError or ValueError if it is not what the annotation promises or
+            JSON can't say it.
+        output_schema: returns the tool's output schema, or None if it has none.
     """
 
     render: Render
-    kind: Any
-    wrapped: bool
-
-    def schema(self) -> dict[str, Any] | None:
-        """Return the output schema, or None."""
-        if self.kind is None:
-            return None
-        schema = output_schema(self.kind)
-        if not self.wrapped:
-            return schema
-        definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
-        return {"type": "object", "properties": {"result": schema}, "required": ["result"], **definitions}
+    output_schema: Callable[[], dict[str, Any] | None]
 
 
-def returned(annotation: Any) -> Returned:
-    """Return how values of a return annotation become results."""
-    kind = bare_type(annotation)
-    if kind is JSONRPCResponse:
-        return Returned(RawResponse, None, wrapped=False)
-    if (
-        annotation in {inspect.Signature.empty, Any, None, type(None), object}
-        or kind in {str, bytes}
-        or _is_content(kind)
-    ):
-        return Returned(render_value, None, wrapped=False)
-    wrapped = kind is not annotation and bare_type(annotation) != annotation and _allows_none(annotation)
-    wrapped = wrapped or not _is_object(kind)
-    return Returned(_typed_renderer(annotation, wrapped=wrapped), annotation, wrapped)
+def rendering_of(annotation: Any, tool: str) -> Rendering:
+    """Choose how results of a type are written.
+
+    Args:
+        annotation: the resolved return annotation, or EMPTY.
+        tool: the tool's name.
+    """
+    annotation = _awaited(annotation)
+    members = {without_marks(member) for member in union_members(annotation)}
+    if members == {JSONRPCResponse}:
+        return Rendering(_raw, _no_schema)
+    if members <= {EMPTY, Any, object}:
+        return Rendering(lambda value: _by_value(value, tool), _no_schema)
+    if members == {type(None)}:
+        return Rendering(_nothing, _no_schema)
+    if members <= {str, bytes, type(None)} or _has_content(annotation):
+        return Rendering(lambda value: _content_only(value, tool, tuple(members)), _no_schema)
+    if annotation in _SCALARS:
+        return _scalar(annotation)
+    typed = _Typed(annotation, tool)
+    return Rendering(typed.render, typed.output_schema)
 
 
-def render_value(value: Any) -> dict[str, Any]:
-    """Return the result of a value whose type nobody declared."""
-    if isinstance(value, str):
-        return {"content": [{"type": "text", "text": value}]}
+def declared_rendering(schema: dict[str, Any], tool: str) -> Rendering:
+    """Return how results of a hand-written output schema are written: they are checked against it."""
+    checks: list[Callable[[Any], list[tuple[str, str]]]] = []
+
+    def render(value: Any) -> Result:
+        if isinstance(value, ToolResult) and (value.is_error or value.structured is None):
+            return _tool_result(value)
+        result = _tool_result(value) if isinstance(value, ToolResult) else _structured(_jsonable(value))
+        if not checks:
+            from funcmcp.authoring.explicit import explicit_errors  # noqa: PLC0415 - for hand-written schemas only
+
+            checks.append(explicit_errors(schema, f"The output_schema of {tool}"))
+        errors = checks[0](result["structuredContent"])
+        if errors:
+            raise ValueError(f"{tool} returned what its output_schema does not allow: {errors[0][0]} {errors[0][1]}.")
+        return result
+
+    return Rendering(render, lambda: schema)
+
+
+def _awaited(annotation: Any) -> Any:
+    """Return what awaiting gives, for a plain function that is annotated to return an awaitable."""
+    origin = getattr(annotation, "__origin__", None)
+    if getattr(origin, "__name__", "") in _AWAITABLES and annotation.__args__:
+        return annotation.__args__[-1]
+    return annotation
+
+
+def _has_content(annotation: Any) -> bool:
+    return any(isinstance(part, type) and issubclass(part, Content | ToolResult) for part in parts_of_type(annotation))
+
+
+def _no_schema() -> None:
+    return
+
+
+def _nothing(value: Any) -> Result:
+    if value is not None:
+        raise TypeError(f"The tool is annotated to return None, but returned {type(value).__name__}.")
+    return {"content": []}
+
+
+def _raw(value: Any) -> Result:
+    whole = isinstance(value, dict) and value.get("jsonrpc") == "2.0" and "id" in value
+    if not whole or ("result" in value) == ("error" in value):
+        raise TypeError("A JSONRPCResponse has jsonrpc, id, and either result or error.")
+    encode(value)
+    return RawResponse(value)
+
+
+def _scalar(annotation: type) -> Rendering:
+    """Return the rendering of numbers and booleans, which are most of what small tools return."""
+    schema = _wrapped({"type": _SCALARS[annotation]})
+
+    def render(value: Any) -> Result:
+        kind = type(value)
+        if kind is bool:
+            text = "true" if value else "false"
+        elif kind is int:
+            text = str(value)
+        elif kind is float and value - value == 0.0:  # finite
+            text = repr(value)
+        else:
+            raise TypeError(f"The tool is annotated to return {annotation.__name__}, but returned {_shown(value)}.")
+        if kind is not annotation and (annotation is not float or kind is bool):
+            raise TypeError(f"The tool is annotated to return {annotation.__name__}, but returned {_shown(value)}.")
+        return {"content": [{"type": "text", "text": text}], "structuredContent": {"result": value}}
+
+    return Rendering(render, lambda: schema)
+
+
+def _shown(value: Any) -> str:
+    return str(value) if type(value) is float else type(value).__name__
+
+
+class _Typed:
+    """Writes values of one type as structured content, with a text block of the same JSON beside it."""
+
+    def __init__(self, annotation: Any, tool: str) -> None:
+        self._annotation = annotation
+        self._tool = tool
+        self._schema: dict[str, Any] | None = None
+        self._built: tuple[SchemaValidator, SchemaSerializer] | None = None
+
+    def output_schema(self) -> dict[str, Any]:
+        """Return the schema; anything but an object stands under ``result``, in every revision."""
+        if self._schema is None:
+            from funcmcp.authoring.schema import json_schema  # noqa: PLC0415 - pydantic, loaded when it is needed
+
+            own = json_schema(self._core(), "serialization", f"What {self._tool} returns")
+            self._schema = own if own.get("type") == "object" else _wrapped(own)
+            self._wraps = self._schema is not own
+        return self._schema
+
+    def render(self, value: Any) -> Result:
+        """Write a value; raise ValueError if it is not of the type."""
+        if self._built is None:
+            from funcmcp.authoring.core import serializer, validator  # noqa: PLC0415 - pydantic
+
+            core = self._core()
+            self.output_schema()
+            self._built = validator(core), serializer(core)
+        own, writer = self._built
+        try:
+            valid = own.validate_python(value, strict=True)
+        except ValueError:
+            valid = self._as_json(own, value)
+        structured = writer.to_python(valid, mode="json", by_alias=True, warnings="error")
+        return _structured({"result": structured} if self._wraps else structured, structured)
+
+    def _core(self) -> dict[str, Any]:
+        from funcmcp.authoring.core import core_schema_of, for_results  # noqa: PLC0415 - pydantic
+
+        return for_results(core_schema_of(self._annotation, f"What {self._tool} returns"))
+
+    def _as_json(self, own: SchemaValidator, value: Any) -> Any:
+        """Read a value that is not of the type, but whose JSON may be: a dict for a model, a list for a set."""
+        try:
+            return own.validate_json(encode(_jsonable(value)), strict=True)
+        except ValueError as error:
+            raise ValueError(f"{self._tool} returned what its annotation does not allow: {error}") from None
+
+
+def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    wrapped = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
+    return {**wrapped, "$defs": schema["$defs"]} if "$defs" in schema else wrapped
+
+
+def _structured(structured: Any, shown: Any = EMPTY) -> dict[str, Any]:
+    """Return structured content with its text; strings are shown as they are, everything else as JSON."""
+    shown = structured if shown is EMPTY else shown
+    text = encode(shown).decode()
+    return {
+        "content": [{"type": "text", "text": shown if isinstance(shown, str) else text}],
+        "structuredContent": structured,
+    }
+
+
+def _content_only(value: Any, tool: str, allowed: tuple[type, ...]) -> Result:
+    """Write content whose annotation says that it is content."""
+    if isinstance(value, list | tuple):
+        return {"content": [_block(member, tool) for member in value]}
+    if value is None or isinstance(value, str | bytes):
+        if allowed and type(value) not in allowed and not isinstance(value, allowed):
+            raise TypeError(f"{tool} returned {type(value).__name__}, which its annotation does not allow.")
+        return {"content": [] if value is None else [_block(value, tool)]}
+    return _by_value(value, tool)
+
+
+def _by_value(value: Any, tool: str) -> Result:
+    """Write a value that no annotation describes."""
+    if isinstance(value, ToolResult):
+        return _tool_result(value)
     if value is None:
         return {"content": []}
-    if isinstance(value, ToolResult):
-        return value.result()
-    if isinstance(value, bytes):
-        value = EmbeddedResource("result:data", data=value, mime_type="application/octet-stream")
-    if isinstance(value, Block):
-        return {"content": [value.block()]}
-    if isinstance(value, list | tuple) and any(isinstance(item, Block) for item in value):
-        return {"content": [_block(item) for item in value]}
-    data = to_jsonable_python(value, by_alias=True)
-    result: dict[str, Any] = {"content": [{"type": "text", "text": encode(data).decode()}]}
-    if isinstance(data, dict):
-        result["structuredContent"] = data
+    if isinstance(value, list | tuple) and any(isinstance(member, Content) for member in value):
+        return {"content": [_block(member, tool) for member in value]}
+    if isinstance(value, str | bytes | Content):
+        return {"content": [_block(value, tool)]}
+    jsonable = _jsonable(value)
+    if isinstance(jsonable, Mapping):
+        return _structured(jsonable)
+    return {"content": [_text(jsonable)]}
+
+
+def _tool_result(value: ToolResult) -> dict[str, Any]:
+    result: dict[str, Any] = {"content": [_block(member, "") for member in value.content]}
+    if value.structured is not None:
+        written = _structured(_jsonable(value.structured))
+        result = {**written, "content": result["content"] or written["content"]}
+    if value.is_error:
+        result["isError"] = True
+    if value.meta is not None:
+        encode(value.meta)
+        result["_meta"] = dict(value.meta)
     return result
 
 
-def _block(item: Any) -> dict[str, Any]:
-    if isinstance(item, Block):
-        return item.block()
-    text = item if isinstance(item, str) else encode(to_jsonable_python(item, by_alias=True)).decode()
-    return {"type": "text", "text": text}
+def _block(value: Any, tool: str) -> dict[str, Any]:
+    if isinstance(value, Content):
+        encode(value.block)  # refuses what JSON can't say
+        return value.block
+    if isinstance(value, bytes):
+        resource = {"uri": f"tool://{tool}/result", "mimeType": "application/octet-stream", "blob": base64(value)}
+        return {"type": "resource", "resource": resource}
+    return _text(value if isinstance(value, str) else _jsonable(value))
 
 
-def _typed_renderer(annotation: Any, *, wrapped: bool) -> Render:
-    """Return a renderer that is built when the first value comes."""
-    tools: list[Any] = []
-
-    def render(value: Any) -> dict[str, Any]:
-        if not tools:
-            built = adapter(annotation)
-            tools.extend((built.validator.validate_python, built.serializer.to_python))
-        if isinstance(value, ToolResult):
-            return value.result()
-        validate, to_python = tools
-        data = to_python(validate(value), mode="json", by_alias=True)
-        text = data if isinstance(data, str) else encode(data).decode()
-        structured = {"result": data} if wrapped else data
-        return {"content": [{"type": "text", "text": text}], "structuredContent": structured}
-
-    return render
+def _text(value: Any) -> dict[str, Any]:
+    text = encode(value).decode()
+    return {"type": "text", "text": value if isinstance(value, str) else text}
 
 
-def _is_content(kind: Any) -> bool:
-    """Tell whether a type is made of content blocks, alone or in a list or a union."""
-    if isinstance(kind, type) and issubclass(kind, _Annotated | ToolResult):
-        return True
-    if kind is Block:
-        return True
-    members = [member for member in get_args(kind) if member not in {type(None), Ellipsis}]
-    return get_origin(kind) is not Literal and any(_is_content(member) for member in members)
+def _jsonable(value: Any) -> Any:
+    """Return what a value is in JSON; raise ValueError if it is nothing."""
+    from pydantic_core import to_jsonable_python  # noqa: PLC0415 - loaded with the codec
 
-
-def _is_object(kind: Any) -> bool:
-    """Tell whether values of a type are JSON objects, by the look of the type alone."""
-    origin = get_origin(kind) or kind
-    if origin is Union or not isinstance(origin, type):
-        return False
-    if is_typeddict(origin) or dataclasses.is_dataclass(origin) or issubclass(origin, Mapping):
-        return True
-    fields = getattr(origin, "model_fields", None)
-    return isinstance(fields, dict) and "root" not in fields
-
-
-def _allows_none(annotation: Any) -> bool:
-    return type(None) in get_args(annotation)
+    return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="constants")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_type_hints
 
 from funcmcp.authoring.threads import Threads
@@ -212,8 +212,6 @@ def _injected(factory: Callable[..., Any], services: Services) -> Callable[..., 
     if inspect.isgeneratorfunction(factory):
         make = contextmanager(factory)
     elif inspect.isasyncgenfunction(factory):
-        from contextlib import asynccontextmanager  # noqa: PLC0415 - beside its kind
-
         make = asynccontextmanager(factory)
 
     async def inject(svcs_container: svcs.Container) -> Any:

@@ -276,6 +276,21 @@ async def test_a_cancelled_call_is_cancelled_and_no_result() -> None:
         await asyncio.wait_for(running, PATIENCE)
 
 
+@EVERY_REVISION
+@pytest.mark.parametrize("wait_first", [False, True])
+async def test_a_tool_that_cancels_itself_has_failed(
+    revision: str, wait_first: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def give_up(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+        if wait_first:
+            await asyncio.sleep(0)
+        raise asyncio.CancelledError
+
+    result = await call(server(tool("give_up", give_up)), "give_up", revision)
+    assert result["isError"] is True
+    assert "CancelledError" in caplog.text
+
+
 async def ask_name(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
     answers = await context.ask({"name": ASK_NAME})
     return text_result(f"Hello, {answers['name']['content']['name']}!")

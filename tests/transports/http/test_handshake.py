@@ -357,6 +357,14 @@ class TestStreams:
         await endpoint.send(response(await next_message(stream), result=ADA), session)
         assert (await next_message(stream))["result"]["content"][0]["text"] == "Hello, Ada!"
 
+    async def test_a_quick_request_does_not_cost_another_its_answer(self) -> None:
+        endpoint = Endpoint(tool("greet", ask_name, interactive=True))
+        session = await endpoint.begin()
+        asked, _ = await asyncio.gather(endpoint.open(call("greet"), session), endpoint.send(PING, session))
+        stream = events(asked)
+        await endpoint.send(response(await next_message(stream), result=ADA), session)
+        assert (await next_message(stream))["result"]["content"][0]["text"] == "Hello, Ada!"
+
     async def test_a_client_that_leaves_its_stream_does_not_stop_the_call(self) -> None:
         let_go, finished = asyncio.Event(), asyncio.Event()
 

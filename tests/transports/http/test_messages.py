@@ -17,8 +17,11 @@ def request(*pairs: tuple[str, str], query: str = "") -> HttpRequest:
     return made
 
 
-def test_the_last_header_of_a_name_wins() -> None:
-    assert request(("x", "1"), ("x", "2")).headers["x"] == "2"
+def test_headers_of_the_same_name_are_joined() -> None:
+    made = request(("x", "1"), ("y", "a"), ("x", "2"), ("cookie", "a=1"), ("cookie", "b=2"))
+    assert (made.headers["x"], made.headers["y"]) == ("1, 2", "a")
+    assert made.cookies == {"a": "1", "b": "2"}
+    assert [name for name, _ in made.pairs].count("x") == 2
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,13 @@ async def test_a_notification_is_accepted_and_dropped(endpoint: Endpoint, method
     assert (got.status, got.body, got.headers) == (202, b"", {})
 
 
+@pytest.mark.parametrize("version", ["v999.0.0", " 2030-01-01 "])
+async def test_a_notification_of_an_unknown_version_is_refused(endpoint: Endpoint, version: str) -> None:
+    got = await endpoint.send({"jsonrpc": "2.0", "method": "anything"}, {"mcp-protocol-version": version})
+    assert verdict(got) == (400, UNSUPPORTED)
+    assert "id" not in got.answer
+
+
 class TestTheOrderOfTheChecks:
     @pytest.mark.parametrize(
         "params",

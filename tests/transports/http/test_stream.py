@@ -12,16 +12,16 @@ from funcmcp.protocol.errors import ToolError
 from funcmcp.protocol.jsonrpc import Response
 from funcmcp.server.conversation import Conversation
 from funcmcp.server.dispatch import Reply
-from funcmcp.server.run import RunCancelledError
+from funcmcp.server.run import Run, RunCancelledError
 from funcmcp.transports.http import stream as module
 from funcmcp.transports.http.status import handshake_response
-from funcmcp.transports.http.stream import StreamChannel, event, stream_response
+from funcmcp.transports.http.stream import Leaving, StreamChannel, event, stream_response
 from tests import schemas
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PATIENCE
 from tests.transports.http.endpoint import events, next_message, read_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
 
     from funcmcp.transports.http.messages import HttpResponse
 
@@ -30,10 +30,10 @@ ADA = {"action": "accept", "content": {"name": "Ada"}}
 
 
 async def respond(
-    work: Coroutine[object, object, Reply], channel: StreamChannel, abandon: Callable[[], None] | None = None
+    work: Coroutine[object, object, Reply], channel: StreamChannel, leaving: Leaving | None = None
 ) -> HttpResponse:
     async with asyncio.timeout(PATIENCE):
-        return await stream_response(work, channel, respond=handshake_response, abandon=abandon)
+        return await stream_response(work, channel, respond=handshake_response, leaving=leaving)
 
 
 async def send(channel: StreamChannel, *numbers: int) -> Reply:
@@ -148,27 +148,52 @@ async def test_silence_is_filled_with_comments(monkeypatch: pytest.MonkeyPatch, 
     assert rest.replace(b": keep-alive\n\n", b"") == event(ANSWER.body)
 
 
-async def test_a_client_that_leaves_abandons_the_run() -> None:
-    channel, abandoned = StreamChannel(None), []
+async def stay() -> None:
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("disconnected", [None, stay])
+async def test_a_client_that_leaves_its_stream_cancels_the_run(disconnected: Any) -> None:
+    channel, run, stopped = StreamChannel(None), Run(), asyncio.Event()
 
     async def work() -> Reply:
         await send(channel, 1)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return ANSWER
+
+    parts = events(await respond(run.wait(work()), channel, Leaving(run, disconnected)))
+    await next_message(parts)
+    assert not run.cancelled
+    await parts.aclose()  # type: ignore[attr-defined]
+    await asyncio.wait_for(stopped.wait(), PATIENCE)
+    assert run.cancelled
+
+
+async def test_a_client_that_leaves_before_anything_was_sent_cancels_the_run() -> None:
+    channel, run, left = StreamChannel(None), Run(), asyncio.Event()
+
+    async def disconnected() -> None:
+        await left.wait()
+
+    async def work() -> Reply:
+        left.set()
         await asyncio.Event().wait()
         return ANSWER
 
-    parts = events(await respond(work(), channel, lambda: abandoned.append(1)))
-    await next_message(parts)
-    await parts.aclose()  # type: ignore[attr-defined]
-    assert abandoned == [1]
+    with pytest.raises(RunCancelledError):
+        await respond(run.wait(work()), channel, Leaving(run, disconnected))
 
 
-async def test_a_client_that_leaves_after_the_run_is_done_abandons_nothing() -> None:
-    channel, abandoned = StreamChannel(None), []
-    parts = events(await respond(send(channel, 1), channel, lambda: abandoned.append(1)))
+async def test_a_client_that_leaves_after_the_run_is_done_cancels_nothing() -> None:
+    channel, run = StreamChannel(None), Run()
+    parts = events(await respond(run.wait(send(channel, 1)), channel, Leaving(run, stay)))
     await next_message(parts)
     await asyncio.sleep(0)
     await parts.aclose()  # type: ignore[attr-defined]
-    assert abandoned == []
+    assert not run.cancelled
 
 
 async def test_a_run_whose_client_has_left_is_not_held_up_by_what_nobody_reads() -> None:

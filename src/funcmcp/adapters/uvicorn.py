@@ -1,0 +1,322 @@
+"""uvicorn: listen on an address, serve an ASGI application, and end in time when told to.
+
+SIGTERM and SIGINT let calls in flight finish, for at most `GRACE_SECONDS`. Whatever still hangs then is left behind:
+the process has ended, with code 0, before ten seconds are over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import uvicorn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
+    from pathlib import Path
+    from types import FrameType
+
+    Application: TypeAlias = Callable[..., Any]
+
+GRACE_SECONDS = 8
+"""How long calls in flight may go on after the signal to end."""
+
+_LEAVE_SECONDS = 9.0  # then the process leaves without waiting for threads, executors or a blocked event loop
+_ALARM_SECONDS = 9.4  # then the kernel ends it, even where a C function holds the interpreter's lock
+_KILL_SECONDS = 9.7  # then a worker process is killed by its parent
+_TICK_SECONDS = 0.2
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_log = logging.getLogger("funcmcp")
+
+
+class AddressError(OSError):
+    """The address can't be listened on: it is in use, not this machine's, or not allowed."""
+
+
+class WorkerError(RuntimeError):
+    """A worker process ended before it could serve."""
+
+
+def announce(origin: str) -> None:
+    """Tell people on stderr where the server is."""
+    sys.stderr.write(f"Serving on {origin}\n")
+
+
+def serve(
+    app: Application, *, host: str = "127.0.0.1", port: int = 8000, on_ready: Callable[[str], None] = announce
+) -> None:
+    """Serve an ASGI application in this process until SIGTERM or SIGINT.
+
+    Args:
+        app: the application.
+        host: a name or an IPv4 or IPv6 address to listen on.
+        port: 0 for a free one.
+        on_ready: called once connections are accepted, with the origin, such as ``http://127.0.0.1:8000``.
+
+    Raises:
+        AddressError: the address can't be listened on.
+    """
+    listener = listen(host, port)
+    with contextlib.closing(listener), _handling(_ignore):
+        _Server(app, lambda: on_ready(origin_of(host, listener))).run([listener])
+
+
+def serve_processes(
+    factory: Callable[[], Application],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    workers: int = 1,
+    watch: Path | None = None,
+    on_ready: Callable[[str], None] = announce,
+) -> None:
+    """Serve an application in worker processes until SIGTERM or SIGINT.
+
+    Args:
+        factory: makes the application in each worker; a function that `pickle` can name.
+        host: a name or an IPv4 or IPv6 address to listen on.
+        port: 0 for a free one.
+        workers: how many processes.
+        watch: a folder; the workers are replaced when a Python file in it changes.
+        on_ready: called once all workers accept connections, with the origin.
+
+    Raises:
+        AddressError: the address can't be listened on.
+        WorkerError: a worker ended before it could serve, and there is no `watch` that could mend it.
+    """
+    listener = listen(host, port)
+    supervisor = _Supervisor(factory, listener, workers, on_ready=lambda: on_ready(origin_of(host, listener)))
+    with contextlib.closing(listener), _handling(supervisor.stop):
+        supervisor.run(watch)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on an address; raise AddressError if that can't be."""
+    try:
+        found = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
+        )
+        # asyncio turns Nagle's algorithm off only where the protocol is named: create_server() would leave it on.
+        family, kind, protocol, _, address = found[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise AddressError(error.errno, f"{host!r} is no address to listen on: {error.strerror}") from error
+    try:
+        if os.name == "posix":  # elsewhere it would let two programs share the port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        reason = "it is in use by another program" if error.errno == errno.EADDRINUSE else error.strerror
+        raise AddressError(error.errno, f"Can't listen on {_authority(host, port)}: {reason}") from error
+    return listener
+
+
+def origin_of(host: str, listener: socket.socket) -> str:
+    """Return the origin that a listening socket serves."""
+    return f"http://{_authority(host, listener.getsockname()[1])}"
+
+
+def _authority(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which tells when it is ready and ends in time."""
+
+    def __init__(self, app: Application, on_ready: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            app,
+            access_log=False,
+            lifespan="on",
+            log_level="warning",
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+            ws="none",
+        )
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and tell."""
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._on_ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end; the time for it runs from the first signal."""
+        if not self.should_exit:
+            _leave_in_time()
+        super().handle_exit(sig, frame)
+
+
+def _leave_in_time() -> None:
+    """See to it that the process ends, even if its event loop or one of its threads never does."""
+    threading.Thread(target=_leave, name="funcmcp watchdog", daemon=True).start()
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, _ALARM_SECONDS)
+
+
+def _leave() -> None:
+    time.sleep(_LEAVE_SECONDS)
+    os.write(2, b"Some calls did not end in time; they are left behind.\n")  # no lock that a stuck thread could hold
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # a closed pipe must not keep the process
+            stream.flush()
+    os._exit(0)
+
+
+def _ignore(sig: int, frame: FrameType | None) -> None:
+    """Do nothing: uvicorn raises the signal again when all is done, and the process shall end with code 0."""
+
+
+@contextlib.contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle SIGINT and SIGTERM while the block runs; only a main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+class _Worker:
+    """A process that serves; it ends with its parent."""
+
+    def __init__(self, factory: Callable[[], Application], listener: socket.socket) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self._signal, theirs = spawn.Pipe(duplex=False)
+        self.process: SpawnProcess = spawn.Process(target=_work, args=(factory, listener, theirs))
+        self.process.start()
+        theirs.close()
+        self._ready = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether it accepts, or has accepted, connections."""
+        if not self._ready and self._signal.poll():
+            with contextlib.suppress(EOFError):  # it ended before
+                self._ready = self._signal.recv()
+        return self._ready
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self.process.is_alive()
+
+
+class _Supervisor:
+    """Keeps workers running until it is told to stop."""
+
+    def __init__(
+        self,
+        factory: Callable[[], Application],
+        listener: socket.socket,
+        count: int,
+        *,
+        on_ready: Callable[[], None],
+    ) -> None:
+        self._factory = factory
+        self._listener = listener
+        self._count = count
+        self._on_ready = on_ready
+        self._workers: list[_Worker] = []
+        self._announced = False
+        self._stopping = False
+
+    def stop(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's signature
+        """Begin to end. No lock is taken: a signal comes at any time."""
+        self._stopping = True
+
+    def is_set(self) -> bool:
+        """Tell the watcher of files whether to end."""
+        return self._stopping
+
+    def run(self, watch: Path | None) -> None:
+        """Start the workers, tend them, and end them."""
+        try:
+            self._start()
+            for changed in self._ticks(watch):
+                if changed:
+                    self._end()
+                    self._start()
+                self._tend(mend=watch is None)
+        finally:
+            self._end()
+
+    def _ticks(self, watch: Path | None) -> Iterator[bool]:
+        """Yield every moment, until it is time to stop, whether files have changed."""
+        if watch is None:
+            while not self._stopping:
+                time.sleep(_TICK_SECONDS)
+                yield False
+            return
+        import watchfiles  # noqa: PLC0415 - only for those who write code right now
+
+        tick = int(_TICK_SECONDS * 1000)
+        only = watchfiles.PythonFilter()
+        for changes in watchfiles.watch(
+            watch, watch_filter=only, stop_event=self, rust_timeout=tick, yield_on_timeout=True
+        ):
+            yield bool(changes)
+
+    def _start(self) -> None:
+        self._announced = False
+        if not self._stopping:
+            self._workers = [_Worker(self._factory, self._listener) for _ in range(self._count)]
+
+    def _tend(self, *, mend: bool) -> None:
+        """Announce workers that have become ready; replace one that died, if it ever worked."""
+        for index, worker in enumerate(self._workers):
+            if self._stopping or worker.alive or not mend:
+                continue
+            if not worker.ready:
+                raise WorkerError("A worker process ended before it could serve.")
+            _log.warning("Worker process %s died; another one takes its place.", worker.process.pid)
+            self._workers[index] = _Worker(self._factory, self._listener)
+        if not self._announced and all(worker.ready for worker in self._workers):
+            self._announced = True
+            self._on_ready()
+
+    def _end(self) -> None:
+        deadline = time.monotonic() + _KILL_SECONDS
+        for worker in self._workers:
+            worker.process.terminate()
+        for worker in self._workers:
+            worker.process.join(max(0.0, deadline - time.monotonic()))
+            worker.process.kill()
+            worker.process.join()
+        self._workers = []
+
+
+def _work(factory: Callable[[], Application], listener: socket.socket, ready: Connection) -> None:
+    """Serve in a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches all processes of a terminal; the parent sends SIGTERM
+    threading.Thread(target=_end_with_parent, name="funcmcp parent", daemon=True).start()
+    app = factory()
+    with _handling(_ignore):
+        _Server(app, lambda: ready.send(True)).run([listener])
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)

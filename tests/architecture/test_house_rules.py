@@ -1,0 +1,104 @@
+"""The house rules that no linter checks."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "funcmcp"
+MODULES = sorted(SOURCE.rglob("*.py"))
+MAX_LINES, MAX_FUNCTION_LINES, MAX_PUBLIC_NAMES = 400, 40, 25
+FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "misc", "manager"}
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_a_module_has_at_most_400_lines(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= MAX_LINES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_a_function_has_at_most_40_lines_of_code(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert code_lines(node) <= MAX_FUNCTION_LINES, f"{node.name} at line {node.lineno}"
+
+
+def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Count a function's lines without its docstring, which may be as long as it needs to be."""
+    last = node.end_lineno or node.lineno
+    first = node.body[0]
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    docstring = (first.end_lineno or first.lineno) - first.lineno + 1 if documented else 0
+    return last - node.lineno + 1 - docstring
+
+
+def test_rooms_have_empty_init_files() -> None:
+    inits = [path for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE]
+    assert inits
+    assert not [named(path) for path in inits if path.read_text()]
+
+
+def test_no_module_is_named_after_nothing() -> None:
+    assert not [named(path) for path in MODULES if path.stem in FORBIDDEN_NAMES or path.parent.name in FORBIDDEN_NAMES]
+
+
+def test_there_are_at_most_25_public_names_and_each_of_them_is_there() -> None:
+    import funcmcp
+
+    assert len(funcmcp.__all__) <= MAX_PUBLIC_NAMES
+    assert funcmcp.__all__ == sorted(funcmcp.__all__)
+    for name in funcmcp.__all__:
+        assert getattr(funcmcp, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = funcmcp.no_such_name
+
+
+def loaded(code: str) -> set[str]:
+    """Return the modules that a fresh interpreter has loaded after running code."""
+    script = f"{code}\nimport sys; print(*sys.modules, sep='\\n')"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    return set(run.stdout.split())
+
+
+def test_importing_funcmcp_loads_nothing_heavy() -> None:
+    modules = loaded("import funcmcp")
+    assert not modules & {"pydantic", "pydantic_core", "asyncio", "azure", "uvicorn", "svcs", "jsonschema_rs"}
+
+
+def test_a_server_with_a_tool_loads_only_what_the_tool_needs() -> None:
+    modules = loaded(
+        "from funcmcp import MCPServer\n"
+        "mcp = MCPServer('m')\n"
+        "@mcp.tool\n"
+        "def add(a: int, b: int) -> int:\n"
+        "    'Add two numbers.'\n"
+        "    return a + b\n"
+    )
+    assert not modules & {"azure", "docstring_parser", "httpx2", "jsonschema_rs", "rich", "svcs", "typer", "uvicorn"}
+
+
+def tracked() -> list[Path]:
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    return [ROOT / line for line in listing.stdout.splitlines()]
+
+
+def test_nothing_names_a_path_of_a_machine() -> None:
+    pattern = re.compile(r"(?<![\w.])/(?:wor[k]|roo[t]|tm[p]|hom[e]|far[m])/")
+    texts = {path: path.read_bytes() for path in tracked() if path.is_file() and path.stat().st_size < 1_000_000}
+    assert texts
+    assert not [named(path) for path, text in texts.items() if pattern.search(text.decode("utf-8", "ignore"))]
