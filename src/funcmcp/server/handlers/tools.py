@@ -82,7 +82,7 @@ async def call_tool(server: Server, context: Context) -> dict[str, Any] | RawRes
         pending = input_required(error)
         if pending is not None:
             return {"resultType": "input_required", **pending.result()}
-        if isinstance(error, MCPError) or not (isinstance(error, Exception) or _cancelled_itself(error)):
+        if isinstance(error, MCPError) or not _is_of_the_tool(error):
             raise
         return _error_result(_text_for_client(error, tool.name))
     return result if isinstance(result, RawResponse) else shape.tool_result(result, revision)
@@ -110,10 +110,12 @@ def find_tool(server: Server, params: dict[str, Any]) -> Tool:
     return tool
 
 
-def _cancelled_itself(error: BaseException) -> bool:
-    """Tell whether a tool raised CancelledError although nobody cancelled its call."""
-    task = asyncio.current_task()
-    return isinstance(error, asyncio.CancelledError) and task is not None and not task.cancelling()
+def _is_of_the_tool(error: BaseException) -> bool:
+    """Tell whether an exception is the tool's own: an ordinary one, an exit, a cancellation that nobody asked for."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and not task.cancelling()
+    return isinstance(error, Exception | SystemExit)
 
 
 def _error_result(text: str) -> dict[str, Any]:

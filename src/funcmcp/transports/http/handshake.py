@@ -116,25 +116,33 @@ class HandshakeEra:
         try:
             if accept.events and self._interactive(request):
                 context.channel = channel = StreamChannel(conversation)
-                work = self._run(context, self._server.answer(context))
+                work = self._run(context, conversation, self._server.answer(context))
                 return await stream_response(work, channel, respond=handshake_response)
             started = Started(self._server.answer(context))
-            reply = started.result if started.done else await self._run(context, started)
+            reply = started.result if started.done else await self._run(context, conversation, started)
             self._conversations.tidy(client.session_id or "")
             return handshake_response(reply)
         except RunCancelledError:
             return _cancelled(request, accept)
 
-    async def _run(self, context: Context, work: Coroutine[Any, Any, Reply] | Started[Reply]) -> Reply:
-        """Wait for an answer; until it is there, the client can cancel the run or answer what it asks."""
-        request_id, session_id = context.request.id, context.client.session_id or ""
-        run, conversation = Run(), context.conversation or Conversation()
-        conversation.begin(request_id, run)
-        try:
-            return await run.wait(work)
-        finally:
-            conversation.finish(request_id, run)
-            self._conversations.tidy(session_id)
+    def _run(
+        self, context: Context, conversation: Conversation, work: Coroutine[Any, Any, Reply] | Started[Reply]
+    ) -> Coroutine[Any, Any, Reply]:
+        """Enter a run in its conversation at once, and return what waits for its answer.
+
+        Until that is there, the client can cancel the run or answer what it asks.
+        """
+        run = Run()
+        conversation.begin(context.request.id, run)
+
+        async def wait() -> Reply:
+            try:
+                return await run.wait(work)
+            finally:
+                conversation.finish(context.request.id, run)
+                self._conversations.tidy(context.client.session_id or "")
+
+        return wait()
 
     async def _batch(
         self, http: HttpRequest, values: list[object], client: Client, conversation: Conversation
@@ -154,7 +162,7 @@ class HandshakeEra:
         for message in messages:
             if isinstance(message, Request):
                 context = Context(message, client, _CLOSED, http=http, conversation=conversation)
-                work.append(self._run(context, self._server.answer(context)))
+                work.append(self._run(context, conversation, self._server.answer(context)))
             elif not isinstance(message, Malformed):
                 self._receive(message, conversation)
         if not work:

@@ -14,7 +14,7 @@ from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.run import RunCancelledError
 from funcmcp.transports.http.messages import HttpResponse
-from funcmcp.transports.http.status import EVENT_STREAM
+from funcmcp.transports.http.status import EVENT_STREAM, JSON_HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
@@ -32,6 +32,7 @@ STREAM_HEADERS = (
 KEEP_ALIVE = 15.0
 """Seconds of silence after which a comment goes out, so that no proxy takes the stream for dead."""
 
+_OK = 200
 _MAX_WAITING = 1000
 """Messages that may wait for a slow reader; then the run waits too."""
 
@@ -39,6 +40,13 @@ _MAX_WAITING = 1000
 def event(data: bytes) -> bytes:
     """Return one event with a JSON text, which is a single line, as its data."""
     return b"event: message\ndata: %b\n\n" % data
+
+
+def as_stream(response: HttpResponse) -> HttpResponse:
+    """Return an answer as a stream of one event, for a client that takes nothing but event streams."""
+    if response.status != _OK or not isinstance(response.body, bytes) or response.headers[:1] != JSON_HEADERS:
+        return response
+    return HttpResponse(_OK, STREAM_HEADERS + response.headers[1:], event(response.body))
 
 
 class StreamChannel:

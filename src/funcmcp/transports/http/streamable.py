@@ -18,6 +18,7 @@ from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
 from funcmcp.transports.http.origin import OriginCheck
 from funcmcp.transports.http.per_request import PerRequestEra
 from funcmcp.transports.http.status import accepts, is_json, refuse
+from funcmcp.transports.http.stream import as_stream
 
 if TYPE_CHECKING:
     from funcmcp.server.dispatch import Server
@@ -76,9 +77,10 @@ class StreamableHTTP:
         except RepeatedNameError as error:
             return refuse(400, INVALID_REQUEST, str(error))
         message = value if type(value) is list else classify(value)
-        if _claims_per_request_era(request) or (type(value) is dict and carries_version(value.get("params"))):
-            return await self._per_request.post(request, message, accept)
-        return await self._handshake.post(request, message, accept)
+        per_request = type(value) is dict and carries_version(value.get("params"))
+        era = self._per_request if per_request or _claims_per_request_era(request) else self._handshake
+        response = await era.post(request, message, accept)
+        return response if accept.json else as_stream(response)
 
     async def _body(self, request: HttpRequest) -> bytes:
         length = request.headers.get("content-length", "")
