@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from funcmcp.app import MCPServer
-    from funcmcp.authoring.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
+    from funcmcp.authoring.content import Audio, EmbeddedResource, Icon, Image, ResourceLink, Text, ToolResult
     from funcmcp.authoring.context import CancellationToken, ToolContext
-    from funcmcp.authoring.formats import Format, Header
+    from funcmcp.authoring.formats import Format
     from funcmcp.authoring.questions import Elicit, ListRoots, Sample
-    from funcmcp.authoring.signature import Arguments, JSONRPCRequest, JSONRPCResponse
+    from funcmcp.authoring.signature import Arguments, Header, JSONRPCRequest, JSONRPCResponse
     from funcmcp.authoring.tools import tool
     from funcmcp.protocol.errors import InvalidParams, MCPError, ToolError
     from funcmcp.server.registry import RegistrationError
@@ -27,7 +27,8 @@ _HOMES = {
     "EmbeddedResource": "authoring.content",
     "Format": "authoring.formats",
     "HTTPOptions": "transports.http.options",
-    "Header": "authoring.formats",
+    "Header": "authoring.signature",
+    "Icon": "authoring.content",
     "Image": "authoring.content",
     "InvalidParams": "protocol.errors",
     "JSONRPCRequest": "authoring.signature",
@@ -54,6 +55,7 @@ __all__ = [
     "Format",
     "HTTPOptions",
     "Header",
+    "Icon",
     "Image",
     "InvalidParams",
     "JSONRPCRequest",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp.adapters.asgi import serve_http, serve_lifespan
-from funcmcp.authoring.calls import Environment
-from funcmcp.authoring.tools import ToolOptions, make_tool, options_of, tools_of
+from funcmcp.authoring.services import Services
+from funcmcp.authoring.tools import ToolOptions, make_tool, tools_of
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.dispatch import Server
 from funcmcp.server.options import ServerOptions
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from funcmcp.adapters.asgi import Receive, Scope, Send
-    from funcmcp.authoring.services import Services
     from funcmcp.authoring.tools import ToolKeywords
     from funcmcp.server.options import ServerKeywords
     from funcmcp.sessions.store import SessionStore
@@ -60,17 +59,13 @@ class MCPServer:
         if not path.startswith("/"):
             raise ValueError(f"path must begin with a slash, such as '/mcp'; got {path!r}.")
         self.path = path
-        self._environment = Environment()
+        self.services = Services()
+        """What functions need and callers don't send: register it here, by type."""
         known = [REVISIONS[date] for date in sorted(revisions)]
         self.server = Server(ServerOptions(name, **options), known, keys=KeyRing())
         store = MemorySessions() if sessions is None else sessions
         self.exchange = StreamableHTTP(self.server, store, http or HTTPOptions(), path=path)
         """Answers one HttpRequest with an HttpResponse: the endpoint without any platform around it."""
-
-    @property
-    def services(self) -> Services:
-        """What functions need and callers don't send: register it here, by type."""
-        return self._environment.services
 
     @property
     def name(self) -> str:
@@ -93,12 +88,16 @@ class MCPServer:
             RegistrationError: the function can't be a tool, or the name is taken.
         """
         if callable(function):
-            self.server.tools.add(make_tool(function, ToolOptions(**options), self._environment))
+            self.server.tools.add(make_tool(function, ToolOptions(**options), self.services))
             return function
-        chosen = options_of(function, options)
+        if function is not None:
+            if "name" in options:
+                raise RegistrationError("Give the tool's name once: by position or as name=.")
+            options["name"] = function
+        chosen = ToolOptions(**options)
 
         def register(decorated: F) -> F:
-            self.server.tools.add(make_tool(decorated, chosen, self._environment))
+            self.server.tools.add(make_tool(decorated, chosen, self.services))
             return decorated
 
         return register
@@ -111,7 +110,7 @@ class MCPServer:
         Raises:
             RegistrationError: nothing in it is marked, or a name is taken.
         """
-        tools = tools_of(owner, self._environment)
+        tools = tools_of(owner, self.services)
         if not tools:
             raise RegistrationError(f"{owner!r} has no method marked with @funcmcp.tool.")
         for tool in tools:

@@ -158,10 +158,16 @@ async def test_a_request_tells_when_its_client_has_left() -> None:
 @pytest.mark.parametrize(
     ("response", "headers"),
     [
-        (HttpResponse(200, (("content-type", "application/json"),), b"{}"), {b"content-type": b"application/json", b"content-length": b"2"}),
+        (
+            HttpResponse(200, (("content-type", "application/json"),), b"{}"),
+            {b"content-type": b"application/json", b"content-length": b"2"},
+        ),
         (HttpResponse(202, ()), {b"content-length": b"0"}),
         (HttpResponse(204, ()), {}),
-        (HttpResponse(405, (("allow", "POST"), ("x-name", "caf\xe9")), b"no"), {b"allow": b"POST", b"x-name": b"caf\xe9", b"content-length": b"2"}),
+        (
+            HttpResponse(405, (("allow", "POST"), ("x-name", "caf\xe9")), b"no"),
+            {b"allow": b"POST", b"x-name": b"caf\xe9", b"content-length": b"2"},
+        ),
     ],
     ids=lambda value: value.status if isinstance(value, HttpResponse) else "",
 )
@@ -183,7 +189,10 @@ class Streamed:
 
     def __init__(self, *parts: bytes, hang: bool = False, fail: bool = False) -> None:
         self._parts, self._hang, self._fail = parts, hang, fail
-        self.closed = False
+        self._ended = False
+
+    def closed(self) -> bool:
+        return self._ended
 
     async def __call__(self, _request: HttpRequest) -> HttpResponse:
         return HttpResponse(200, (("content-type", "text/event-stream"),), self._body())
@@ -197,7 +206,7 @@ class Streamed:
             if self._hang:
                 await asyncio.Event().wait()
         finally:
-            self.closed = True
+            self._ended = True
 
 
 async def test_a_stream_is_sent_part_by_part_and_ended() -> None:
@@ -209,17 +218,17 @@ async def test_a_stream_is_sent_part_by_part_and_ended() -> None:
         (b"two", True),
         (b"", False),
     ]
-    assert streamed.closed
+    assert streamed.closed()
 
 
 async def test_a_client_that_leaves_its_stream_ends_it() -> None:
     platform, streamed = Platform(part(b"")), Streamed(b"one", hang=True)
     serving = asyncio.create_task(platform.run(streamed))
     await asyncio.wait_for(platform.sent_something.wait(), PATIENCE)
-    assert not streamed.closed
+    assert not streamed.closed()
     platform.incoming.put_nowait(DISCONNECT)
     await asyncio.wait_for(serving, PATIENCE)
-    assert streamed.closed
+    assert streamed.closed()
     assert platform.body == b"one"
 
 
@@ -248,7 +257,7 @@ async def test_a_stream_whose_server_stops_is_closed() -> None:
     serving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await serving
-    assert streamed.closed
+    assert streamed.closed()
 
 
 async def test_a_stream_that_breaks_is_an_error_of_the_server_and_not_a_whole_answer() -> None:
@@ -304,7 +313,11 @@ async def test_a_lifespan_message_that_nobody_knows_is_ignored() -> None:
 
 
 def pairs(headers: dict[str, str | None]) -> list[tuple[bytes, bytes]]:
-    usual = {"host": "127.0.0.1:8000", "content-type": "application/json", "accept": "application/json, text/event-stream"}
+    usual = {
+        "host": "127.0.0.1:8000",
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+    }
     return [(name.encode(), value.encode()) for name, value in {**usual, **headers}.items() if value is not None]
 
 

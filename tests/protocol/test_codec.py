@@ -163,7 +163,7 @@ def test_the_last_one_wins_inside_an_authors_own_values(text: str, value: Any) -
     ids=repr,
 )
 def test_what_json_cannot_say_is_not_encoded(value: Any) -> None:
-    with pytest.raises(ValueError, match="JSON|serialize"):
+    with pytest.raises(ValueError, match=r"JSON|serialize"):
         encode(value)
 
 

@@ -98,11 +98,12 @@ async def test_a_question_is_forgotten_once_it_is_answered_or_given_up() -> None
     conversation = Conversation()
     question_id, answered = conversation.question()
     _, given_up = conversation.question()
-    assert not conversation.idle
+    seen = [conversation.idle]
     conversation.answer(response(question_id))
     given_up.cancel()
     await asyncio.sleep(0)
-    assert conversation.idle
+    seen.append(conversation.idle)
+    assert seen == [False, True]
     assert answered.done()
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from funcmcp.server.log import MAX_QUOTED, log_failure, quote
+
+if TYPE_CHECKING:
+    import pytest
 
 
 @settings(deadline=None)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from funcmcp.server.features import Tool
 from funcmcp.server.registry import RegistrationError, Registry
 from tests.server.parts import tool
+
+if TYPE_CHECKING:
+    from funcmcp.server.features import Tool
 
 
 @pytest.fixture

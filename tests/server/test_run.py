@@ -11,7 +11,7 @@ from funcmcp.server.run import Run, RunCancelledError, Started
 from tests.server.parts import PATIENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 
 async def give(value: int) -> int:
@@ -127,7 +127,7 @@ def test_work_that_is_dropped_while_it_waits_cleans_up() -> None:
     cleaned = []
 
     class Pause:
-        def __await__(self) -> Iterator[None]:
+        def __await__(self) -> Generator[None]:
             yield
 
     async def wait() -> None:

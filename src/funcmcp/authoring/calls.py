@@ -1,263 +1,267 @@
-"""One function, ready to be called by a client: its plan is made when it is first needed, and then only run."""
+"""Running a tool's function: arguments in, services and context beside them, result out.
+
+What there is to do is worked out when the tool is first called or listed, and kept.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from asyncio import CancelledError
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, get_origin
 
-from funcmcp.authoring import docstring
+from funcmcp.authoring.arguments import explicit_reader, input_schema, is_spread, parts_of, reader_of
 from funcmcp.authoring.context import CancellationToken, ToolContext
-from funcmcp.authoring.services import Services
-from funcmcp.authoring.signature import JSONRPCRequest, Parameter, Signature
-from funcmcp.authoring.threads import ThreadPool
-from funcmcp.server.registry import RegistrationError
+from funcmcp.authoring.docstring import parameter_descriptions
+from funcmcp.authoring.hints import without_marks
+from funcmcp.authoring.results import declared_rendering, rendering_of
+from funcmcp.authoring.signature import EMPTY, JSONRPCRequest
+from funcmcp.server.features import RawResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Callable
 
-    from funcmcp.authoring.arguments import ArgumentBinder
-    from funcmcp.authoring.results import Returned
-    from funcmcp.authoring.signature import Plan
+    from funcmcp.authoring.arguments import Part, Reader
+    from funcmcp.authoring.results import Rendering
+    from funcmcp.authoring.services import Scope, Services
+    from funcmcp.authoring.signature import Parameter, Signature
     from funcmcp.server.context import Context
-    from funcmcp.server.features import RawResponse, ToolHandler
 
-    Bind: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """What the functions of one server share."""
-
-    services: Services = field(default_factory=Services)
-    threads: ThreadPool = field(default_factory=ThreadPool)
+SPECIAL: tuple[type, ...] = (ToolContext, CancellationToken, JSONRPCRequest)
+"""Types of parameters that are never arguments."""
 
 
-class Call:
-    """How to call one function.
+class Schemas(NamedTuple):
+    """Hand-written schemas of a tool; None where the annotations say it."""
 
-    Args:
-        function: the function; a method that is not bound yet if `owner` is given.
-        environment: services and threads.
-        schema: an explicit input schema.
-        lax: convert arguments where that is possible.
-        owner: the class to construct for each call, or None.
+    input: dict[str, Any] | None
+    output: dict[str, Any] | None
+
+
+class Plan(NamedTuple):
+    """What each parameter of a function is.
+
+    Attributes:
+        arguments: filled from the call's arguments.
+        special: parameters of the types in `SPECIAL`, by name.
+        services: parameters that are injected, with their services.
+        whole: the parameter that takes all arguments as a dict, where the input schema is hand-written.
     """
 
-    def __init__(
+    arguments: list[Parameter]
+    special: dict[str, type]
+    services: dict[str, Any]
+    whole: str | None
+
+
+class ToolCall:
+    """Runs one tool's function.
+
+    Args:
+        name: the tool's name.
+        function: the function, or the plain function of a method.
+        signature: its signature.
+        services: the server's services.
+        schemas: its hand-written schemas.
+        lax: whether arguments are converted as pydantic does by default.
+        owner: the class that is constructed for each call, if the function is one of its methods.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is a different thing, and there is one caller
         self,
+        name: str,
         function: Callable[..., Any],
-        environment: Environment,
+        signature: Signature,
         *,
-        schema: Mapping[str, Any] | None,
-        lax: bool,
+        services: Services,
+        schemas: Schemas,
+        lax: bool = False,
         owner: type | None = None,
     ) -> None:
+        self._name = name
         self._function = function
-        self._environment = environment
-        self._schema = schema
+        self._signature = signature
+        self._services = services
+        self._schemas = schemas
         self._lax = lax
         self._owner = owner
-        self._signature = Signature(function, skip_self=owner is not None)
+        self._is_async = is_async(function)
         self._plan: Plan | None = None
-        self._binder: ArgumentBinder | None = None
-        self._returned: Returned | None = None
-        self._is_async = _is_async(function)
+        self._kept_parts: list[Part] | None = None
+        self._rendering: Rendering | None = None
+        self._read: Reader | None = None
+        self._render: Callable[[Any], dict[str, Any] | RawResponse]
+        self._direct = False
 
-    @property
-    def interactive(self) -> bool:
-        """Whether the function may report progress, log or ask."""
-        return self._signature.interactive
-
-    def summary(self) -> str | None:
-        """Return the description that the docstring gives."""
-        return docstring.summary(self._function)
+    async def run(self, context: Context, arguments: dict[str, Any]) -> dict[str, Any] | RawResponse:
+        """Run the tool: a `ToolHandler`."""
+        read = self._read or self._prepare()
+        kwargs = read(arguments)
+        if not self._direct:
+            return await self._run_with_company(context, arguments, kwargs)
+        try:
+            return self._render(await self._function(**kwargs))
+        except SystemExit as error:
+            raise RuntimeError(f"{self._name} wanted to end the process.") from error
 
     def input_schema(self) -> dict[str, Any]:
-        """Return the schema of the arguments."""
-        return self.binder.schema()
+        """Return the tool's input schema."""
+        if self._schemas.input is not None:
+            return self._schemas.input
+        return input_schema(self._parts(), self._name, parameter_descriptions(self._function))
 
     def output_schema(self) -> dict[str, Any] | None:
-        """Return the schema of the structured content, or None."""
-        return self.returned.schema()
+        """Return the tool's output schema, or None if it has none."""
+        return self._results().output_schema()
 
-    @property
-    def plan(self) -> Plan:
-        """Who fills which parameter; decided at first need, when the services are known."""
+    def _prepare(self) -> Reader:
+        plan = self._planned()
+        self._render = self._results().render
+        self._direct = self._is_async and self._owner is None and not plan.special and not plan.services
+        explicit = self._schemas.input
+        if explicit is None:
+            read = reader_of(self._parts(), lax=self._lax)
+        else:
+            named = reader_of(self._parts(), lax=self._lax) if plan.arguments else None
+            read = explicit_reader(explicit, self._name, whole=plan.whole, reader=named)
+        self._read = read
+        return read
+
+    def _planned(self) -> Plan:
         if self._plan is None:
-            self._plan = self._signature.plan(self._environment.services)
+            self._plan = plan_of(self._signature, self._services, explicit=self._schemas.input)
         return self._plan
 
-    @property
-    def binder(self) -> ArgumentBinder:
-        """Binds arguments to parameters."""
-        if self._binder is None:
-            from funcmcp.authoring.arguments import ArgumentBinder  # noqa: PLC0415 - pydantic is loaded when needed
+    def _parts(self) -> list[Part]:
+        if self._kept_parts is None:
+            self._kept_parts = parts_of(self._planned().arguments, self._name, lax=self._lax)
+        return self._kept_parts
 
-            self._binder = ArgumentBinder(
-                self.plan, lax=self._lax, descriptions=lambda: docstring.parameter_descriptions(self._function)
+    def _results(self) -> Rendering:
+        if self._rendering is None:
+            declared = self._schemas.output
+            self._rendering = (
+                rendering_of(self._signature.returns(), self._name)
+                if declared is None
+                else declared_rendering(declared, self._name)
             )
-        return self._binder
+        return self._rendering
 
-    @property
-    def returned(self) -> Returned:
-        """Makes results of values."""
-        if self._returned is None:
-            from funcmcp.authoring.results import returned  # noqa: PLC0415 - pydantic is loaded when needed
+    async def _run_with_company(
+        self, context: Context, arguments: dict[str, Any], kwargs: dict[str, Any]
+    ) -> dict[str, Any] | RawResponse:
+        """Run a function that is plain, or wants more than its arguments."""
+        company = _Company(context, self._name, arguments)
+        scope = self._services.scope()
+        try:
+            plan = self._planned()
+            for name, special in plan.special.items():
+                kwargs[name] = company.get(special)
+            result = self._render(await self._call(await self._bound(scope, plan, kwargs), kwargs))
+        except (CancelledError, GeneratorExit):
+            company.token.cancel()
+            raise
+        except SystemExit as error:
+            raise RuntimeError(f"{self._name} wanted to end the process.") from error
+        finally:
+            company.leave()
+            await scope.aclose()
+        return _answering(result, context)
 
-            self._returned = returned(self.plan.returns)
-        return self._returned
+    async def _bound(self, scope: Scope, plan: Plan, kwargs: dict[str, Any]) -> Callable[..., Any]:
+        """Add the services, and return what is to be called: the method of a new object where there is an owner."""
+        for name, service in plan.services.items():
+            kwargs[name] = await scope.get(service)
+        if self._owner is None:
+            return self._function
+        return functools.partial(self._function, await scope.construct(self._owner))
 
-    def mentions(self, marker: type) -> bool:
-        """Tell whether a parameter, or a field of a model in it, is annotated with a marker of this type."""
-        if not self._signature.resolved:
-            return False
-        return any(_mentions(parameter.annotation, marker, set()) for parameter in self._signature.parameters())
-
-    def check(self) -> None:
-        """Raise RegistrationError for a pattern that can't be matched in linear time."""
-        if not self._signature.resolved:
-            return
-        for parameter in self._signature.parameters():
-            for pattern in _patterns(parameter):
-                _check_pattern(parameter.name, pattern)
-
-    def handler(self, name: str) -> ToolHandler:
-        """Return the handler of the tool that calls the function."""
-        built: list[ToolHandler] = []
-
-        async def handle(context: Context, arguments: dict[str, Any]) -> dict[str, Any] | RawResponse:
-            if not built:
-                built.append(self._build(name))
-            return await built[0](context, arguments)
-
-        return handle
-
-    def _build(self, name: str) -> ToolHandler:
-        """Return a function that does what the plan says and nothing more."""
-        bind, render, call = self._bind(), self.returned.render, self._caller()
-        special = self.plan.special
-        if not special and not self.plan.services and self._owner is None:
-
-            async def simple(_context: Context, arguments: dict[str, Any]) -> dict[str, Any] | RawResponse:
-                return render(await call(self._function, bind(arguments)))
-
-            return simple
-
-        async def full(context: Context, arguments: dict[str, Any]) -> dict[str, Any] | RawResponse:
-            values = bind(arguments)
-            token = CancellationToken()
-            for parameter, kind in special.items():
-                values[parameter] = _special(kind, context, name, arguments, token)
-            try:
-                return render(await self._with_services(call, values))
-            except BaseException:
-                token.cancel()
-                raise
-
-        return full
-
-    async def _with_services(self, call: _Caller, values: dict[str, Any]) -> Any:
-        if not self.plan.services and self._owner is None:
-            return await call(self._function, values)
-        async with self._environment.services.request() as services:
-            for parameter in self.plan.services:
-                values[parameter.name] = await services.get(parameter.type)
-            function = self._function
-            if self._owner is not None:
-                function = function.__get__(await services.construct(self._owner))
-            return await call(function, values)
-
-    def _bind(self) -> Bind:
-        """Return what makes keyword arguments of the call's arguments."""
-        whole = _whole(self.plan) if self._schema is not None else None
-        if self._schema is None:
-            return self.binder.bind
-        from funcmcp.authoring.explicit import ExplicitSchema  # noqa: PLC0415 - the validator is loaded when needed
-
-        check = ExplicitSchema(self._schema).check
-        if whole is not None:
-            return lambda arguments: {whole.name: check(arguments)}
-        if not self.plan.arguments and self.plan.spread is None:
-            return lambda arguments: dict.fromkeys((), check(arguments))
-        return lambda arguments: self.binder.bind(check(arguments))
-
-    def _caller(self) -> _Caller:
-        threads = self._environment.threads
-
-        async def on_the_loop(function: Callable[..., Any], values: dict[str, Any]) -> Any:
-            return await function(**values)
-
-        async def in_a_thread(function: Callable[..., Any], values: dict[str, Any]) -> Any:
-            value = await threads.run(function, values)
-            return await value if inspect.isawaitable(value) else value
-
-        return on_the_loop if self._is_async else in_a_thread
+    async def _call(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+        if self._is_async:
+            return await function(**kwargs)
+        value = await self._services.threads.run(function, kwargs)
+        return await value if inspect.isawaitable(value) else value
 
 
-_Caller: TypeAlias = "Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]"
+class _Company:
+    """What goes with one call; made when it is asked for."""
+
+    __slots__ = ("_arguments", "_context", "_name", "_tool_context", "token")
+
+    def __init__(self, context: Context, name: str, arguments: dict[str, Any]) -> None:
+        self._context = context
+        self._name = name
+        self._arguments = arguments
+        self._tool_context: ToolContext | None = None
+        self.token = CancellationToken()
+
+    def get(self, special: type) -> Any:
+        if special is CancellationToken:
+            return self.token
+        if special is JSONRPCRequest:
+            return self._context.request
+        if self._tool_context is None:
+            self._tool_context = ToolContext(self._context, self._name, self._arguments)
+        return self._tool_context
+
+    def leave(self) -> None:
+        if self._tool_context is not None:
+            self._tool_context.close()
 
 
-def _special(kind: type, context: Context, name: str, arguments: dict[str, Any], token: CancellationToken) -> Any:
-    if kind is ToolContext:
-        return ToolContext(context, name, arguments)
-    return context.request.message() if kind is JSONRPCRequest else token
-
-
-def _whole(plan: Plan) -> Parameter | None:
-    """Return the parameter that takes all arguments as one dict, or None."""
-    from collections.abc import Mapping  # noqa: PLC0415 - shadows the typing-only import on purpose
-    from typing import get_origin  # noqa: PLC0415
-
-    if len(plan.arguments) != 1 or plan.spread is not None:
-        return None
-    only = plan.arguments[0]
-    kind = get_origin(only.type) or only.type
-    plain = isinstance(kind, type) and issubclass(kind, Mapping) and not hasattr(kind, "__required_keys__")
-    return only if plain or (only.annotation is Any and only.name == "arguments") else None
-
-
-def _is_async(function: Any) -> bool:
-    while hasattr(function, "func") and not inspect.isroutine(function):
+def is_async(function: Any) -> bool:
+    """Tell whether calling a function gives a coroutine."""
+    while isinstance(function, functools.partial):
         function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - a callable object
-
-
-def _patterns(parameter: Parameter) -> Iterator[str]:
-    for item in (*getattr(parameter.annotation, "__metadata__", ()), parameter.default):
-        for part in (item, *getattr(item, "metadata", ())):
-            pattern = getattr(part, "pattern", None)
-            if pattern is not None:
-                yield getattr(pattern, "pattern", pattern)
-
-
-def _check_pattern(name: str, pattern: str) -> None:
-    from pydantic_core import SchemaError, SchemaValidator, core_schema  # noqa: PLC0415 - pydantic is loaded when needed
-
-    try:
-        SchemaValidator(core_schema.str_schema(pattern=pattern))
-    except SchemaError as error:
-        raise RegistrationError(
-            f"The pattern of {name!r} can't be matched in linear time: it is no valid expression, or it uses "
-            f"look-around or back-references. Write it without them: {pattern!r}"
-        ) from error
-
-
-def _mentions(annotation: Any, marker: type, seen: set[int]) -> bool:
-    from typing import get_args  # noqa: PLC0415
-
-    if id(annotation) in seen:
-        return False
-    seen.add(id(annotation))
-    if any(isinstance(item, marker) for item in getattr(annotation, "__metadata__", ())):
+    if inspect.iscoroutinefunction(function):
         return True
-    if any(_mentions(member, marker, seen) for member in get_args(annotation)):
-        return True
-    fields = getattr(annotation, "model_fields", None)
-    if isinstance(fields, dict):
-        return any(
-            any(isinstance(item, marker) for item in info.metadata) or _mentions(info.annotation, marker, seen)
-            for info in fields.values()
-        )
-    hints = getattr(annotation, "__annotations__", None) if isinstance(annotation, type) else None
-    return isinstance(hints, dict) and any(_mentions(hint, marker, seen) for hint in hints.values())
+    return not inspect.isroutine(function) and inspect.iscoroutinefunction(type(function).__call__)
+
+
+def plan_of(signature: Signature, services: Services, *, explicit: Mapping[str, Any] | None) -> Plan:
+    """Tell what each parameter is; types that are registered as services by now are injected.
+
+    Raises:
+        RegistrationError: a type hint can't be resolved.
+    """
+    arguments: list[Parameter] = []
+    special: dict[str, type] = {}
+    injected: dict[str, Any] = {}
+    for parameter in signature.parameters():
+        kind = special_type(parameter.annotation)
+        bare = without_marks(parameter.annotation)
+        if kind is not None:
+            special[parameter.name] = kind
+        elif bare in services and not is_spread(parameter):
+            injected[parameter.name] = bare
+        else:
+            arguments.append(parameter)
+    whole = None if explicit is None else _takes_all(arguments, explicit)
+    return Plan([] if whole else arguments, special, injected, whole)
+
+
+def special_type(annotation: Any) -> type | None:
+    """Return which of the types in `SPECIAL` an annotation means, if any."""
+    bare = without_marks(annotation)
+    return next((kind for kind in SPECIAL if bare is kind), None)
+
+
+def _takes_all(arguments: list[Parameter], schema: Mapping[str, Any]) -> str | None:
+    """Return the name of the one parameter that takes all arguments as a dict, if there is one."""
+    if len(arguments) != 1 or arguments[0].name in schema.get("properties", {}):
+        return None
+    name, annotation, _ = arguments[0]
+    bare = without_marks(annotation)
+    is_mapping = (get_origin(bare) or bare) in {dict, Mapping}
+    return name if is_mapping or (annotation is EMPTY and name == "arguments") else None
+
+
+def _answering(result: dict[str, Any] | RawResponse, context: Context) -> dict[str, Any] | RawResponse:
+    """Check that a response that a tool made itself answers the request."""
+    if isinstance(result, RawResponse):
+        request_id = context.request.id
+        given = result.message["id"]
+        if given != request_id or type(given) is not type(request_id):
+            raise ValueError("The tool's JSON-RPC response has another id than the request.")
+    return result

@@ -57,8 +57,10 @@ def rendering_of(annotation: Any, tool: str) -> Rendering:
         return Rendering(lambda value: _by_value(value, tool), _no_schema)
     if members == {type(None)}:
         return Rendering(_nothing, _no_schema)
-    if members <= {str, bytes, type(None)} or _has_content(annotation):
-        return Rendering(lambda value: _content_only(value, tool, tuple(members)), _no_schema)
+    if members <= {str, bytes, type(None)}:
+        return Rendering(_plain(tool, tuple(members)), _no_schema)
+    if _has_content(annotation):
+        return Rendering(lambda value: _content_only(value, tool), _no_schema)
     if annotation in _SCALARS:
         return _scalar(annotation)
     typed = _Typed(annotation, tool)
@@ -147,6 +149,7 @@ class _Typed:
         self._annotation = annotation
         self._tool = tool
         self._schema: dict[str, Any] | None = None
+        self._wraps = False
         self._built: tuple[SchemaValidator, SchemaSerializer] | None = None
 
     def output_schema(self) -> dict[str, Any]:
@@ -204,14 +207,23 @@ def _structured(structured: Any, shown: Any = EMPTY) -> dict[str, Any]:
     }
 
 
-def _content_only(value: Any, tool: str, allowed: tuple[type, ...]) -> Result:
-    """Write content whose annotation says that it is content."""
+def _plain(tool: str, allowed: tuple[type, ...]) -> Render:
+    """Write texts and bytes, which are content but not structured content."""
+
+    def render(value: Any) -> Result:
+        if not isinstance(value, allowed):
+            raise TypeError(f"{tool} returned {type(value).__name__}, which its annotation does not allow.")
+        if type(value) is str and value.isascii():
+            return {"content": [{"type": "text", "text": value}]}
+        return {"content": [] if value is None else [_block(value, tool)]}
+
+    return render
+
+
+def _content_only(value: Any, tool: str) -> Result:
+    """Write what is annotated to be content: even an empty list is a list of blocks."""
     if isinstance(value, list | tuple):
         return {"content": [_block(member, tool) for member in value]}
-    if value is None or isinstance(value, str | bytes):
-        if allowed and type(value) not in allowed and not isinstance(value, allowed):
-            raise TypeError(f"{tool} returned {type(value).__name__}, which its annotation does not allow.")
-        return {"content": [] if value is None else [_block(value, tool)]}
     return _by_value(value, tool)
 
 

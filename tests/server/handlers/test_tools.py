@@ -132,7 +132,7 @@ async def test_cursors_that_clients_make_up_take_no_room() -> None:
 
 async def test_other_requests_have_their_turn_while_a_long_list_is_made() -> None:
     served = server(*(tool(f"t{number}") for number in range(100)))
-    turns = []
+    turns: list[int] = []
     making = asyncio.create_task(page(served))
     while not making.done() and len(turns) < 1000:
         await asyncio.sleep(0)
@@ -298,7 +298,7 @@ async def ask_name(context: Context, _arguments: dict[str, Any]) -> dict[str, An
 
 async def test_a_question_to_a_per_request_client_takes_two_rounds() -> None:
     served = server(tool("greet", ask_name, interactive=True))
-    able = {"elicitation": {}}
+    able: dict[str, Any] = {"elicitation": {}}
     first = await call(served, "greet", PER_REQUEST, capabilities=able)
     assert first["resultType"] == "input_required"
     assert first["inputRequests"] == {"name": ASK_NAME}

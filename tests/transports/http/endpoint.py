@@ -98,13 +98,16 @@ class Endpoint:
     async def open(
         self,
         body: object = b"",
-        headers: Mapping[str, str | None] | Sequence[tuple[str, str]] = (),
+        headers: Mapping[str, str | None] | list[tuple[str, str]] | None = None,
         *,
         method: str = "POST",
         path: str = "/mcp",
         disconnected: Callable[[], Awaitable[None]] | None = None,
     ) -> HttpResponse:
-        """Send a request and return its response as it begins. Headers that are None are left out."""
+        """Send a request and return its response as it begins.
+
+        Headers replace the usual ones, or take them away where they are None; a list of pairs comes on top of them.
+        """
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
 
         async def read(limit: int) -> bytes:
@@ -112,12 +115,12 @@ class Endpoint:
                 raise BodyTooLargeError
             return data
 
-        usual: dict[str, str | None] = {"host": "127.0.0.1", "content-type": "application/json", "accept": BOTH}
-        if isinstance(headers, dict):
-            pairs = list({**usual, **headers}.items())
+        usual = {"host": "127.0.0.1", "content-type": "application/json", "accept": BOTH}
+        if isinstance(headers, list):
+            given = [*usual.items(), *headers]
         else:
-            pairs = [*usual.items(), *headers]  # type: ignore[misc]
-        given = [(name, value) for name, value in pairs if value is not None]
+            merged: dict[str, str | None] = {**usual, **(headers or {})}
+            given = [(name, value) for name, value in merged.items() if value is not None]
         request = HttpRequest(method, path, given, read, disconnected=disconnected, server="127.0.0.1")
         async with asyncio.timeout(PATIENCE):
             return await self.exchange(request)
@@ -166,10 +169,13 @@ def request(method: str, params: dict[str, Any] | None = None, request_id: str |
 
 
 def per_request(
-    method: str, params: dict[str, Any] | None = None, capabilities: dict[str, Any] | None = None, **meta: Any
+    method: str,
+    params: dict[str, Any] | None = None,
+    capabilities: dict[str, Any] | None = None,
+    meta: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return a request of the per-request era."""
-    envelope = {VERSION: PER_REQUEST, CAPABILITIES: capabilities or {}, **meta}
+    envelope = {VERSION: PER_REQUEST, CAPABILITIES: capabilities or {}, **(meta or {})}
     return request(method, {"_meta": envelope, **(params or {})})
 
 

@@ -154,7 +154,9 @@ async def test_a_version_header_that_the_server_does_not_speak_is_a_bad_request(
 
 
 async def test_the_session_is_judged_before_the_version_header() -> None:
-    got = await Endpoint(revisions=[NEWEST]).send(PING, {"mcp-session-id": "gone", "mcp-protocol-version": "2024-11-05"})
+    got = await Endpoint(revisions=[NEWEST]).send(
+        PING, {"mcp-session-id": "gone", "mcp-protocol-version": "2024-11-05"}
+    )
     assert is_refusal(got, 404)
 
 
@@ -167,7 +169,9 @@ async def test_an_unknown_method_is_an_error_with_status_200(revision: str, meth
     schemas.validate(got.answer, revision, method)
 
 
-@pytest.mark.parametrize("body", [{"jsonrpc": "2.0", "id": 5, "method": 7}, {"jsonrpc": "2.0", "id": None, "method": "ping"}])
+@pytest.mark.parametrize(
+    "body", [{"jsonrpc": "2.0", "id": 5, "method": 7}, {"jsonrpc": "2.0", "id": None, "method": "ping"}]
+)
 async def test_a_malformed_message_is_a_bad_request_with_its_id_where_that_was_readable(body: dict[str, Any]) -> None:
     endpoint = Endpoint()
     got = await endpoint.send(body, await endpoint.begin())

@@ -68,7 +68,7 @@ async def test_client_info_is_not_required_but_read(endpoint: Endpoint) -> None:
     endpoint = Endpoint(tool("look", look))
     info = {"name": "client", "version": "1"}
     for more in ({}, {"io.modelcontextprotocol/clientInfo": info}):
-        body = per_request("tools/call", {"name": "look"}, **more)
+        body = per_request("tools/call", {"name": "look"}, meta=more)
         await endpoint.send(body, mirrored(body))
     assert seen == [({}, None, True), (info, None, True)]
 
@@ -78,7 +78,9 @@ async def test_a_session_id_is_ignored(endpoint: Endpoint, session_id: str) -> N
     assert verdict(await endpoint.send(LIST, mirrored(LIST, mcp_session_id=session_id))) == (200, None)
 
 
-@pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"])
+@pytest.mark.parametrize(
+    "method", ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"]
+)
 async def test_a_removed_method_is_not_found(endpoint: Endpoint, method: str) -> None:
     body = per_request(method)
     assert verdict(await endpoint.send(body, mirrored(body))) == (404, -32601)
@@ -142,14 +144,14 @@ class TestTheOrderOfTheChecks:
         assert got.answer["error"]["data"]["requested"] == "v999.0.0"
 
     async def test_header_and_body_that_disagree_on_the_version_are_a_mismatch(self, endpoint: Endpoint) -> None:
-        body = per_request("tools/list", **{VERSION: "v999.0.0"})
+        body = per_request("tools/list", meta={VERSION: "v999.0.0"})
         assert verdict(await endpoint.send(body, mirrored(body, mcp_protocol_version=PER_REQUEST))) == (400, MISMATCH)
         assert verdict(await endpoint.send(LIST, mirrored(LIST, mcp_protocol_version=NEWEST))) == (400, MISMATCH)
 
     async def test_header_and_body_that_agree_on_an_unknown_version_are_told_the_known_ones(
         self, endpoint: Endpoint
     ) -> None:
-        body = per_request("tools/list", **{VERSION: "v999.0.0"})
+        body = per_request("tools/list", meta={VERSION: "v999.0.0"})
         got = await endpoint.send(body, mirrored(body))
         assert verdict(got) == (400, UNSUPPORTED)
         data = got.answer["error"]["data"]
@@ -159,7 +161,7 @@ class TestTheOrderOfTheChecks:
         assert set(data["supported"]) <= set(known)
 
     async def test_a_handshake_revision_is_not_spoken_without_a_handshake(self, endpoint: Endpoint) -> None:
-        body = per_request("tools/list", **{VERSION: NEWEST})
+        body = per_request("tools/list", meta={VERSION: NEWEST})
         assert verdict(await endpoint.send(body, mirrored(body))) == (400, UNSUPPORTED)
 
     async def test_a_server_of_the_handshake_era_alone_names_its_revisions(self) -> None:
@@ -169,7 +171,7 @@ class TestTheOrderOfTheChecks:
         assert got.answer["error"]["data"]["supported"] == [NEWEST]
 
     async def test_an_unknown_version_comes_before_an_unknown_method(self, endpoint: Endpoint) -> None:
-        body = per_request("nope", **{VERSION: "v999.0.0"})
+        body = per_request("nope", meta={VERSION: "v999.0.0"})
         assert verdict(await endpoint.send(body, mirrored(body))) == (400, UNSUPPORTED)
 
     async def test_a_method_header_that_disagrees_comes_before_an_unknown_method(self, endpoint: Endpoint) -> None:
@@ -177,7 +179,7 @@ class TestTheOrderOfTheChecks:
         assert verdict(await endpoint.send(body, mirrored(body, mcp_method="tools/list"))) == (400, MISMATCH)
 
     async def test_a_name_header_that_disagrees_comes_before_an_unknown_version(self, endpoint: Endpoint) -> None:
-        body = per_request("tools/call", {"name": "add"}, **{VERSION: "v999.0.0"})
+        body = per_request("tools/call", {"name": "add"}, meta={VERSION: "v999.0.0"})
         assert verdict(await endpoint.send(body, mirrored(body, mcp_name="sub"))) == (400, MISMATCH)
 
     async def test_a_name_header_that_disagrees_comes_before_an_unknown_tool(self, endpoint: Endpoint) -> None:
@@ -197,7 +199,9 @@ class TestMirroredHeaders:
         assert verdict(await endpoint.send(ADD, mirrored(ADD, **{header: None}))) == (400, MISMATCH)
 
     @pytest.mark.parametrize("header", ["mcp_method", "mcp_name"])
-    @pytest.mark.parametrize("value", ["", "Tools/Call", "ADD", "=?base64?YWRk=?=", "=?base64?SGVs!!!bG8=?=", "add\x00"])
+    @pytest.mark.parametrize(
+        "value", ["", "Tools/Call", "ADD", "=?base64?YWRk=?=", "=?base64?SGVs!!!bG8=?=", "add\x00"]
+    )
     async def test_a_header_that_says_something_else_is_a_mismatch(
         self, endpoint: Endpoint, header: str, value: str
     ) -> None:
@@ -278,7 +282,7 @@ async def report(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]
 
 async def test_progress_comes_before_the_answer_as_events() -> None:
     endpoint = Endpoint(tool("report", report, interactive=True))
-    body = per_request("tools/call", {"name": "report"}, progressToken="t")
+    body = per_request("tools/call", {"name": "report"}, meta={"progressToken": "t"})
     got = valid(await endpoint.send(body, mirrored(body)), "tools/call")
     assert got.streamed
     assert got.headers["x-accel-buffering"] == "no"

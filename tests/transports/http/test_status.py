@@ -52,14 +52,31 @@ def test_an_endless_accept_header_is_read_only_so_far() -> None:
 
 
 @pytest.mark.parametrize(
-    "header", ["application/json", "Application/JSON", "application/json; charset=UTF-8", 'application/json;charset="utf-8"', " application/json ;v=1"]
+    "header",
+    [
+        "application/json",
+        "Application/JSON",
+        "application/json; charset=UTF-8",
+        'application/json;charset="utf-8"',
+        " application/json ;v=1",
+    ],
 )
 def test_json_is_json(header: str) -> None:
     assert is_json(header)
 
 
 @pytest.mark.parametrize(
-    "header", [None, "", "text/plain", "application/jsonp", "application/json-seq", "text/json", "application/json; charset=latin-1", "application/x-www-form-urlencoded"]
+    "header",
+    [
+        None,
+        "",
+        "text/plain",
+        "application/jsonp",
+        "application/json-seq",
+        "text/json",
+        "application/json; charset=latin-1",
+        "application/x-www-form-urlencoded",
+    ],
 )
 def test_anything_else_is_not_json(header: str | None) -> None:
     assert not is_json(header)

@@ -65,7 +65,9 @@ async def test_the_endpoint_may_be_the_root(path: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "OPTIONS", "TRACE", "BREW"])
-@pytest.mark.parametrize(("version", "allowed"), [(None, "POST, DELETE"), (NEWEST, "POST, DELETE"), (PER_REQUEST, "POST")])
+@pytest.mark.parametrize(
+    ("version", "allowed"), [(None, "POST, DELETE"), (NEWEST, "POST, DELETE"), (PER_REQUEST, "POST")]
+)
 async def test_another_method_is_not_allowed_and_the_allowed_ones_are_named(
     endpoint: Endpoint, method: str, version: str | None, allowed: str
 ) -> None:
@@ -82,7 +84,9 @@ async def test_a_per_request_client_cannot_delete(endpoint: Endpoint) -> None:
     assert (await endpoint.send(request("ping"), session)).status == 200
 
 
-@pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "application/json;charset=latin-1"])
+@pytest.mark.parametrize(
+    "content_type", [None, "text/plain", "application/x-www-form-urlencoded", "application/json;charset=latin-1"]
+)
 async def test_a_body_that_is_not_declared_as_json_is_refused(endpoint: Endpoint, content_type: str | None) -> None:
     assert is_refusal(await endpoint.send(LIST, {**mirrored(LIST), "content-type": content_type}), 415)
 
@@ -92,7 +96,9 @@ async def test_a_charset_of_utf_8_is_json(endpoint: Endpoint) -> None:
     assert got.status == 200
 
 
-@pytest.mark.parametrize(("encoding", "status"), [("gzip", 415), ("br, gzip", 415), ("identity", 200), (" Identity ", 200)])
+@pytest.mark.parametrize(
+    ("encoding", "status"), [("gzip", 415), ("br, gzip", 415), ("identity", 200), (" Identity ", 200)]
+)
 async def test_a_compressed_body_is_refused(endpoint: Endpoint, encoding: str, status: int) -> None:
     assert (await endpoint.send(LIST, {**mirrored(LIST), "content-encoding": encoding})).status == status
 
@@ -118,7 +124,9 @@ async def test_only_a_client_that_takes_neither_json_nor_events_is_refused(
 
 
 @pytest.mark.parametrize("length", [None, "5000", "2001", "9" * 400])
-async def test_a_body_over_the_limit_is_refused_and_the_next_one_answered(endpoint: Endpoint, length: str | None) -> None:
+async def test_a_body_over_the_limit_is_refused_and_the_next_one_answered(
+    endpoint: Endpoint, length: str | None
+) -> None:
     got = await endpoint.send(b"[" + b" " * 2000 + b"]", {"content-length": length})
     assert is_refusal(got, 413)
     assert (await endpoint.send(LIST, mirrored(LIST))).status == 200
@@ -145,7 +153,9 @@ async def test_a_repeated_name_is_an_invalid_request(endpoint: Endpoint) -> None
 
 @pytest.mark.parametrize("body", [None, 1, "ping", True, [], [1], {}, {"jsonrpc": "1.0", "method": "ping"}])
 @pytest.mark.parametrize("headers", [{}, MODERN])
-async def test_a_body_that_is_no_message_is_a_bad_request(endpoint: Endpoint, body: Any, headers: dict[str, str]) -> None:
+async def test_a_body_that_is_no_message_is_a_bad_request(
+    endpoint: Endpoint, body: Any, headers: dict[str, str]
+) -> None:
     got = await endpoint.send(body, headers)
     assert got.status == 400
     assert got.code == -32600

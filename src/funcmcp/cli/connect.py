@@ -1,0 +1,115 @@
+"""A client of a target or of a URL, and what the commands do with it."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.cli.arguments import read_json, read_pairs
+from funcmcp.cli.failure import Failure
+from funcmcp.cli.terminal import Progress, answer
+from funcmcp.protocol.errors import MCPError
+from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.testing.client import Client
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from funcmcp import MCPServer
+    from funcmcp.transports.http.messages import Exchange
+
+_HANDSHAKE = max(date for date, revision in REVISIONS.items() if not revision.per_request)
+_NOT_MCP = (RuntimeError, LookupError, TypeError, ValueError)  # what the client meets in an answer that is none
+
+
+async def inspect_server(target: str) -> dict[str, Any]:
+    """Return what a server says of itself: ``server``, ``revision``, ``capabilities``, ``instructions``, ``tools``."""
+    async with _connected(target) as client:
+        tools = await client.list_tools() if "tools" in client.capabilities else []
+        return {
+            "server": client.server_info,
+            "revision": client.revision,
+            "capabilities": client.capabilities,
+            "instructions": client.instructions,
+            "tools": tools,
+        }
+
+
+async def call_tool(target: str, name: str, pairs: Sequence[str], text: str | None) -> dict[str, Any]:
+    """Call a tool and return its CallToolResult.
+
+    Args:
+        target: a target or a URL.
+        name: the tool's name.
+        pairs: arguments as ``key=value``.
+        text: all arguments as a JSON object; None where there are pairs.
+
+    Raises:
+        Failure: there is no such tool, or the arguments can't be read.
+    """
+    if pairs and text is not None:
+        raise Failure("Give the arguments as key=value or with --json, not both.")
+    given = read_json(text) if text is not None else None
+    with Progress() as progress:
+        async with _connected(target, progress.show) as client:
+            tool = _tool(await client.list_tools(), name)
+            arguments = read_pairs(pairs, tool["inputSchema"]) if given is None else given
+            return await client.call_tool(name, arguments, meta=progress.meta)
+
+
+def _tool(tools: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    for tool in tools:
+        if tool["name"] == name:
+            return tool
+    names = [tool["name"] for tool in tools]
+    near = get_close_matches(name, names, 3) or names
+    raise Failure(f"There is no tool {name!r}. " + (f"Did you mean {', '.join(near)}?" if near else "There is none."))
+
+
+@asynccontextmanager
+async def _connected(
+    target: str, on_notification: Callable[[dict[str, Any]], None] | None = None
+) -> AsyncIterator[Client]:
+    """Connect; an error of the protocol and an answer that is not MCP become a Failure."""
+    try:
+        if target.startswith(("http://", "https://")):
+            from funcmcp.cli.remote import remote  # noqa: PLC0415 - httpx2 is for URLs
+
+            async with remote(target) as exchange, _client(exchange, on_notification) as client:
+                yield client
+        else:
+            from funcmcp.cli.targets import load  # noqa: PLC0415 - a URL needs no target
+
+            server = load(target)
+            try:
+                async with _client(server, on_notification) as client:
+                    yield client
+            finally:
+                await server.aclose()
+    except MCPError as error:
+        raise Failure(f"The server answered with error {error.code}: {error.message}") from error
+    except _NOT_MCP as error:
+        raise Failure(f"{target} does not answer as an MCP server does. {_one_line(error)}") from error
+
+
+@asynccontextmanager
+async def _client(
+    server: MCPServer | Exchange, on_notification: Callable[[dict[str, Any]], None] | None
+) -> AsyncIterator[Client]:
+    """Connect in the newest revision; with a server that does not know how, in the newest with a handshake."""
+    client = Client(server, elicit=answer, on_notification=on_notification)
+    try:
+        await client.__aenter__()
+    except (MCPError, *_NOT_MCP):  # servers refuse what they do not know in many ways
+        client = Client(server, revision=_HANDSHAKE, elicit=answer, on_notification=on_notification)
+        await client.__aenter__()
+    try:
+        yield client
+    finally:
+        await client.__aexit__()
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+

@@ -1,0 +1,27 @@
+"""The entry point of the ``funcmcp`` command."""
+
+from __future__ import annotations
+
+import sys
+
+from funcmcp.cli.failure import Failure
+
+_OF_THE_EXTRA = {"httpx2", "rich", "typer", "uvicorn", "watchfiles"}
+
+
+def main() -> None:
+    """Run the command; what goes wrong is one line on stderr and exit code 1."""
+    try:
+        from funcmcp.cli.commands import app  # noqa: PLC0415 - without the extra it can't be imported
+
+        app()
+    except ModuleNotFoundError as error:
+        if error.name not in _OF_THE_EXTRA:
+            raise
+        sys.exit(f'{error.name} is not installed. The command line needs: pip install "funcmcp[cli]"')
+    except Failure as failure:
+        sys.exit(str(failure))
+
+
+if __name__ == "__main__":
+    main()

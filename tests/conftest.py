@@ -1,0 +1,30 @@
+"""What holds for the whole suite: the same examples every time, and no traffic beyond this machine."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from hypothesis import settings
+
+# No deadline: on a busy machine it would measure the neighbours. The same commit gets the same verdict.
+settings.register_profile("suite", deadline=None, derandomize=True)
+settings.load_profile("suite")
+
+_LOOPBACK = ("127.", "::1", "localhost")
+
+
+def _refuse_other_machines(event: str, args: tuple[Any, ...]) -> None:
+    """Raise where a test connects to, or looks up, an address that is not this machine's own."""
+    if event == "socket.connect" and isinstance(args[1], tuple):
+        host = args[1][0]
+    elif event == "socket.getaddrinfo":
+        host = args[0]
+    else:
+        return
+    name = host.decode("ascii") if isinstance(host, bytes) else host
+    if name and not name.startswith(_LOOPBACK):
+        raise RuntimeError(f"Tests talk to this machine only, not to {name}.")
+
+
+sys.addaudithook(_refuse_other_machines)

@@ -1,0 +1,269 @@
+"""The in-memory client against real servers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.app import MCPServer
+from funcmcp.protocol.errors import InvalidParams, MCPError
+from funcmcp.protocol.headers import mirrored_parameters
+from funcmcp.server.features import Tool
+from funcmcp.sessions.memory import MemorySessions
+from funcmcp.testing.client import Client
+from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+from tests import schemas
+from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PER_REQUEST, text_result, tool
+from tests.transports.http.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from funcmcp.server.context import Context
+
+EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
+THAT_ASK = pytest.mark.parametrize("revision", ["2025-06-18", NEWEST, PER_REQUEST])
+
+
+def orders() -> MCPServer:
+    mcp = MCPServer("orders", version="2.0.0", instructions="Ask first.")
+
+    @mcp.tool
+    async def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @mcp.tool
+    async def refuse() -> str:
+        """Refuse."""
+        raise InvalidParams("No.", {"why": "just so"})
+
+    mcp.server.tools.add(tool("work", work, interactive=True))
+    region = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+    definition = {"name": "find", "description": "Find something in a region", "inputSchema": region}
+    mcp.server.tools.add(Tool("find", lambda: definition, find, mirrored=mirrored_parameters(region)))
+    return mcp
+
+
+async def work(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    for progress in (1, 2, 3):
+        token = context.meta["progressToken"]
+        await context.notify("notifications/progress", {"progressToken": token, "progress": progress})
+    return text_result("done")
+
+
+async def find(_context: Context, arguments: dict[str, Any]) -> dict[str, Any]:
+    return text_result(f"{arguments['name']} in {arguments['region']}")
+
+
+async def ada(_params: dict[str, Any]) -> dict[str, Any]:
+    return {"action": "accept", "content": {"name": "Ada"}}
+
+
+async def paris(_params: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}}
+
+
+async def greet(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    name = (await context.ask({"name": ASK_NAME}))["name"]["content"]["name"]
+    more = await context.ask({"capital": ASK_CAPITAL, "roots": {"method": "roots/list", "params": {}}})
+    return text_result(f"{name} {more['capital']['content']['text']} {len(more['roots']['roots'])}")
+
+
+@EVERY_REVISION
+async def test_a_client_speaks_every_revision(revision: str) -> None:
+    async with Client(orders(), revision=revision) as client:
+        assert client.revision == revision
+        assert (client.server_info["name"], client.server_info["version"]) == ("orders", "2.0.0")
+        assert client.instructions == "Ask first."
+        assert "tools" in client.capabilities
+        assert [one["name"] for one in await client.list_tools()] == ["add", "refuse", "work", "find"]
+        result = await client.call_tool("add", {"a": 1, "b": 2})
+        assert result["content"][0]["text"] == "3"
+        assert (client.session_id is None) == (revision == PER_REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("revisions", "chosen"),
+    [
+        (schemas.REVISIONS, PER_REQUEST),
+        ([PER_REQUEST], PER_REQUEST),
+        (["2025-06-18", NEWEST], NEWEST),
+        (["2024-11-05"], "2024-11-05"),
+    ],
+)
+async def test_a_client_without_a_wish_speaks_the_newest_revision_of_the_server(
+    revisions: list[str], chosen: str
+) -> None:
+    async with Client(MCPServer("orders", revisions=revisions)) as client:
+        assert client.revision == chosen
+
+
+async def test_a_wish_for_a_revision_that_the_server_lacks_is_settled_by_the_handshake() -> None:
+    async with Client(MCPServer("orders", revisions=[NEWEST]), revision="2024-11-05") as client:
+        assert client.revision == NEWEST
+
+
+async def test_a_server_that_fails_is_not_asked_in_another_revision() -> None:
+    async def broken(_request: HttpRequest) -> HttpResponse:
+        body = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error"}}'
+        return HttpResponse(200, (("content-type", "application/json"),), body)
+
+    with pytest.raises(MCPError) as caught:
+        async with Client(broken):
+            pass
+    assert caught.value.code == -32603
+
+
+async def test_leaving_ends_the_session() -> None:
+    sessions = MemorySessions(limit=1)
+    mcp = MCPServer("orders", sessions=sessions)
+    for _ in range(3):
+        async with Client(mcp, revision=NEWEST):
+            assert len(sessions) == 1
+        assert len(sessions) == 0
+
+
+async def test_a_client_finds_the_endpoint_wherever_the_server_has_it() -> None:
+    async with Client(MCPServer("orders", path="/api/orders")) as client:
+        assert await client.list_tools() == []
+
+
+async def test_a_client_can_speak_to_a_bare_endpoint() -> None:
+    async with Client(Endpoint(tool("add")).exchange) as client:
+        assert (await client.call_tool("add"))["content"][0]["text"] == "add"
+
+
+@EVERY_REVISION
+async def test_a_list_of_many_pages_is_read_to_its_end(revision: str) -> None:
+    mcp = MCPServer("orders", page_size=2)
+    for number in range(7):
+        mcp.server.tools.add(tool(f"t{number}"))
+    async with Client(mcp, revision=revision) as client:
+        assert [one["name"] for one in await client.list_tools()] == [f"t{number}" for number in range(7)]
+
+
+@EVERY_REVISION
+async def test_an_error_is_raised_with_its_code_and_data(revision: str) -> None:
+    async with Client(orders(), revision=revision) as client:
+        with pytest.raises(MCPError, match="No") as caught:
+            await client.call_tool("refuse")
+        assert (caught.value.code, caught.value.data) == (-32602, {"why": "just so"})
+        with pytest.raises(MCPError) as unknown:
+            await client.call_tool("unknown")
+        assert unknown.value.code == -32602
+
+
+@EVERY_REVISION
+async def test_any_method_can_be_asked(revision: str) -> None:
+    async with Client(orders(), revision=revision) as client:
+        assert "tools" in await client.request("tools/list")
+        with pytest.raises(MCPError) as caught:
+            await client.request("resources/read", {"uri": "menu://pizza"})
+        assert caught.value.code == -32601
+        with pytest.raises(MCPError) as unheard:
+            await client.request("unheard/of")
+        assert unheard.value.code == -32601
+
+
+@EVERY_REVISION
+async def test_notifications_can_be_sent(revision: str) -> None:
+    async with Client(orders(), revision=revision) as client:
+        await client.notify("notifications/cancelled", {"requestId": 99})
+        await client.notify("notifications/roots/list_changed")
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize("region", ["eu", "Grüße", "=?base64?", " "])
+async def test_arguments_that_headers_repeat_are_repeated(revision: str, region: str) -> None:
+    async with Client(orders(), revision=revision) as client:
+        for name in ("pizza", "pasta"):
+            result = await client.call_tool("find", {"region": region, "name": name})
+            assert result["content"][0]["text"] == f"{name} in {region}"
+
+
+@EVERY_REVISION
+async def test_progress_reaches_the_client(revision: str) -> None:
+    heard: list[dict[str, Any]] = []
+    async with Client(orders(), revision=revision, on_notification=heard.append) as client:
+        result = await client.call_tool("work", meta={"progressToken": "p"})
+        assert result["content"][0]["text"] == "done"
+    assert [message["params"]["progress"] for message in heard] == [1, 2, 3]
+    for message in heard:
+        schemas.validate(message, revision)
+
+
+async def test_notifications_that_nobody_listens_to_are_dropped() -> None:
+    async with Client(orders(), revision=NEWEST) as client:
+        await client.call_tool("work", meta={"progressToken": "p"})
+
+
+@THAT_ASK
+async def test_questions_are_answered_by_the_same_functions_in_both_eras(revision: str) -> None:
+    exchange = Endpoint(tool("greet", greet, interactive=True)).exchange
+    async with Client(exchange, revision=revision, elicit=ada, sample=paris, roots=[]) as client:
+        assert (await client.call_tool("greet"))["content"][0]["text"] == "Ada Paris 0"
+
+
+@THAT_ASK
+async def test_a_client_that_declares_nothing_is_asked_nothing(revision: str) -> None:
+    async with Client(Endpoint(tool("greet", greet, interactive=True)).exchange, revision=revision) as client:
+        if revision == PER_REQUEST:
+            with pytest.raises(MCPError) as caught:
+                await client.call_tool("greet")
+            assert caught.value.code == -32021
+        else:
+            assert (await client.call_tool("greet"))["isError"] is True
+
+
+async def test_a_tool_that_never_stops_asking_is_given_up() -> None:
+    asked = []
+
+    async def insist(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+        asked.append(1)
+        await context.ask({f"question {len(asked)}": ASK_NAME})
+        return text_result("never")
+
+    exchange = Endpoint(tool("insist", insist, interactive=True)).exchange
+    async with Client(exchange, revision=PER_REQUEST, elicit=ada) as client:
+        with pytest.raises(RuntimeError, match="more than"):
+            await client.call_tool("insist")
+    assert len(asked) < 50
+
+
+class Scripted:
+    """A server that says what a test wants: one body for each request."""
+
+    def __init__(self, *bodies: bytes) -> None:
+        self.bodies = list(bodies)
+        self.requests: list[bytes] = []
+
+    async def __call__(self, request: HttpRequest) -> HttpResponse:
+        self.requests.append(await request.read(10_000))
+        return HttpResponse(200, (("content-type", "application/json"),), self.bodies.pop(0))
+
+
+DISCOVERED = b'{"jsonrpc":"2.0","id":1,"result":{"capabilities":{},"supportedVersions":["2026-07-28"]}}'
+
+
+async def test_a_request_without_an_answer_is_an_error() -> None:
+    async with Client(Scripted(DISCOVERED, b""), revision=PER_REQUEST) as client:
+        with pytest.raises(RuntimeError, match="no answer"):
+            await client.request("tools/list")
+
+
+async def test_a_server_that_does_not_say_its_name_has_none() -> None:
+    async with Client(Scripted(DISCOVERED), revision=PER_REQUEST) as client:
+        assert client.server_info == {}
+        assert client.instructions is None
+
+
+async def test_input_without_a_state_is_sent_again_without_one() -> None:
+    questions = b'{"r":{"method":"roots/list"}}'
+    asking = b'{"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":%b}}' % questions
+    done = b'{"jsonrpc":"2.0","id":4,"result":{"resultType":"complete","content":[]}}'
+    listed = b'{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}'
+    scripted = Scripted(DISCOVERED, listed, asking, done)
+    async with Client(scripted, revision=PER_REQUEST, roots=[]) as client:
+        assert (await client.call_tool("greet"))["content"] == []
+    assert b"requestState" not in scripted.requests[-1]
+    assert b'"inputResponses":{"r":{"roots":[]}}' in scripted.requests[-1]

@@ -1,0 +1,116 @@
+"""The client's half of an exchange."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.testing.exchange import Answers, post, read_messages
+from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
+from funcmcp.transports.http.status import JSON_HEADERS
+from funcmcp.transports.http.stream import STREAM_HEADERS, event
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+ELICIT = {"method": "elicitation/create", "params": {"message": "Who?"}}
+SAMPLE = {"method": "sampling/createMessage", "params": {"maxTokens": 10}}
+ROOTS = {"method": "roots/list"}
+FIRST = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}}
+ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {"text": "two\n\nlines"}}
+
+
+async def echo(params: dict[str, Any]) -> dict[str, Any]:
+    return {"asked": params}
+
+
+async def messages(response: HttpResponse) -> list[dict[str, Any]]:
+    return [message async for message in read_messages(response)]
+
+
+def as_event(message: dict[str, Any]) -> bytes:
+    return event(json.dumps(message).encode())
+
+
+async def test_a_client_that_can_answer_everything_declares_and_answers_everything() -> None:
+    answers = Answers(echo, echo, [{"uri": "file:///home"}])
+    assert answers.capabilities == {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+    assert await answers.to(ELICIT) == {"asked": {"message": "Who?"}}
+    assert await answers.to(SAMPLE) == {"asked": {"maxTokens": 10}}
+    assert await answers.to(ROOTS) == {"roots": [{"uri": "file:///home"}]}
+
+
+async def test_a_client_without_any_roots_declares_them_all_the_same() -> None:
+    answers = Answers(None, None, [])
+    assert answers.capabilities == {"roots": {}}
+    assert await answers.to(ROOTS) == {"roots": []}
+
+
+@pytest.mark.parametrize("question", [ELICIT, SAMPLE, ROOTS, {"method": "tasks/get"}])
+async def test_a_question_that_was_not_declared_is_a_fault_of_the_server(question: dict[str, Any]) -> None:
+    answers = Answers(None, None, None)
+    assert answers.capabilities == {}
+    with pytest.raises(RuntimeError, match=question["method"]):
+        await answers.to(question)
+
+
+async def test_a_request_looks_as_http_would_bring_it() -> None:
+    seen: list[HttpRequest] = []
+
+    async def exchange(request: HttpRequest) -> HttpResponse:
+        seen.append(request)
+        assert await request.read(100) == b"{}"
+        return HttpResponse(202, ())
+
+    response = await post(exchange, "/mcp", b"{}", {"mcp-method": "ping", "accept": "application/json"})
+    assert response.status == 202
+    [request] = seen
+    assert (request.method, request.path, request.server) == ("POST", "/mcp", "127.0.0.1")
+    assert request.headers == {
+        "host": "127.0.0.1",
+        "content-type": "application/json",
+        "accept": "application/json",
+        "content-length": "2",
+        "mcp-method": "ping",
+    }
+
+
+async def test_a_body_over_the_limit_is_refused_as_http_would_do() -> None:
+    async def exchange(request: HttpRequest) -> HttpResponse:
+        with pytest.raises(BodyTooLargeError):
+            await request.read(1)
+        return HttpResponse(413, ())
+
+    assert (await post(exchange, "/mcp", b"{}", {}, method="DELETE")).status == 413
+
+
+async def test_plain_json_is_one_message() -> None:
+    assert await messages(HttpResponse(200, JSON_HEADERS, json.dumps(ANSWER).encode())) == [ANSWER]
+
+
+async def test_a_response_without_a_body_has_no_message() -> None:
+    assert await messages(HttpResponse(202, ())) == []
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"5", b'{"message":"not found"}', b"\xff"])
+async def test_a_body_that_is_no_message_says_the_status(body: bytes) -> None:
+    with pytest.raises(RuntimeError, match="HTTP status 502"):
+        await messages(HttpResponse(502, JSON_HEADERS, body))
+
+
+async def test_a_whole_event_stream_is_its_messages() -> None:
+    body = b": keep-alive\n\n" + as_event(FIRST) + b"data:\n\n" + as_event(ANSWER)
+    assert await messages(HttpResponse(200, STREAM_HEADERS, body)) == [FIRST, ANSWER]
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+async def test_a_stream_is_its_messages_however_it_is_cut(size: int) -> None:
+    body = as_event(FIRST) + b": keep-alive\n\n" + as_event(ANSWER)
+
+    async def parts() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), size):
+            yield body[start : start + size]
+
+    assert await messages(HttpResponse(200, STREAM_HEADERS, parts())) == [FIRST, ANSWER]
