@@ -38,12 +38,13 @@ _RESERVED_CODES: Final = range(-32099, -31999)
 _EXCERPT: Final = 1500
 
 
+PLACE: Final = Path(os.environ.get("MCP_SCHEMAS", Path(__file__).resolve().parents[2] / "shared" / "schemas"))
+"""Where the schemas are looked for."""
+
+
 def folder() -> Path:
     """Return the folder of the official schemas, or skip (fail in CI) where there is none."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "schemas"
-    found = Path(os.environ.get("MCP_SCHEMAS", beside))
-    require("the official MCP schemas (MCP_SCHEMAS, or ../shared/schemas)", found.is_dir())
-    return found
+    return require(f"The folder {PLACE} of official MCP schemas", PLACE if PLACE.is_dir() else None)
 
 
 def validate(message: object, revision: str, method: str | None = None) -> None:

@@ -15,7 +15,7 @@ RESULT_TYPED: dict[str, Any] = {"resultType": "complete"}
 
 def _examples() -> list[Path]:
     # Collected without require(): a missing folder must skip a test, not break collection.
-    found = sorted((Path(__file__).resolve().parents[2] / "shared/schemas/2026-07-28/examples").rglob("*.json"))
+    found = sorted((schemas.PLACE / "2026-07-28" / "examples").rglob("*.json"))
     return found or [Path("no-examples/no-examples.json")]
 
 

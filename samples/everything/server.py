@@ -27,7 +27,7 @@ from funcmcp import (
 PAUSE = 0.05
 """Seconds between two notifications of the tools that send several."""
 
-# One red pixel, and a tenth of a millisecond of silence.
+# One pixel, and a quarter of a millisecond of silence.
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 )

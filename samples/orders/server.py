@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,9 +39,7 @@ def _without_docstring(schema: dict[str, Any]) -> None:
 class Model(BaseModel):
     """A model whose fields are snake_case in Python and camelCase in JSON."""
 
-    model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, json_schema_extra=_without_docstring
-    )
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, json_schema_extra=_without_docstring)
 
 
 class MenuItem(Model):
@@ -124,16 +123,18 @@ class Confirmation(Model):
 
 # Where it is kept: amounts are whole cents, because SQLite has no decimals.
 
-SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS menu (item_id TEXT PRIMARY KEY, name TEXT, category TEXT, cents INTEGER) STRICT",
-    "CREATE TABLE IF NOT EXISTS orders (order_id TEXT PRIMARY KEY, customer_id TEXT, status TEXT, placed_at TEXT, "
-    "priority TEXT, discount_percent TEXT, total_cents INTEGER, delivery_date TEXT, notification_email TEXT, notes TEXT"
-    ") STRICT",
-    "CREATE TABLE IF NOT EXISTS lines (order_id TEXT REFERENCES orders, item_id TEXT REFERENCES menu, "
-    "quantity INTEGER, cents INTEGER, modifications TEXT) STRICT",
-    "CREATE INDEX IF NOT EXISTS lines_by_order ON lines (order_id)",
-    "CREATE INDEX IF NOT EXISTS orders_by_day ON orders (substr(placed_at, 1, 10))",
-)
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS menu (item_id TEXT PRIMARY KEY, name TEXT, category TEXT, cents INTEGER) STRICT;
+CREATE TABLE IF NOT EXISTS orders (
+    order_id TEXT PRIMARY KEY, customer_id TEXT, status TEXT, placed_at TEXT, priority TEXT, discount_percent TEXT,
+    total_cents INTEGER, delivery_date TEXT, notification_email TEXT, notes TEXT
+) STRICT;
+CREATE TABLE IF NOT EXISTS lines (
+    order_id TEXT REFERENCES orders, item_id TEXT REFERENCES menu, quantity INTEGER, cents INTEGER, modifications TEXT
+) STRICT;
+CREATE INDEX IF NOT EXISTS lines_by_order ON lines (order_id);
+CREATE INDEX IF NOT EXISTS orders_by_day ON orders (substr(placed_at, 1, 10))
+"""
 MENU = (
     ("bruschetta", "Bruschetta", "starter", 650),
     ("minestrone", "Minestrone", "starter", 720),
@@ -157,9 +158,9 @@ class OrderService:
     def __init__(self, path: Path) -> None:
         self._path = path
         with self._connection() as database:
-            database.execute("PRAGMA journal_mode = WAL")  # readers do not wait for writers
+            _switch_to_wal(database)
         with self._transaction() as database:  # of several processes that start at once, one at a time is in here
-            for statement in SCHEMA:
+            for statement in SCHEMA.split(";"):
                 database.execute(statement)
             if not database.execute("SELECT 1 FROM menu").fetchone():
                 database.executemany("INSERT INTO menu VALUES (?, ?, ?, ?)", MENU)
@@ -198,10 +199,11 @@ class OrderService:
                 raise ToolError(f"{named} Find item IDs with search_menu.")
             gross = sum(prices[item.item_id] * item.quantity for item in request.items)
             net = (gross * (100 - discount) / 100).quantize(Decimal(1), ROUND_HALF_UP)
-            delivery = request.delivery_date.isoformat() if request.delivery_date else None
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            order = (order_id, request.customer_id, "placed", now, request.priority, str(discount), int(net))
-            order += (delivery, request.notification_email, request.notes)
+            delivery = request.delivery_date.isoformat() if request.delivery_date else None
+            paid = (str(discount), int(net))
+            rest = (delivery, request.notification_email, request.notes)
+            order = (order_id, request.customer_id, "placed", now, request.priority, *paid, *rest)
             database.execute("INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", order)
             for item in request.items:
                 line = (order_id, item.item_id, item.quantity, prices[item.item_id], item.modifications)
@@ -244,6 +246,19 @@ class OrderService:
             database.execute("BEGIN IMMEDIATE")
             yield database
             database.execute("COMMIT")
+
+
+def _switch_to_wal(database: sqlite3.Connection) -> None:
+    """Let readers go on while one writes. SQLite itself does not wait here for other processes that start just now."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 def _money(cents: int) -> Decimal:

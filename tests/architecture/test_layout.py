@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import tomllib
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-import funcmcp
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "funcmcp"
@@ -22,8 +19,10 @@ def settings() -> dict[str, Any]:
     return tools
 
 
-def folders(path: Path) -> set[str]:
-    return {child.name for child in path.iterdir() if child.is_dir() and any(child.glob("[!_.]*"))}
+def rooms(path: Path) -> set[str]:
+    """Return the names of the modules and of the folders with files of ours in them."""
+    folders = {found.relative_to(path).parts[0] for found in path.glob("*/[!_.]*") if "__pycache__" not in found.parts}
+    return folders | {found.stem for found in path.glob("[!_]*.py")}
 
 
 def test_every_folder_of_the_package_is_a_room() -> None:
@@ -32,7 +31,8 @@ def test_every_folder_of_the_package_is_a_room() -> None:
 
 
 def test_folders_of_tests_mirror_the_rooms() -> None:
-    assert folders(ROOT / "tests") - BESIDE_THE_MIRROR - folders(PACKAGE) == set()
+    folders = {name for name in rooms(ROOT / "tests") if (ROOT / "tests" / name).is_dir()}
+    assert folders - BESIDE_THE_MIRROR - rooms(PACKAGE) == set()
 
 
 def test_every_room_has_its_floor_in_the_import_rules(settings: dict[str, Any]) -> None:
@@ -42,8 +42,7 @@ def test_every_room_has_its_floor_in_the_import_rules(settings: dict[str, Any]) 
     assert layers["exhaustive"] is True
     assert "ignore_imports" not in layers
     floors = {name.strip() for layer in layers["layers"] for name in layer.split("|")}
-    modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
-    assert floors == modules | folders(PACKAGE)
+    assert floors == rooms(PACKAGE)
 
 
 def test_ruff_holds_complexity_to_10_and_parameters_to_6(settings: dict[str, Any]) -> None:
@@ -51,10 +50,3 @@ def test_ruff_holds_complexity_to_10_and_parameters_to_6(settings: dict[str, Any
     assert {"C90", "PL"} <= set(lint["select"])
     assert {"C90", "C901", "PL", "PLR", "PLR0913"} & set(lint["ignore"]) == set()
     assert (lint["mccabe"]["max-complexity"], lint["pylint"]["max-args"]) == (10, 6)
-
-
-@pytest.mark.parametrize("name", funcmcp.__all__)
-def test_a_public_name_is_imported_from_the_room_that_defines_it(name: str) -> None:
-    home = getattr(funcmcp, name).__module__
-    assert home.startswith("funcmcp.")
-    assert getattr(import_module(home), name) is getattr(funcmcp, name)

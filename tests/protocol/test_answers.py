@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol.answers import is_answer
+from funcmcp.protocol.answers import is_answer, read_answer
 
 FORM = {
     "type": "object",
@@ -70,7 +70,6 @@ def test_content_that_fits_the_form_is_an_answer(content: dict[str, Any]) -> Non
         {"size": "XL"},
         {"colour": "Red"},
         {"tags": "a"},
-        {"unknown": 1},
     ],
 )
 def test_content_that_does_not_fit_the_form_is_no_answer(content: dict[str, Any]) -> None:
@@ -143,3 +142,18 @@ def test_an_action_of_the_wrong_type_is_no_answer(action: object) -> None:
 @pytest.mark.parametrize("role", [["user"], {}, None])
 def test_a_role_of_the_wrong_type_is_no_answer(role: object) -> None:
     assert not is_answer(SAMPLE, {"role": role, "model": "m", "content": {}})
+
+
+def test_what_nobody_asked_for_is_left_out_of_an_answer() -> None:
+    question = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": NAME_FORM}}
+    answer = {"action": "accept", "content": {"name": "Ada", "admin": True}}
+    assert read_answer(question, answer) == {"action": "accept", "content": {"name": "Ada"}}
+    assert read_answer(question, {"action": "decline", "content": {"admin": True}}) == {
+        "action": "decline",
+        "content": {"admin": True},
+    }
+    assert read_answer(question, {"action": "accept", "content": {"name": 1}}) is None
+    assert read_answer(question, "accept") is None
+
+
+NAME_FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}

@@ -136,14 +136,6 @@ def test_two_requests_of_a_session_share_its_conversation_before_either_has_begu
     assert first is second
 
 
-def test_a_request_that_ends_does_not_take_the_conversation_of_one_that_begins() -> None:
-    conversations, run = Conversations(), Run()
-    beginning = conversations.of("s1")
-    conversations.tidy("s1")
-    beginning.begin(1, run)
-    assert conversations.of("s1") is beginning
-
-
 def test_an_ended_session_is_forgotten() -> None:
     conversations = Conversations()
     conversations.of("s1").log_level = "debug"

@@ -11,7 +11,7 @@ from funcmcp.protocol.errors import InvalidParams, MCPError
 from funcmcp.protocol.headers import mirrored_parameters
 from funcmcp.server.features import Tool
 from funcmcp.sessions.memory import MemorySessions
-from funcmcp.testing.client import Client
+from funcmcp.testing import Client
 from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 from tests import schemas
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PER_REQUEST, text_result, tool

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.testing.exchange import Answers, post, read_messages
+from funcmcp.testing import Answers, post, read_messages
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS
 from funcmcp.transports.http.stream import STREAM_HEADERS, event

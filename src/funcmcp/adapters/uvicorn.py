@@ -1,11 +1,13 @@
 """uvicorn: listen on an address, serve an ASGI application, and end in time when told to.
 
 SIGTERM and SIGINT let calls in flight finish, for at most `GRACE_SECONDS`. Whatever still hangs then is left behind:
-the process has ended, with code 0, before ten seconds are over.
+the process has ended, with code 0, before ten seconds are over. One thing is beyond a process's own power: a thread in
+a C function that never gives the interpreter's lock back. Worker processes are ended by their parent even then.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import logging
@@ -32,9 +34,9 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 8
 """How long calls in flight may go on after the signal to end."""
 
-_LEAVE_SECONDS = 9.0  # then the process leaves without waiting for threads, executors or a blocked event loop
-_ALARM_SECONDS = 9.4  # then the kernel ends it, even where a C function holds the interpreter's lock
-_KILL_SECONDS = 9.7  # then a worker process is killed by its parent
+_LEAVE_SECONDS = 8.8  # then the process leaves without waiting for threads, executors or a blocked event loop
+_ALARM_SECONDS = 9.1  # then the kernel ends it, even where a C function holds the interpreter's lock
+_KILL_SECONDS = 9.4  # then a worker process is killed by its parent
 _TICK_SECONDS = 0.2
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -138,17 +140,31 @@ class _Server(uvicorn.Server):
     """uvicorn's server, which tells when it is ready and ends in time."""
 
     def __init__(self, app: Application, on_ready: Callable[[], None]) -> None:
+        self._app = app
         config = uvicorn.Config(
-            app,
+            self._answer,
             access_log=False,
+            interface="asgi3",
             lifespan="on",
             log_level="warning",
+            proxy_headers=False,  # whoever connects could write X-Forwarded-*
             server_header=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
             ws="none",
         )
         super().__init__(config)
         self._on_ready = on_ready
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request; one that is cut off because the server ends gets a proper end too."""
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self.should_exit:
+                raise
+            with contextlib.suppress(RuntimeError):  # its response has begun
+                await send({"type": "http.response.start", "status": 503, "headers": [(b"content-length", b"0")]})
+            await send({"type": "http.response.body", "body": b""})
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and tell."""

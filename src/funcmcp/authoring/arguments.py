@@ -5,11 +5,10 @@ A tool's validator is built when the tool is first called. Loading pydantic is l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired
 
 from funcmcp.authoring.hints import marks_of
 from funcmcp.authoring.signature import EMPTY, Spread
-from funcmcp.protocol.errors import ToolError
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from funcmcp.authoring.signature import Parameter
+    from funcmcp.protocol.errors import ToolError
 
     Problems: TypeAlias = list[tuple[str, str]]
     Reader: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
@@ -52,15 +52,21 @@ def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[P
         raise RegistrationError(f"{tool} has more than one Arguments[...] parameter; use one.")
     plain = [parameter for parameter in parameters if not is_spread(parameter)]
     if plain:
-        what = f"A parameter of {tool} ({', '.join(parameter.name for parameter in plain)})"
+        what = _named([parameter.name for parameter in plain], tool)
         schema = for_arguments(core_schema_of(_typed_dict(plain), what), lax=lax)
         defaults = {p.name: p.default for p in plain if p.default is not EMPTY and not _is_field(p.default)}
         parts.append(Part(schema, None, defaults))
     for parameter in spread:
-        what = f"The parameter {parameter.name!r} of {tool}"
+        what = _named([parameter.name], tool)
         schema = for_arguments(core_schema_of(parameter.annotation, what), lax=lax)
         parts.append(Part(schema, parameter.name, {}))
     return parts
+
+
+def _named(parameters: Sequence[str], tool: str) -> str:
+    if len(parameters) == 1:
+        return f"The parameter {parameters[0]!r} of {tool}"
+    return f"One of {tool}'s parameters {', '.join(map(repr, parameters))}"
 
 
 def is_spread(parameter: Parameter) -> bool:
@@ -82,7 +88,7 @@ def input_schema(parts: Sequence[Part], tool: str, descriptions: Mapping[str, st
 
     merged: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
     for part in parts:
-        what = f"A parameter of {tool}" if part.parameter is None else f"The parameter {part.parameter!r} of {tool}"
+        what = _named([part.parameter] if part.parameter else list(_fields(part.schema)), tool)
         schema = json_schema(part.schema, "validation", what)
         if schema.get("type") != "object" or "properties" not in schema:
             raise RegistrationError(f"{what} is marked with Arguments, so it must be a type with named fields.")
@@ -131,9 +137,7 @@ def _alias(field: Mapping[str, Any], name: str) -> str:
 
 def _typed_dict(parameters: Sequence[Parameter]) -> Any:
     """Return a type whose core schema reads several arguments into a dict of parameters."""
-    from typing import Annotated  # noqa: PLC0415 - beside the next
-
-    from typing_extensions import NotRequired, TypedDict  # noqa: PLC0415 - the one that pydantic takes on Python 3.11
+    from typing_extensions import TypedDict  # noqa: PLC0415 - the one that pydantic takes on Python 3.11
 
     hints: dict[str, Any] = {}
     for parameter in parameters:
@@ -256,9 +260,7 @@ def _problems(errors: list[tuple[Any, Any]]) -> ToolError:
     return wrong_arguments(line for error, value in errors for line in of_validation(error, value))
 
 
-def explicit_reader(
-    schema: Mapping[str, Any], tool: str, *, whole: str | None, reader: Reader | None
-) -> Reader:
+def explicit_reader(schema: Mapping[str, Any], tool: str, *, whole: str | None, reader: Reader | None) -> Reader:
     """Return the reader of a tool with a hand-written schema.
 
     Args:
@@ -281,4 +283,3 @@ def explicit_reader(
         return {} if reader is None else reader(arguments)
 
     return read
-

@@ -59,11 +59,11 @@ class Content:
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and isinstance(other, Content) and other.block == self.block
 
-    __hash__ = None  # type: ignore[assignment] - it holds a dict
+    __hash__ = None  # type: ignore[assignment] # it holds a dict
 
 
 class Text(Content):
-    """A text: ``Text("Done.", annotations={"audience": ["user"]})``. A plain string does where there is no more to say."""
+    """A text with annotations: ``Text("Done.", annotations={"audience": ["user"]})``. Elsewhere a plain string does."""
 
     __slots__ = ()
 
@@ -151,23 +151,23 @@ class ToolResult:
 
     Args:
         content: a block, a string, or a list of them.
-        structured: the structured content; a text block with its JSON is added where there is no other content.
+        structured_content: the structured content; a text block with its JSON is added where there is no other content.
         is_error: whether the call failed in a way that the model should read about.
         meta: a JSON object that is sent as ``_meta``.
     """
 
-    __slots__ = ("content", "is_error", "meta", "structured")
+    __slots__ = ("content", "is_error", "meta", "structured_content")
 
     def __init__(
         self,
         content: Blocks = (),
         *,
-        structured: Any = None,
+        structured_content: Any = None,
         is_error: bool = False,
         meta: Mapping[str, Any] | None = None,
     ) -> None:
         self.content: Sequence[str | Content] = [content] if isinstance(content, str | Content) else content
-        self.structured = structured
+        self.structured_content = structured_content
         self.is_error = is_error
         self.meta = meta
 

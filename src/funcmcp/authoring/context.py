@@ -204,12 +204,15 @@ class ToolContext:
         Raises:
             ToolError: the client can't be asked, or its answer does not fit.
         """
-        return await self._one(Elicit(message, schema), key)
+        answer: Elicited = await self._one(Elicit(message, schema), key)
+        return answer
 
     async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Elicited:
         """Ask the user to visit a page: for what must not pass through the client, such as a password."""
         named = self.protocol_version == _HANDSHAKE_ERA_IDS
-        return await self._one(ElicitURL(message, url, elicitation_id=uuid4().hex if named else None), key)
+        question = ElicitURL(message, url, elicitation_id=uuid4().hex if named else None)
+        answer: Elicited = await self._one(question, key)
+        return answer
 
     async def sample(
         self,
@@ -220,11 +223,13 @@ class ToolContext:
         **options: Unpack[SampleOptions],
     ) -> Sampled:
         """Ask the client's model; see `Sample`."""
-        return await self._one(Sample(messages, max_tokens=max_tokens, **options), key)
+        answer: Sampled = await self._one(Sample(messages, max_tokens=max_tokens, **options), key)
+        return answer
 
     async def list_roots(self, *, key: str | None = None) -> list[Root]:
         """Ask for the client's roots."""
-        return await self._one(ListRoots(), key)
+        roots: list[Root] = await self._one(ListRoots(), key)
+        return roots
 
     async def ask(self, questions: Mapping[str, Question]) -> dict[str, Any]:
         """Ask several questions at once and return the answers under the same keys.

@@ -69,22 +69,27 @@ def for_arguments(schema: Node, *, lax: bool) -> Node:
     A field that may be None may also be left out. Unless `lax`, what pydantic would still convert in JSON and the
     JSON schema does not allow is refused: strings for decimals, ``true`` for 1, digits for dates.
     """
-    return _copy(schema, _lenient_argument if lax else _strict_argument)
+    result: Node = _copy(schema, _lenient_argument if lax else _strict_argument)
+    return result
 
 
 def for_results(schema: Node) -> Node:
-    """Return the schema by which results are written: decimals as numbers, bytes as base64, named tuples as objects."""
-    return _copy(schema, _result)
+    """Return the schema by which results are written.
+
+    Decimals are numbers in it, bytes are base64, and named tuples are objects.
+    """
+    result: Node = _copy(schema, _result)
+    return result
 
 
 def validator(schema: Node) -> SchemaValidator:
     """Build the validator of a changed schema; pydantic's ready-made ones of models inside it don't know the changes."""
-    return SchemaValidator(schema, _use_prebuilt=False)  # type: ignore[call-arg,arg-type]
+    return SchemaValidator(schema, _use_prebuilt=False)
 
 
 def serializer(schema: Node) -> SchemaSerializer:
     """Build the serializer of a changed schema."""
-    return SchemaSerializer(schema, _use_prebuilt=False)  # type: ignore[call-arg,arg-type]
+    return SchemaSerializer(schema, _use_prebuilt=False)
 
 
 def compiles(pattern: str) -> bool:
@@ -117,7 +122,7 @@ def _drop_made_up_title(enum: Node) -> None:
 
 def _before(function: Callable[[Any], Any], node: Node) -> Node:
     """Put a function before a node. A reference to the node must lead to both."""
-    wrapped: Any = core_schema.no_info_before_validator_function(function, node)  # type: ignore[arg-type]
+    wrapped: Any = core_schema.no_info_before_validator_function(function, node)
     if "ref" in node:
         wrapped["ref"] = node.pop("ref")
     return dict(wrapped)
@@ -234,9 +239,7 @@ _BASE64: Any = {"pydantic_js_updates": {"contentEncoding": "base64"}}
 
 
 def _written(function: Callable[[Any], Any], schema: Node) -> Any:
-    return core_schema.plain_serializer_function_ser_schema(
-        function, return_schema=schema, when_used="json"  # type: ignore[arg-type]
-    )
+    return core_schema.plain_serializer_function_ser_schema(function, return_schema=schema, when_used="json")
 
 
 def _number(value: Any) -> Any:

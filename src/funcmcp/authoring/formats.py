@@ -30,8 +30,9 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 def _is_email(text: str) -> bool:
     local, _, domain = text.rpartition("@")
-    dots = local.startswith(".") or local.endswith(".") or ".." in local
-    return 0 < len(local) <= _LONGEST_LOCAL_PART and not dots and bool(_LOCAL_PART.fullmatch(local)) and _is_hostname(domain)
+    if local.startswith(".") or local.endswith(".") or ".." in local or len(local) > _LONGEST_LOCAL_PART:
+        return False
+    return bool(_LOCAL_PART.fullmatch(local)) and _is_hostname(domain)
 
 
 def _is_hostname(text: str) -> bool:

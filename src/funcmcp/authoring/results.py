@@ -72,7 +72,7 @@ def declared_rendering(schema: dict[str, Any], tool: str) -> Rendering:
     checks: list[Callable[[Any], list[tuple[str, str]]]] = []
 
     def render(value: Any) -> Result:
-        if isinstance(value, ToolResult) and (value.is_error or value.structured is None):
+        if isinstance(value, ToolResult) and (value.is_error or value.structured_content is None):
             return _tool_result(value)
         result = _tool_result(value) if isinstance(value, ToolResult) else _structured(_jsonable(value))
         if not checks:
@@ -245,8 +245,8 @@ def _by_value(value: Any, tool: str) -> Result:
 
 def _tool_result(value: ToolResult) -> dict[str, Any]:
     result: dict[str, Any] = {"content": [_block(member, "") for member in value.content]}
-    if value.structured is not None:
-        written = _structured(_jsonable(value.structured))
+    if value.structured_content is not None:
+        written = _structured(_jsonable(value.structured_content))
         result = {**written, "content": result["content"] or written["content"]}
     if value.is_error:
         result["isError"] = True

@@ -159,10 +159,10 @@ def float_or_int(value: Any) -> Any:
 class _Generator(GenerateJsonSchema):
     """pydantic's generator without the titles that it makes up, and with the types as funcmcp reads and writes them."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - no field gets one
         return False
 
-    def sort(self, value: Any, parent_key: str | None = None) -> Any:
+    def sort(self, value: Any, parent_key: str | None = None) -> Any:  # noqa: ARG002 - `arranged` does it
         return value
 
     def encode_default(self, dft: Any) -> Any:

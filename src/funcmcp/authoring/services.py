@@ -137,7 +137,9 @@ class Services:
         if service not in self._request_types:
             raise RegistrationError(f"{_name(service)} is not a registered service; see services.register_factory.")
         if container is None:
-            raise RegistrationError(f"A service of the scope 'app' can't use {_name(service)}, which each request has anew.")
+            raise RegistrationError(
+                f"A service of the scope 'app' can't use {_name(service)}: each request has its own."
+            )
         return await container().aget(service)
 
     def is_app_container(self, container: svcs.Container) -> bool:
@@ -189,7 +191,7 @@ def injectable(factory: Callable[..., Any], services: Services) -> dict[str, Any
     except ValueError:  # a class of C code that does not say
         return {}
     is_class = isinstance(factory, type)
-    hints = get_type_hints(factory.__init__ if is_class else getattr(factory, "__func__", factory))  # type: ignore[misc]
+    hints = get_type_hints(factory.__init__ if is_class else getattr(factory, "__func__", factory))
     found = {}
     for parameter in parameters.values():
         service = hints.get(parameter.name)

@@ -86,11 +86,21 @@ _LIMITS = {
     "datetime_future": "must be in the future",
 }
 _ENDINGS = ("_type", "_parsing", "_exact", "_inexact", "_unicode", "_size", "_scheme", "_syntax_violation", "_too_long")
+_JSON_TYPES = {
+    "array": "an array",
+    "boolean": "a boolean",
+    "integer": "an integer",
+    "null": "null",
+    "number": "a number",
+    "object": "an object",
+    "string": "a string",
+}
 _KEYWORDS: dict[str, Callable[[Any], str]] = {
     "additionalProperties": lambda _: _UNEXPECTED,
+    "falseSchema": lambda _: _UNEXPECTED,
     "unevaluatedProperties": lambda _: _UNEXPECTED,
     "required": lambda _: _MISSING,
-    "type": lambda kind: f"must be {' or '.join(_JSON_TYPES.get(name, name) for name in kind['types'])}",
+    "type": lambda kind: f"must be {' or '.join(_JSON_TYPES[name] for name in sorted(kind['types']))}",
     "enum": lambda kind: f"must be one of {', '.join(map(repr, kind['options']))}",
     "const": lambda kind: f"must be {kind['expected_value']!r}",
     "minimum": lambda kind: f"must be at least {kind['limit']}",
@@ -106,16 +116,7 @@ _KEYWORDS: dict[str, Callable[[Any], str]] = {
     "maxProperties": lambda kind: f"must have at most {kind['limit']} members",
     "uniqueItems": lambda _: "must not have the same item twice",
     "pattern": lambda kind: f"must match the pattern {kind['pattern']}",
-    "format": lambda kind: f"must be {FORMATS[kind['format']][0]}" if kind["format"] in FORMATS else f"must be a {kind['format']}",
-}
-_JSON_TYPES = {
-    "array": "an array",
-    "boolean": "a boolean",
-    "integer": "an integer",
-    "null": "null",
-    "number": "a number",
-    "object": "an object",
-    "string": "a string",
+    "format": lambda kind: f"must be {FORMATS.get(kind['format'], (kind['format'],))[0]}",
 }
 
 
@@ -175,7 +176,10 @@ def path_text(path: Sequence[str | int]) -> str:
 
 def _line(details: ErrorDetails, arguments: Any) -> tuple[str, str]:
     kind = details["type"]
-    return path_text(_path(details["loc"], arguments)), _words(kind, details.get("ctx", {}), details.get("input"))
+    path = _path(details["loc"], arguments)
+    if kind == "missing":
+        path.append(details["loc"][-1])
+    return path_text(path), _words(kind, details.get("ctx", {}), details.get("input"))
 
 
 def _words(kind: str, context: Mapping[str, Any], value: Any) -> str:
@@ -196,12 +200,9 @@ def _words(kind: str, context: Mapping[str, Any], value: Any) -> str:
 def _path(location: Sequence[str | int], value: Any) -> list[str | int]:
     """Return the part of an error's location that leads through the input; the rest names members of unions."""
     path: list[str | int] = []
-    for number, part in enumerate(location):
-        if isinstance(value, dict) and part in value:
+    for part in location:
+        inside = part in value if isinstance(value, dict) else isinstance(value, list) and part in range(len(value))
+        if inside:
             value = value[part]
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-            value = value[part]
-        elif number < len(location) - 1 or not isinstance(value, dict):
-            continue
-        path.append(part)
+            path.append(part)
     return path

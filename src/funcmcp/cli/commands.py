@@ -34,7 +34,7 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's callbacks ge
 @app.callback()
 def options(
     *,
-    version: Annotated[  # noqa: ARG001 - its callback does the work
+    version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:

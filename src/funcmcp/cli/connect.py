@@ -11,7 +11,7 @@ from funcmcp.cli.failure import Failure
 from funcmcp.cli.terminal import Progress, answer
 from funcmcp.protocol.errors import MCPError
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.testing.client import Client
+from funcmcp.testing import Client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -112,4 +112,3 @@ async def _client(
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
-

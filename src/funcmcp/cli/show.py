@@ -54,16 +54,18 @@ def print_result(result: Mapping[str, Any]) -> None:
 
 def _arguments(tool: Mapping[str, Any]) -> str:
     schema = tool["inputSchema"]
+    names = zip(_names(schema), schema.get("properties", {}).values(), strict=True)
+    return "\n".join(f"[cyan]{escape(name)}[/cyan]: {escape(_kind(member))}" for name, member in names)
+
+
+def _names(schema: Mapping[str, Any]) -> list[str]:
+    """Return the names of an object's members; those that may be left out end with a question mark."""
     required = schema.get("required", [])
-    lines = [
-        f"[cyan]{escape(name)}[/cyan]{'' if name in required else '?'}: {escape(_kind(member))}"
-        for name, member in schema.get("properties", {}).items()
-    ]
-    return "\n".join(lines)
+    return [name if name in required else f"{name}?" for name in schema.get("properties", {})]
 
 
 def _kind(schema: Any) -> str:
-    """Return a schema's type in a few words, such as ``array of string`` or ``"low" | "high"``."""
+    """Return a schema's type in a few words, such as ``array of string``, ``"low" | "high"`` or ``object of x, y?``."""
     if not isinstance(schema, dict):
         return "any"
     if "enum" in schema:
@@ -78,6 +80,8 @@ def _kind(schema: Any) -> str:
         return " | ".join(kinds)
     if kinds == "array":
         return f"array of {_kind(schema.get('items'))}"
+    if kinds == "object" and schema.get("properties"):
+        return f"object of {', '.join(_names(schema))}"
     return f"{kinds} ({schema['format']})" if "format" in schema else str(kinds)
 
 
@@ -89,7 +93,9 @@ def _shown(block: Mapping[str, Any]) -> str:
     if kind == "resource":
         resource = block["resource"]
         size = len(resource.get("blob", ""))
-        return str(resource["text"]) if "text" in resource else f"[resource {resource['uri']}, {size} base64 characters]"
+        return (
+            str(resource["text"]) if "text" in resource else f"[resource {resource['uri']}, {size} base64 characters]"
+        )
     if kind == "resource_link":
         return f"[link {block['uri']}]"
     return f"[{kind} {block.get('mimeType', '')}, {len(block.get('data', ''))} base64 characters]"

@@ -62,7 +62,9 @@ def find(target: str) -> Target:
     if file.is_dir():
         raise Failure(f"{shown} is a folder. Name the file in it that has the server, such as {shown}/server.py.")
     if not file.is_file() or file.suffix != ".py":
-        raise Failure(f"There is no Python file {shown}. Name one, such as server.py, or a module, such as shop.server.")
+        raise Failure(
+            f"There is no Python file {shown}. Name one, such as server.py, or a module, such as shop.server."
+        )
     root, parts = file.parent, [file.stem]
     while (root / "__init__.py").is_file():  # a module of a package is imported as such: it may import its siblings
         parts.insert(0, root.name)

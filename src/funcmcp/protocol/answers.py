@@ -19,6 +19,17 @@ _JSON_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
+def read_answer(question: Mapping[str, Any], answer: object) -> dict[str, Any] | None:
+    """Return an answer without what nobody asked for, or None if it does not have the shape that is wanted."""
+    if not isinstance(answer, dict) or not is_answer(question, answer):
+        return None
+    schema = question.get("params", {}).get("requestedSchema")
+    if schema is None or answer.get("action") != "accept":
+        return answer
+    properties = schema.get("properties", {})
+    return {**answer, "content": {name: value for name, value in answer["content"].items() if name in properties}}
+
+
 def is_answer(question: Mapping[str, Any], answer: object) -> bool:
     """Tell whether an answer has the shape that a question's method wants."""
     return isinstance(answer, dict) and _CHECKS[question["method"]](question.get("params", {}), answer)
@@ -39,7 +50,7 @@ def _fits(content: object, schema: Mapping[str, Any]) -> bool:
     if not isinstance(content, dict) or not all(name in content for name in schema.get("required", ())):
         return False
     properties = schema.get("properties", {})
-    return all(name in properties and _is_value(value, properties[name]) for name, value in content.items())
+    return all(_is_value(value, properties[name]) for name, value in content.items() if name in properties)
 
 
 def _is_value(value: object, schema: Mapping[str, Any]) -> bool:

@@ -25,7 +25,16 @@ def tool_definition(definition: Mapping[str, Any], revision: Revision) -> dict[s
     output_schema = shaped.get("outputSchema")
     if output_schema is not None and revision.structured_content == "object" and output_schema.get("type") != "object":
         del shaped["outputSchema"]
+    if revision.structured_content != "any" and "properties" in shaped["inputSchema"]:
+        schema = shaped["inputSchema"]
+        properties = {name: _as_object(member) for name, member in schema["properties"].items()}
+        shaped["inputSchema"] = {**schema, "properties": properties}
     return shaped
+
+
+def _as_object(schema: Any) -> Any:
+    """Return a schema of a property as an object: the handshake era's Tool has no `true` and `false` there."""
+    return ({} if schema else {"not": {}}) if isinstance(schema, bool) else schema
 
 
 def tool_result(result: dict[str, Any], revision: Revision) -> dict[str, Any]:

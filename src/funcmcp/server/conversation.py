@@ -7,7 +7,7 @@ a client chose never routes an answer; it only finds what this same client wants
 from __future__ import annotations
 
 import asyncio
-from itertools import count
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from funcmcp.protocol.jsonrpc import RequestId, Response
     from funcmcp.server.run import Run
-
-_IDS = count(1)
 
 
 class Conversation:
@@ -52,7 +50,7 @@ class Conversation:
 
     def question(self) -> tuple[str, asyncio.Future[Response]]:
         """Open a question: return the id to send it under, and the future of its answer."""
-        question_id = f"ask-{next(_IDS)}"
+        question_id = f"ask-{os.urandom(8).hex()}"  # never used again: a late answer must not meet another question
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._questions[question_id] = future
         future.add_done_callback(lambda _: self._questions.pop(question_id, None))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from secrets import token_hex
+import os
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp.protocol import envelope, shape
@@ -86,7 +86,7 @@ class Server:
             if isinstance(result, bytes):
                 return Reply(result_text(request.id, result))
             if isinstance(result, RawResponse):
-                return Reply(encode(result.message))
+                return Reply(encode(result.message), result.message.get("error", {}).get("code"))
             shaped = self.stamp(result) if revision.per_request else result
             return Reply(encode({"jsonrpc": "2.0", "id": request.id, "result": shaped}))
         except MCPError as error:
@@ -114,7 +114,7 @@ class Server:
             return self._internal_error(fault, request)
 
     def _internal_error(self, error: Exception, request: Request) -> Reply:
-        error_id = token_hex(8)
+        error_id = os.urandom(8).hex()
         log_failure(error, error_id, quote(request.method))
         return error_reply(MCPError(INTERNAL_ERROR, "Internal error", {"errorId": error_id}), request.id)
 

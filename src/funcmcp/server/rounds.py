@@ -12,7 +12,7 @@ import json
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.protocol.answers import is_answer
+from funcmcp.protocol.answers import read_answer
 from funcmcp.protocol.codec import decode, encode
 from funcmcp.protocol.errors import InvalidParams
 
@@ -104,8 +104,7 @@ class Rounds:
             return answer
         if self._pending is not None and self._pending.get(key) != asked:
             return None
-        response = self._responses.get(key)
-        return response if is_answer(question, response) else None
+        return read_answer(question, self._responses.get(key))
 
     def _open(self, token: object) -> dict[str, Any]:
         payload = self._keys.open(_PURPOSE, token) if isinstance(token, str) else None

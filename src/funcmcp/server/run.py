@@ -74,10 +74,13 @@ class Run:
         """Do the work and return its result."""
         task = self._task = asyncio.current_task()
         try:
-            return await work
+            result = await work
         except asyncio.CancelledError:
             if not self.cancelled or task is None or task.uncancel() > 0:
                 raise  # somebody else wants this task gone, perhaps too
             raise RunCancelledError from None
         finally:
             self._task = None
+        if self.cancelled:  # the work went on in spite of it, but nobody wants its result
+            raise RunCancelledError
+        return result

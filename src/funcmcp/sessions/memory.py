@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
+import base64
+import os
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ class MemorySessions:
         if len(self._sessions) >= self._limit:
             oldest = next(iter(self._sessions.values()))[1]
             raise SessionsFullError(max(1, int(oldest + self._idle - self._clock()) + 1))
-        session_id = secrets.token_urlsafe(32)
+        session_id = base64.urlsafe_b64encode(os.urandom(33)).decode("ascii")
         self._sessions[session_id] = (handshake, self._clock())
         return session_id
 

@@ -11,13 +11,14 @@ import base64
 import binascii
 import hashlib
 import hmac
-import secrets
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _VERSION = "1"
+_KEY_BYTES = 32
 
 
 class KeyRing:
@@ -26,10 +27,15 @@ class KeyRing:
     Args:
         keys: secrets of at least 32 bytes, the current one first; by default one random key, which other
             processes do not have.
+
+    Raises:
+        ValueError: a key is shorter than 32 bytes.
     """
 
     def __init__(self, keys: Sequence[bytes] = ()) -> None:
-        self._keys = tuple(keys) or (secrets.token_bytes(32),)
+        if any(len(key) < _KEY_BYTES for key in keys):
+            raise ValueError(f"A key must have at least {_KEY_BYTES} bytes.")
+        self._keys = tuple(keys) or (os.urandom(_KEY_BYTES),)
 
     def seal(self, purpose: str, payload: bytes) -> str:
         """Return a token for a payload."""

@@ -242,6 +242,12 @@ class TestBatches:
         endpoint = Endpoint()
         assert is_refusal(await endpoint.send(batch, await endpoint.begin("2025-03-26")), 400)
 
+    @pytest.mark.parametrize("revision", ["2025-03-26", NEWEST])
+    async def test_a_refused_batch_leaves_nothing_behind(self, revision: str) -> None:
+        endpoint = Endpoint()
+        await endpoint.send([], await endpoint.begin(revision))
+        assert list(endpoint.exchange._handshake._conversations) == []
+
     async def test_a_batch_that_wants_no_answer_is_accepted(self) -> None:
         endpoint = Endpoint()
         session = await endpoint.begin("2025-03-26")

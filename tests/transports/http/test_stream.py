@@ -14,8 +14,9 @@ from funcmcp.server.conversation import Conversation
 from funcmcp.server.dispatch import Reply
 from funcmcp.server.run import Run, RunCancelledError
 from funcmcp.transports.http import stream as module
-from funcmcp.transports.http.status import handshake_response
-from funcmcp.transports.http.stream import Leaving, StreamChannel, event, stream_response
+from funcmcp.transports.http.messages import HttpResponse
+from funcmcp.transports.http.status import JSON_HEADERS, handshake_response
+from funcmcp.transports.http.stream import STREAM_HEADERS, Leaving, StreamChannel, as_stream, event, stream_response
 from tests import schemas
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PATIENCE
 from tests.transports.http.endpoint import events, next_message, read_all
@@ -23,7 +24,6 @@ from tests.transports.http.endpoint import events, next_message, read_all
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from funcmcp.transports.http.messages import HttpResponse
 
 ANSWER = Reply(b'{"jsonrpc":"2.0","id":1,"result":{}}')
 ADA = {"action": "accept", "content": {"name": "Ada"}}
@@ -50,6 +50,21 @@ async def taken(channel: StreamChannel) -> dict[str, Any]:
 
 def test_an_event_is_one_line_of_data_and_an_empty_line() -> None:
     assert event(b'{"a":1}') == b'event: message\ndata: {"a":1}\n\n'
+
+
+def test_a_plain_answer_can_be_a_stream_of_one_event() -> None:
+    session = ("mcp-session-id", "s1")
+    made = as_stream(HttpResponse(200, (*JSON_HEADERS, session), ANSWER.body))
+    assert (made.status, made.headers, made.body) == (200, (*STREAM_HEADERS, session), event(ANSWER.body))
+
+
+@pytest.mark.parametrize(
+    "response",
+    [HttpResponse(202, ()), HttpResponse(400, JSON_HEADERS, b"{}"), HttpResponse(200, STREAM_HEADERS, b"")],
+    ids=["accepted", "refused", "streamed"],
+)
+def test_any_other_response_stays_as_it_is(response: HttpResponse) -> None:
+    assert as_stream(response) is response
 
 
 async def test_a_run_that_sends_nothing_is_answered_plainly() -> None:

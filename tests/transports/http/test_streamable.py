@@ -104,23 +104,37 @@ async def test_a_compressed_body_is_refused(endpoint: Endpoint, encoding: str, s
 
 
 @pytest.mark.parametrize(
-    ("accept", "status"),
+    ("accept", "status", "streamed"),
     [
-        (None, 200),
-        ("*/*", 200),
-        ("application/json", 200),
-        ("text/event-stream", 200),
-        (BOTH, 200),
-        ("text/html", 406),
-        ("application/json;q=0", 406),
+        (None, 200, False),
+        ("*/*", 200, False),
+        ("application/json", 200, False),
+        ("text/event-stream", 200, True),
+        ("application/json;q=0, text/event-stream", 200, True),
+        (BOTH, 200, False),
+        ("text/html", 406, False),
+        ("application/json;q=0", 406, False),
     ],
 )
 async def test_only_a_client_that_takes_neither_json_nor_events_is_refused(
-    endpoint: Endpoint, accept: str | None, status: int
+    endpoint: Endpoint, accept: str | None, status: int, streamed: bool
 ) -> None:
     got = await endpoint.send(LIST, {**mirrored(LIST), "accept": accept})
-    assert got.status == status
-    assert not got.streamed
+    assert (got.status, got.streamed) == (status, streamed)
+    assert len(got.messages) == 1
+
+
+async def test_a_client_that_takes_only_events_gets_its_session_and_its_refusals_all_the_same(
+    endpoint: Endpoint,
+) -> None:
+    only_events = {"accept": "text/event-stream"}
+    begun = await endpoint.send(request("initialize", INITIALIZE), only_events)
+    assert (begun.streamed, begun.answer["result"]["protocolVersion"]) == (True, NEWEST)
+    session = {**only_events, "mcp-session-id": begun.headers["mcp-session-id"]}
+    assert (await endpoint.send(request("ping"), session)).answer["result"] == {}
+    notified = await endpoint.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, session)
+    assert (notified.status, notified.body, notified.headers) == (202, b"", {})
+    assert is_refusal(await endpoint.send(request("ping"), only_events), 400)
 
 
 @pytest.mark.parametrize("length", [None, "5000", "2001", "9" * 400])

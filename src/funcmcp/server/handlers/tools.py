@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from secrets import token_hex
+import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp.protocol import shape
@@ -125,6 +125,6 @@ def _error_result(text: str) -> dict[str, Any]:
 def _text_for_client(error: BaseException, tool: str) -> str:
     if isinstance(error, ToolError):
         return str(error)
-    error_id = token_hex(8)
+    error_id = os.urandom(8).hex()
     log_failure(error, error_id, tool)
     return f"The tool failed. The server's log has the details under error id {error_id}."

@@ -27,7 +27,7 @@ from funcmcp.transports.http.stream import STREAM_HEADERS, StreamChannel, stream
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from funcmcp.protocol.jsonrpc import Body
+    from funcmcp.protocol.jsonrpc import Body, Message
     from funcmcp.server.dispatch import Server
     from funcmcp.sessions.store import SessionStore
     from funcmcp.transports.http.messages import HttpRequest
@@ -60,13 +60,15 @@ class HandshakeEra:
         if isinstance(client, HttpResponse):
             return client
         conversation = self._conversations.of(client.session_id or "")
-        if isinstance(message, list):
-            return await self._batch(http, message, client, conversation)
-        if not isinstance(message, Request):
+        try:
+            if isinstance(message, list):
+                return await self._batch(http, message, client, conversation)
+            if isinstance(message, Request):
+                return await self._request(http, message, client, conversation, accept)
             self._receive(message, conversation)
-            self._conversations.tidy(client.session_id or "")
             return accepted()
-        return await self._request(http, message, client, conversation, accept)
+        finally:
+            self._conversations.tidy(client.session_id or "")
 
     async def delete(self, http: HttpRequest) -> HttpResponse:
         """End the session that the request names."""
@@ -120,7 +122,6 @@ class HandshakeEra:
                 return await stream_response(work, channel, respond=handshake_response)
             started = Started(self._server.answer(context))
             reply = started.result if started.done else await self._run(context, conversation, started)
-            self._conversations.tidy(client.session_id or "")
             return handshake_response(reply)
         except RunCancelledError:
             return _cancelled(request, accept)
@@ -150,23 +151,24 @@ class HandshakeEra:
         """Answer a batch: requests run side by side, and their answers come in one array."""
         if not client.revision.batches:
             return refuse(400, INVALID_REQUEST, "This protocol revision has no batches; send one message.")
-        messages = [classify(value) for value in values]
-        if not 0 < len(messages) <= _MAX_BATCH:
+        if not 0 < len(values) <= _MAX_BATCH:
             return refuse(400, INVALID_REQUEST, f"A batch has 1 to {_MAX_BATCH} messages.")
-        for message in messages:
+        messages: list[Message] = []
+        for value in values:
+            message = classify(value)
             if isinstance(message, Malformed):
                 return refuse(400, INVALID_REQUEST, message.reason)
             if isinstance(message, Request) and message.method == "initialize":
                 return refuse(400, INVALID_REQUEST, "initialize can't be part of a batch.")
+            messages.append(message)
         work = []
         for message in messages:
             if isinstance(message, Request):
                 context = Context(message, client, _CLOSED, http=http, conversation=conversation)
                 work.append(self._run(context, conversation, self._server.answer(context)))
-            elif not isinstance(message, Malformed):
+            else:
                 self._receive(message, conversation)
         if not work:
-            self._conversations.tidy(client.session_id or "")
             return accepted()
         replies = await asyncio.gather(*work, return_exceptions=True)
         bodies = [reply.body for reply in replies if isinstance(reply, Reply)]

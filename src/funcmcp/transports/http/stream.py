@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.protocol.answers import is_answer
+from funcmcp.protocol.answers import read_answer
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.run import RunCancelledError
@@ -88,8 +88,9 @@ class StreamChannel:
 
 
 def _answer(question: Mapping[str, Any], response: Response) -> dict[str, Any]:
-    if response.result is not None and is_answer(question, response.result):
-        return response.result
+    answer = read_answer(question, response.result)
+    if answer is not None:
+        return answer
     if response.error is not None:
         raise ToolError(f"The client answered {question['method']} with an error.")
     raise ToolError(f"The client's answer to {question['method']} is not valid.")

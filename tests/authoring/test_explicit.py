@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from funcmcp.authoring.explicit import explicit_errors
+from funcmcp.authoring.signature import JSONRPCRequest
+from funcmcp.authoring.wording import wrong_arguments
+from funcmcp.protocol.errors import ToolError
+from funcmcp.server.registry import RegistrationError
+from tests.authoring.calling import call, schema_of, tool_of
+
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "properties": {"a": {"type": "integer", "minimum": 1}, "b": {"type": "string"}},
+    "required": ["a"],
+    "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+}
+
+
+def test_a_hand_written_schema_is_listed_as_it_stands() -> None:
+    def tool(arguments: dict[str, Any]) -> None: ...
+
+    assert schema_of(tool, input_schema=SCHEMA) == SCHEMA
+    assert list(schema_of(tool, input_schema=SCHEMA)) == list(SCHEMA)
+
+
+async def test_its_function_may_take_all_arguments_as_a_dict() -> None:
+    def annotated(anything: dict[str, Any]) -> dict[str, Any]:
+        return anything
+
+    def named(arguments):
+        return arguments
+
+    for function in (annotated, named):
+        result = await call(function, {"a": 1, "c": 2}, input_schema=SCHEMA)
+        assert result["structuredContent"] == {"a": 1, "c": 2}
+
+
+async def test_its_function_may_take_them_by_name_or_not_at_all() -> None:
+    def by_name(a: int, b: str = "x") -> str:
+        return f"{a}{b}"
+
+    def raw(request: JSONRPCRequest) -> str:
+        return str(request.id)
+
+    def its_own_name(a: dict[str, Any]) -> dict[str, Any]:
+        return a
+
+    assert (await call(by_name, {"a": 1}, input_schema=SCHEMA))["content"][0]["text"] == "1x"
+    assert (await call(raw, {"a": 1}, input_schema=SCHEMA))["content"][0]["text"] == "7"
+    schema = {"type": "object", "properties": {"a": {"type": "object"}}}
+    assert (await call(its_own_name, {"a": {"b": 1}}, input_schema=schema))["structuredContent"] == {"b": 1}
+
+
+async def test_arguments_are_checked_by_it() -> None:
+    def tool(arguments: dict[str, Any]) -> None: ...
+
+    with pytest.raises(ToolError) as refused:
+        await call(tool, {"a": "secret"}, input_schema=SCHEMA)
+    assert str(refused.value) == "a: must be an integer, not a string"
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "words"),
+    [
+        ({"required": ["a"]}, {}, "a: is required"),
+        (
+            {"properties": {"a": {"type": ["integer", "null"]}}},
+            {"a": ""},
+            "a: must be an integer or null, not a string",
+        ),
+        ({"additionalProperties": False}, {"a": 1}, "a: is not expected"),
+        ({"unevaluatedProperties": False}, {"a": 1}, "a: is not expected"),
+        ({"enum": [1, "a"]}, 2, "must be one of 1, 'a'"),
+        ({"const": 1}, 2, "must be 1"),
+        ({"minimum": 1}, 0, "must be at least 1"),
+        ({"maximum": 1}, 2, "must be at most 1"),
+        ({"exclusiveMinimum": 1}, 1, "must be greater than 1"),
+        ({"exclusiveMaximum": 1}, 1, "must be less than 1"),
+        ({"multipleOf": 2}, 1, "must be a multiple of 2"),
+        ({"minLength": 2}, "a", "must have at least 2 characters"),
+        ({"maxLength": 1}, "ab", "must have at most 1 characters"),
+        ({"minItems": 1}, [], "must have at least 1 items"),
+        ({"maxItems": 0}, [1], "must have at most 0 items"),
+        ({"minProperties": 1}, {}, "must have at least 1 members"),
+        ({"maxProperties": 0}, {"a": 1}, "must have at most 0 members"),
+        ({"uniqueItems": True}, [1, 1], "must not have the same item twice"),
+        ({"pattern": "^a$"}, "b", "must match the pattern ^a$"),
+        ({"format": "email"}, "b", "must be an email address"),
+        ({"format": "json-pointer"}, "b", "must be json-pointer"),
+        ({"not": {"type": "string"}}, "b", "does not fit the schema (not)"),
+        ({"items": {"minimum": 1}}, [1, 0], "[1]: must be at least 1"),
+    ],
+)
+def test_every_keyword_has_plain_words(schema: dict[str, Any], value: Any, words: str) -> None:
+    errors = explicit_errors(schema, "it")(value)
+    assert str(wrong_arguments(errors)) == words
+
+
+def test_a_thousand_errors_are_not_all_looked_at() -> None:
+    assert len(explicit_errors({"items": {"type": "string"}}, "it")([1] * 1000)) == 100
+
+
+@pytest.mark.parametrize(
+    "reference", ["http://127.0.0.1:9/schema.json", "file:///etc/hostname", "#/$defs/nowhere", "other.json"]
+)
+def test_references_are_never_followed_out_of_the_schema(reference: str) -> None:
+    with pytest.raises(RegistrationError, match="not a valid JSON schema"):
+        explicit_errors({"$ref": reference}, "it")
+
+
+@pytest.mark.parametrize("schema", [{"type": 5}, {"pattern": "(?=a)"}, {"pattern": "("}])
+def test_an_invalid_schema_is_told(schema: dict[str, Any]) -> None:
+    with pytest.raises(RegistrationError, match="^it is not a valid JSON schema"):
+        explicit_errors(schema, "it")
+
+
+@pytest.mark.timeout(20)
+def test_a_catastrophic_pattern_is_matched_in_linear_time() -> None:
+    assert explicit_errors({"pattern": "^(a+)+$"}, "it")("a" * 50_000 + "b")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"input_schema": "{}"}, "dict"),
+        ({"input_schema": {"type": "array"}}, '"type": "object"'),
+        ({"input_schema": {}}, '"type": "object"'),
+        ({"input_schema": {"type": "object", "x": object()}}, "JSON"),
+        ({"input_schema": {"type": "object", "x": float("nan")}}, "JSON"),
+        ({"input_schema": {"type": "object", "x": "\ud800"}}, "JSON"),
+        ({"input_schema": {"type": "object", 1: 2}}, "keys must be strings"),
+        ({"output_schema": []}, "dict"),
+    ],
+)
+def test_what_can_be_told_at_once_is_told_at_registration(options: dict[str, Any], words: str) -> None:
+    def tool(arguments: dict[str, Any]) -> None: ...
+
+    with pytest.raises(RegistrationError, match=words):
+        tool_of(tool, **options)
+
+
+def test_the_library_is_loaded_with_the_first_call() -> None:
+    code = (
+        "import sys\nfrom funcmcp import MCPServer\nm = MCPServer('m')\n"
+        "@m.tool(input_schema={'type': 'object'})\n"
+        "def f(arguments): ...\n"
+        "next(iter(m.server.tools)).describe()\n"
+        "assert 'jsonschema_rs' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    with pytest.raises(RegistrationError, match="pip install"):
+        explicit_errors({}, "it")
