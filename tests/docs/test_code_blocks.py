@@ -16,7 +16,7 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CLI = "from funcmcp.cli.main import main; main()"
 
 
-def blocks(language: str) -> list[pytest.ParameterSet]:  # type: ignore[name-defined]
+def blocks(language: str) -> list[pytest.ParameterSet]:
     found = []
     for document in DOCUMENTS:
         for match in FENCE.finditer(document.read_text()):

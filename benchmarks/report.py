@@ -1,0 +1,102 @@
+"""The results as a table for people and as a plot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Row = dict[str, Any]
+COLOURS = {"funcmcp": "#1b6e53", "mcp": "#8a8fa3", "fastmcp": "#c9a24b"}
+
+
+def title(row: Row) -> str:
+    """Name a row."""
+    parts = [row["row"], row.get("tool"), row.get("era"), row.get("function")]
+    if "tools" in row:
+        parts.append(f"{row['tools']} tools")
+    if "connections" in row:
+        parts.append(f"c={row['connections']}")
+    if "compiled_files" in row:
+        parts.append("with .pyc" if row["compiled_files"] else "without .pyc")
+    return " ".join(str(part) for part in parts if part)
+
+
+def table(results: dict[str, Any]) -> str:
+    """Return all rows as Markdown."""
+    lines = ["# Results", "", results["machine"], "", _versions(results), ""]
+    lines += ["## Throughput", "", "Answers a second (p50 / p99 in ms); shares are medians of ratios in the same round.", ""]
+    lines += _throughput([row for row in results["rows"] if "answers_per_second" in row])
+    lines += ["", "## Start", "", "Milliseconds; times the floor in brackets.", ""]
+    lines += _times([row for row in results["rows"] if "milliseconds" in row])
+    lines += ["", "## Memory", ""]
+    for row in results["rows"]:
+        if "resident_kib" in row:
+            marks = ", ".join(f"{name} {values} KiB" for name, values in row["resident_kib"].items())
+            grown = ", ".join(f"{name} {value} %" for name, value in row["growth_percent_after_the_first"].items())
+            lines.append(f"- {row['era']}, resident after {row['after_requests']} requests: {marks}. Growth: {grown}.")
+        if "kib" in row:
+            lines.append(f"- {title(row)}: {row['kib']} KiB (funcmcp, sessions in memory).")
+    return "\n".join(lines) + "\n"
+
+
+def _versions(results: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in results["versions"].items())
+
+
+def _throughput(rows: list[Row]) -> list[str]:
+    names = ("const", "floor", "funcmcp", "mcp", "fastmcp")
+    lines = [f"| row | {' | '.join(names)} | funcmcp / floor | mcp / floor | fastmcp / floor | funcmcp / const |"]
+    lines.append("|" + "---|" * 10)
+    for row in rows:
+        cells = [
+            f"{row['answers_per_second'][name]} ({row['p50_ms'][name]} / {row['p99_ms'][name]})"
+            if name in row["answers_per_second"]
+            else "-"
+            for name in names
+        ]
+        shares = [row.get("share_of_floor", {}).get(name, "-") for name in COLOURS]
+        shares.append(row.get("share_of_const", {}).get("funcmcp", "-"))
+        lines.append(f"| {title(row)} | {' | '.join(cells)} | {' | '.join(map(str, shares))} |")
+    return lines
+
+
+def _times(rows: list[Row]) -> list[str]:
+    names = ("floor", "funcmcp", "mcp", "fastmcp")
+    lines = [f"| row | {' | '.join(names)} |", "|" + "---|" * 5]
+    for row in rows:
+        cells = [
+            f"{row['milliseconds'][name]}"
+            + (f" ({row['times_the_floor'][name]})" if name in row["times_the_floor"] else "")
+            for name in names
+        ]
+        lines.append(f"| {title(row)} | {' | '.join(cells)} |")
+    return lines
+
+
+def plot(results: dict[str, Any], path: Path) -> None:
+    """Draw each framework's share of the floor, row by row."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = [row for row in results["rows"] if "share_of_floor" in row]
+    if not rows:
+        return
+    figure, axes = pyplot.subplots(figsize=(10, 1.5 + 0.42 * len(rows)), layout="constrained")
+    for offset, (name, colour) in enumerate(COLOURS.items()):
+        places = [index + (offset - 1) * 0.27 for index in range(len(rows))]
+        shares = [row["share_of_floor"][name] for row in rows]
+        axes.barh(places, shares, height=0.25, color=colour, label=name)
+        for place, share in zip(places, shares, strict=True):
+            axes.text(share + 0.006, place, f"{share:.2f}", va="center", fontsize=7)
+    axes.axvline(1.0, color="black", linewidth=0.8)
+    axes.axvline(0.75, color="black", linewidth=0.8, linestyle=":")
+    axes.set_yticks(range(len(rows)), [title(row) for row in rows], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("answers a second as a share of the floor (1.0); the dotted line is the goal, 0.75")
+    axes.set_xlim(0, 1.12)
+    axes.legend(loc="lower right")
+    figure.savefig(path, dpi=110)

@@ -1,0 +1,43 @@
+"""funcmcp with its default settings."""
+
+from __future__ import annotations
+
+from models import Customer, Line, Receipt, receipt_of
+from settings import PLAIN, TOOLS, filler
+
+from funcmcp import MCPServer
+
+app = MCPServer("bench", version="1.0.0")
+
+if PLAIN:
+
+    @app.tool
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @app.tool
+    def create_order(customer: Customer, lines: list[Line]) -> Receipt:
+        """Place an order."""
+        return receipt_of(customer, lines)
+
+else:
+
+    @app.tool(name="add")
+    async def async_add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @app.tool(name="create_order")
+    async def async_create_order(customer: Customer, lines: list[Line]) -> Receipt:
+        """Place an order."""
+        return receipt_of(customer, lines)
+
+
+for number in range(TOOLS - 2):
+
+    def fill(a: int, b: str, c: float = 1.0, number_: int = number) -> str:
+        """Stand for one of many tools that nobody calls."""
+        return filler(number_, a, b, c)
+
+    app.tool(f"tool_{number}")(fill)

@@ -1,0 +1,16 @@
+"""How a target is set up: by environment variables, the same for each."""
+
+from __future__ import annotations
+
+import os
+
+TOOLS = int(os.environ.get("BENCH_TOOLS", "2"))
+"""How many tools the server has in all; the two that are called come first."""
+
+PLAIN = os.environ.get("BENCH_PLAIN") == "1"
+"""Whether the tools are plain functions, which run in threads."""
+
+
+def filler(number: int, a: int, b: str, c: float = 1.0) -> str:
+    """Stand for one of many tools that nobody calls."""
+    return f"{number} {a} {b} {c}"

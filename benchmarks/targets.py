@@ -1,0 +1,98 @@
+"""The servers that are measured, each in a process of its own on one core."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+HERE = Path(__file__).parent
+SERVERS = HERE / "servers"
+SERVER_CORE, LOAD_CORE = 0, 1
+FRAMEWORKS = ("funcmcp", "mcp", "fastmcp")
+LIMITS = ("const", "floor")
+
+
+def environment(settings: Mapping[str, object]) -> dict[str, str]:
+    """Return the environment of a target."""
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**own, **{name: str(value) for name, value in settings.items()}}
+
+
+def free_port() -> int:
+    """Return a port that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Target:
+    """One running server.
+
+    Args:
+        name: which one, such as `funcmcp`.
+        settings: its environment variables: BENCH_TOOLS, BENCH_PLAIN, BENCH_BODY.
+    """
+
+    def __init__(self, name: str, **settings: object) -> None:
+        self.name = name
+        self.port = free_port()
+        self.started = time.perf_counter()
+        command = ["taskset", "-c", str(SERVER_CORE), sys.executable, "-m", "uvicorn", f"{name}_server:app"]
+        command += ["--port", str(self.port), "--loop", "uvloop", "--http", "httptools", "--no-access-log"]
+        self._process = subprocess.Popen(
+            [*command, "--log-level", "warning"], cwd=SERVERS, env=environment(settings), stdout=subprocess.DEVNULL
+        )
+
+    def wait(self, seconds: float = 60) -> Self:
+        """Wait until the server accepts connections."""
+        deadline = time.perf_counter() + seconds
+        while time.perf_counter() < deadline:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                return self
+            if self._process.poll() is not None:
+                raise RuntimeError(f"{self.name} ended with code {self._process.returncode}.")
+            time.sleep(0.002)
+        raise RuntimeError(f"{self.name} did not come up.")
+
+    def memory(self) -> int:
+        """Return the resident memory in KiB."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+
+    def stop(self) -> None:
+        """End the server."""
+        self._process.terminate()
+        try:
+            self._process.wait(15)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@contextlib.contextmanager
+def running(names: tuple[str, ...], **settings: object) -> Iterator[dict[str, Target]]:
+    """Run several targets at once; the ones that are not under load cost nothing."""
+    targets = {name: Target(name, **settings) for name in names}
+    try:
+        for target in targets.values():
+            target.wait()
+        yield targets
+    finally:
+        for target in targets.values():
+            target.stop()
+
+
+def rotated(names: tuple[str, ...], turn: int) -> tuple[str, ...]:
+    """Return the names in another order each round, so that none is always measured first."""
+    turn %= len(names)
+    return names[turn:] + names[:turn]

@@ -1,0 +1,108 @@
+"""Requests a second and latencies of `tools/call` and `tools/list`."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from targets import FRAMEWORKS, LOAD_CORE, Target, rotated, running
+from traffic import ERAS, HANDSHAKE, Load, Request, call, check_call, check_list, load, open_session, request, write_body
+
+if TYPE_CHECKING:
+    from run import Plan
+
+Row = dict[str, Any]
+
+
+def calls(plan: Plan) -> list[Row]:
+    """Measure `tools/call` of both tools, in both eras, at each concurrency, as async and as plain functions."""
+    rows = []
+    for plain in (False, True):
+        with running((*FRAMEWORKS, "floor"), BENCH_PLAIN=int(plain)) as targets:
+            for era in ERAS:
+                for tool in ("add", "create_order"):
+                    messages = {name: _call(target, era, tool) for name, target in targets.items()}
+                    answer = check_call(targets["funcmcp"].port, messages["funcmcp"], tool)
+                    for connections in plan.concurrency:
+                        what = {"row": "tools/call", "tool": tool, "era": era, "connections": connections}
+                        what["function"] = "plain" if plain else "async"
+                        rows.append({**what, **_compare(plan, targets, messages, answer, connections)})
+                        plan.show(rows[-1])
+    return rows
+
+
+def many_tools(plan: Plan) -> list[Row]:
+    """Measure `tools/list` with 10, 100 and 1,000 tools, and `tools/call` with 10 and 1,000."""
+    rows = []
+    for tools in plan.tools:
+        with running(FRAMEWORKS, BENCH_TOOLS=tools) as targets:
+            for era in ERAS:
+                for method in ("tools/list", "tools/call"):
+                    what = {"row": method, "tools": tools, "era": era, "connections": 1}
+                    messages, answer = _prepare(targets, era, method, tools)
+                    rows.append({**what, **_compare(plan, targets, messages, answer, 1)})
+                    plan.show(rows[-1])
+    return rows
+
+
+def _prepare(targets: dict[str, Target], era: str, method: str, tools: int) -> tuple[dict[str, Request], bytes]:
+    if method == "tools/call":
+        messages = {name: _call(target, era, "add") for name, target in targets.items()}
+        return messages, check_call(targets["funcmcp"].port, messages["funcmcp"], "add")
+    messages = {name: request(era, method, {}, _session(target, era)) for name, target in targets.items()}
+    answers = {name: check_list(targets[name].port, message, tools) for name, message in messages.items()}
+    return messages, answers["funcmcp"]
+
+
+def _session(target: Target, era: str) -> str | None:
+    if era == HANDSHAKE and target.name in FRAMEWORKS:
+        return open_session(target.port)
+    return None
+
+
+def _call(target: Target, era: str, tool: str) -> Request:
+    message = call(era, tool, _session(target, era))
+    check_call(target.port, message, tool)
+    return message
+
+
+def _compare(
+    plan: Plan, targets: dict[str, Target], messages: dict[str, Request], answer: bytes, connections: int
+) -> Row:
+    """Load every target in turn, round after round; `const` answers what funcmcp answered."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        const = stack.enter_context(running(("const",), BENCH_BODY=write_body(answer, folder, "answer.json")))
+        everyone = {**targets, **const}
+        messages = {**messages, "const": messages["funcmcp"]}
+        rounds: list[dict[str, Load]] = []
+        for turn in range(plan.rounds + 1):
+            seconds = plan.seconds if turn else plan.warm_up
+            found = {
+                name: load(
+                    everyone[name].port, messages[name], connections=connections, seconds=seconds, core=LOAD_CORE
+                )
+                for name in rotated(tuple(everyone), turn)
+            }
+            if turn:  # the first one only warms up
+                rounds.append(found)
+    return summary(rounds)
+
+
+def summary(rounds: list[dict[str, Load]]) -> Row:
+    """Return medians for each target, and medians of its share of each limit in the same round."""
+    row: Row = {"answers_per_second": {}, "p50_ms": {}, "p99_ms": {}}
+    for name in rounds[0]:
+        row["answers_per_second"][name] = round(median(found[name].rate for found in rounds))
+        row["p50_ms"][name] = round(median(found[name].p50 for found in rounds), 3)
+        row["p99_ms"][name] = round(median(found[name].p99 for found in rounds), 3)
+    for limit in ("floor", "const"):
+        if limit in rounds[0]:
+            row[f"share_of_{limit}"] = {
+                name: round(median(found[name].rate / found[limit].rate for found in rounds), 3)
+                for name in FRAMEWORKS
+            }
+    return row

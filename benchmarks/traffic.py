@@ -1,0 +1,165 @@
+"""The requests that are sent, and the load generator that sends them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HANDSHAKE, PER_REQUEST = "2025-11-25", "2026-07-28"
+ERAS = (HANDSHAKE, PER_REQUEST)
+PREFIX = "io.modelcontextprotocol/"
+ORDER = {
+    "customer": {"name": "Ada", "email": "ada@example.com"},
+    "lines": [
+        {"item_id": "margherita", "quantity": 2},
+        {"item_id": "lemonade", "quantity": 3, "note": "no ice"},
+        {"item_id": "tiramisu", "quantity": 1},
+    ],
+}
+CALLS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "add": ({"a": 1, "b": 2}, {"result": 3}),
+    "create_order": (ORDER, {"order_id": "order-Ada", "lines": 3, "pieces": 6}),
+}
+"""Arguments and expected structured content of the tools that are called."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One HTTP request that is sent over and over."""
+
+    headers: dict[str, str]
+    body: str
+
+
+@dataclass(frozen=True)
+class Load:
+    """What one round of load gave.
+
+    Attributes:
+        rate: answers a second.
+        p50: median latency in milliseconds.
+        p99: 99th percentile of latency in milliseconds.
+    """
+
+    rate: float
+    p50: float
+    p99: float
+
+
+def request(era: str, method: str, params: dict[str, Any], session: str | None = None) -> Request:
+    """Return a request of an era."""
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": era,
+    }
+    if era == PER_REQUEST:
+        headers["Mcp-Method"] = method
+        if "name" in params:
+            headers["Mcp-Name"] = params["name"]
+        meta = {
+            PREFIX + "protocolVersion": era,
+            PREFIX + "clientCapabilities": {},
+            PREFIX + "clientInfo": {"name": "bench", "version": "1.0.0"},
+        }
+        params = {**params, "_meta": meta}
+    elif session is not None:
+        headers["Mcp-Session-Id"] = session
+    return Request(headers, json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+
+
+def call(era: str, tool: str, session: str | None = None) -> Request:
+    """Return a `tools/call`."""
+    return request(era, "tools/call", {"name": tool, "arguments": CALLS[tool][0]}, session)
+
+
+def send(port: int, message: Request) -> tuple[int, dict[str, str], bytes]:
+    """Send a request once; return status, headers and body."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("POST", "/mcp", message.body, message.headers)
+        response = connection.getresponse()
+        return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+    finally:
+        connection.close()
+
+
+def open_session(port: int) -> str | None:
+    """Initialize, and return the session id if the server gave one."""
+    params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1.0.0"}}
+    message = request(HANDSHAKE, "initialize", params)
+    status, headers, body = send(port, Request({**message.headers}, message.body))
+    if status != 200:
+        raise RuntimeError(f"initialize was answered {status}: {body[:200]!r}")
+    return headers.get("mcp-session-id")
+
+
+def check_call(port: int, message: Request, tool: str) -> bytes:
+    """Send a call once and see to it that its answer is right; return the body."""
+    status, _, body = send(port, message)
+    result = json.loads(body).get("result", {})
+    if status != 200 or result.get("structuredContent") != CALLS[tool][1] or result.get("isError"):
+        raise RuntimeError(f"{tool} was answered {status}: {body[:300]!r}")
+    return body
+
+
+def check_list(port: int, message: Request, tools: int) -> bytes:
+    """Send a `tools/list` once and count the tools; return the body."""
+    status, _, body = send(port, message)
+    found = len(json.loads(body).get("result", {}).get("tools", []))
+    if status != 200 or found != tools:
+        raise RuntimeError(f"tools/list was answered {status} with {found} tools.")
+    return body
+
+
+_DONE = """
+done = function(summary, latency, requests)
+  io.write(string.format('{"requests":%d,"microseconds":%d,"p50":%d,"p99":%d,"bad":%d}\\n',
+    summary.requests, summary.duration, latency:percentile(50), latency:percentile(99),
+    summary.errors.connect + summary.errors.read + summary.errors.write + summary.errors.status + summary.errors.timeout))
+end
+"""
+
+
+def load(port: int, message: Request, *, connections: int, seconds: float, core: int) -> Load:
+    """Send a request over and over from another core; raise RuntimeError if any answer is not 2xx."""
+    lines = ['wrk.method = "POST"', f"wrk.body = {json.dumps(message.body)}"]
+    lines += [f"wrk.headers[{json.dumps(name)}] = {json.dumps(value)}" for name, value in message.headers.items()]
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        script.write("\n".join(lines) + _DONE)
+        script.flush()
+        command = ["taskset", "-c", str(core), "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency"]
+        command += ["-s", script.name, f"http://127.0.0.1:{port}/mcp"]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60, check=True)
+    found = re.search(r"^\{.*\}$", run.stdout, re.MULTILINE)
+    if found is None:
+        raise RuntimeError(f"wrk said nothing: {run.stdout}{run.stderr}")
+    summary = json.loads(found[0])
+    if summary["bad"]:
+        raise RuntimeError(f"{summary['bad']} answers were not 2xx.")
+    return Load(summary["requests"] / summary["microseconds"] * 1e6, summary["p50"] / 1000, summary["p99"] / 1000)
+
+
+def many(port: int, message: Request, count: int) -> None:
+    """Send a request so many times over one connection; raise RuntimeError if any answer is not 200."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    for _ in range(count):
+        connection.request("POST", "/mcp", message.body, message.headers)
+        response = connection.getresponse()
+        response.read()
+        if response.status != 200:
+            raise RuntimeError(f"An answer had status {response.status}.")
+    connection.close()
+
+
+def write_body(body: bytes, folder: Path, name: str) -> Path:
+    """Keep an answer for `const` to repeat."""
+    path = folder / name
+    path.write_bytes(body)
+    return path
