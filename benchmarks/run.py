@@ -39,8 +39,8 @@ class Plan:
     """
 
     rounds: int
-    seconds: float
-    warm_up: float = 1.0
+    seconds: int
+    warm_up: int = 1
     concurrency: tuple[int, ...] = (1, 16, 64)
     tools: tuple[int, ...] = (10, 100, 1000)
     starts: int = 9
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a smoke run of a few minutes; its figures mean little")
     parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="one kind of row; may be repeated")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--seconds", type=int, default=2)
     options = parser.parse_args()
     if Path(sys.prefix) != PYTHON.parent.parent.resolve():
         _again_with_the_peers()

@@ -127,7 +127,7 @@ end
 """
 
 
-def load(port: int, message: Request, *, connections: int, seconds: float, core: int) -> Load:
+def load(port: int, message: Request, *, connections: int, seconds: int, core: int) -> Load:
     """Send a request over and over from another core; raise RuntimeError if any answer is not 2xx."""
     lines = ['wrk.method = "POST"', f"wrk.body = {json.dumps(message.body)}"]
     lines += [f"wrk.headers[{json.dumps(name)}] = {json.dumps(value)}" for name, value in message.headers.items()]

@@ -253,7 +253,15 @@ async def post(
         "content-length": str(len(body)),
         **headers,
     }
-    return await exchange(HttpRequest(method, path, list(pairs.items()), read, server="127.0.0.1"))
+    return await exchange(
+        HttpRequest(
+            method,
+            path,
+            [(name.encode(), value.encode("latin-1")) for name, value in pairs.items()],
+            read,
+            server="127.0.0.1",
+        )
+    )
 
 
 async def read_messages(response: HttpResponse) -> AsyncIterator[dict[str, Any]]:

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from ipaddress import IPv4Address
+from re import Pattern
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, ConfigDict, EmailStr, Field, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, EmailStr, Field, field_validator
 
 from funcmcp.authoring.signature import Arguments
 from funcmcp.protocol.errors import ToolError
-from tests.authoring.calling import call
+from tests.authoring.calling import call, schema_of
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Node, Point, Size
 
 ID = "12345678-1234-5678-1234-567812345678"
@@ -96,6 +98,10 @@ async def test_a_right_value_arrives_as_its_type(annotation: Any, value: Any, go
         (Literal[1, "a"], True, "it: must be one of 1, 'a'"),
         (Literal[True], 1, "it: must be one of True"),
         (list[int], "a", "it: must be an array, not a string"),
+        (list[int] | set[str], "a", "it: must be an array, not a string"),
+        (Size | int, {"height": 1}, "it.width: is required\nit: must be an integer, not an object"),
+        (IPv4Address, "x", "it: Input is not a valid IPv4 address"),
+        (Pattern[str], "(", "it: is not valid"),
         (set[int], {}, "it: must be an array, not an object"),
         (tuple[int, str], [1], "it[1]: is required"),
         (dict[str, int], [], "it: must be an object, not an array"),
@@ -225,6 +231,25 @@ async def test_defaults_and_aliases_reach_the_function() -> None:
     assert (await call(tool))["structuredContent"] == {"a": 3, "b": 4, "c": 5, "d": "d", "e": None}
     given = {"a": 1, "bee": 2, "c": 3, "d": None, "e": "e"}
     assert (await call(tool, given))["structuredContent"] == {"a": 1, "b": 2, "c": 3, "d": None, "e": "e"}
+
+
+async def test_the_first_of_several_names_is_shown_and_all_are_taken() -> None:
+    def tool(a: Annotated[int, Field(validation_alias=AliasChoices("one", "uno"))]) -> int:
+        return a
+
+    assert list(schema_of(tool)["properties"]) == ["one"]
+    for name in ("one", "uno"):
+        assert (await call(tool, {name: 1}))["structuredContent"] == {"result": 1}
+
+
+async def test_a_default_that_is_checked_needs_no_conversion() -> None:
+    class Bill(BaseModel):
+        model_config = ConfigDict(validate_default=True)
+        total: Decimal = Decimal("1.5")
+        paid: datetime = datetime(2026, 7, 28)  # noqa: DTZ001 - an author's default
+        level: Level = Level.LOW
+
+    assert await given(Bill, {}) == Bill()
 
 
 async def test_a_compiled_pattern_keeps_its_flags_and_is_linear() -> None:

@@ -37,6 +37,7 @@ from funcmcp.authoring.content import (
                 "icons": [{"src": "i"}],
             },
         ),
+        (ResourceLink("o://1", "one"), {"type": "resource_link", "uri": "o://1", "name": "one"}),
         (
             EmbeddedResource("o://1", text="t", mime_type="text/plain", annotations={"audience": ["user"]}),
             {

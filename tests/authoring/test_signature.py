@@ -43,6 +43,17 @@ def test_a_name_that_comes_later_is_tried_again(monkeypatch: pytest.MonkeyPatch)
     assert signature.parameters() == [Parameter("it", bytes, EMPTY)]
 
 
+def test_names_of_a_function_that_has_returned_are_gone() -> None:
+    def make() -> Any:
+        class Local: ...
+
+        def use(it: Local) -> None: ...
+
+        return use
+
+    assert Signature(make()).try_hints() is None
+
+
 def test_an_import_for_type_checkers_only_is_explained() -> None:
     def pay(amount: Decimal) -> None: ...
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest
@@ -34,10 +35,10 @@ async def serve_http(exchange: Exchange, scope: Scope, receive: Receive, send: S
         response = await exchange(to_request(scope, receive))
     except ClientDisconnectedError:
         return
-    headers = [(name.encode("ascii"), value.encode("latin-1")) for name, value in response.headers]
+    headers = _encoded(response.headers)
     if isinstance(response.body, bytes):
         if response.status != _NO_CONTENT:
-            headers.append((b"content-length", b"%d" % len(response.body)))
+            headers = [*headers, (b"content-length", b"%d" % len(response.body))]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
         return
@@ -59,25 +60,30 @@ async def serve_lifespan(receive: Receive, send: Send, shutdown: Callable[[], Aw
 
 def to_request(scope: Scope, receive: Receive) -> HttpRequest:
     """Return the request of a scope; its body is still to be read."""
-    pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
-    path, mount = scope["path"], scope.get("root_path", "")
+    path, mount, server = scope["path"], scope.get("root_path", ""), scope.get("server")
     if mount and path.startswith(mount):
         path = path[len(mount) :]
-    server = scope.get("server")
-
-    async def read(limit: int) -> bytes:
-        return await _read_body(receive, limit)
-
-    async def disconnected() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
     request = HttpRequest(
-        scope["method"], path, pairs, read, disconnected=disconnected, server=server[0] if server else None
+        scope["method"],
+        path,
+        scope["headers"] if type(scope["headers"]) is list else list(scope["headers"]),
+        partial(_read_body, receive),
+        disconnected=partial(_disconnected, receive),
+        server=server[0] if server else None,
     )
     request.scheme, request.mount = scope.get("scheme", "http"), mount
     request.query_string = scope.get("query_string", b"").decode("latin-1")
     return request
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+@lru_cache(maxsize=256)
+def _encoded(headers: tuple[tuple[str, str], ...]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers]
 
 
 async def _read_body(receive: Receive, limit: int) -> bytes:
@@ -111,11 +117,7 @@ async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send) -> N
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def gone() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
-    watching, sending = asyncio.ensure_future(gone()), asyncio.ensure_future(pump())
+    watching, sending = asyncio.ensure_future(_disconnected(receive)), asyncio.ensure_future(pump())
     try:
         await asyncio.wait({sending, watching}, return_when=asyncio.FIRST_COMPLETED)
     finally:

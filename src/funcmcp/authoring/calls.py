@@ -117,8 +117,9 @@ class ToolCall:
 
     def _prepare(self) -> Reader:
         plan = self._planned()
-        self._render = self._results().render
-        self._direct = self._is_async and self._owner is None and not plan.special and not plan.services
+        self._render, _, is_response = self._results()
+        alone = self._owner is None and not plan.special and not plan.services
+        self._direct = self._is_async and alone and not is_response
         explicit = self._schemas.input
         if explicit is None:
             read = reader_of(self._parts(), lax=self._lax)

@@ -47,6 +47,7 @@ _FIELD_KEYWORDS = {
 }
 """The keywords that a form's fields may have; what else a type asks is checked when the answer comes."""
 
+_ACTIONS = ("accept", "decline", "cancel")  # no set: what a client sends may not be hashable
 _FORM_FORMATS = {"date", "date-time", "email", "uri"}
 
 
@@ -128,7 +129,7 @@ class Elicit:
     def read(self, answer: dict[str, Any]) -> Elicited:
         """Return what the user did; raise ToolError if the content does not fit the form."""
         action = answer.get("action")
-        if action not in {"accept", "decline", "cancel"}:
+        if action not in _ACTIONS:
             raise ToolError("The client answered the form with an unknown action.")
         if action != "accept":
             return Elicited(action, None)
@@ -168,7 +169,7 @@ class ElicitURL:
     def read(self, answer: dict[str, Any]) -> Elicited:
         """Return whether the user agreed to visit the page."""
         action = answer.get("action")
-        if action not in {"accept", "decline", "cancel"}:
+        if action not in _ACTIONS:
             raise ToolError("The client answered with an unknown action.")
         return Elicited(action, None)
 

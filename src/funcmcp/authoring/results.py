@@ -36,10 +36,12 @@ class Rendering(NamedTuple):
         render: writes a returned value; raises TypeError or ValueError if it is not what the annotation promises or
             JSON can't say it.
         output_schema: returns the tool's output schema, or None if it has none.
+        is_response: whether results are whole JSON-RPC responses, which must answer the request.
     """
 
     render: Render
     output_schema: Callable[[], dict[str, Any] | None]
+    is_response: bool = False
 
 
 def rendering_of(annotation: Any, tool: str) -> Rendering:
@@ -52,7 +54,7 @@ def rendering_of(annotation: Any, tool: str) -> Rendering:
     annotation = _awaited(annotation)
     members = {without_marks(member) for member in union_members(annotation)}
     if members == {JSONRPCResponse}:
-        return Rendering(_raw, _no_schema)
+        return Rendering(_raw, _no_schema, is_response=True)
     if members <= {EMPTY, Any, object}:
         return Rendering(lambda value: _by_value(value, tool), _no_schema)
     if members == {type(None)}:
@@ -72,14 +74,14 @@ def declared_rendering(schema: dict[str, Any], tool: str) -> Rendering:
     checks: list[Callable[[Any], list[tuple[str, str]]]] = []
 
     def render(value: Any) -> Result:
-        if isinstance(value, ToolResult) and (value.is_error or value.structured_content is None):
-            return _tool_result(value)
         result = _tool_result(value) if isinstance(value, ToolResult) else _structured(_jsonable(value))
+        if "isError" in result:
+            return result
         if not checks:
             from funcmcp.authoring.explicit import explicit_errors  # noqa: PLC0415 - for hand-written schemas only
 
             checks.append(explicit_errors(schema, f"The output_schema of {tool}"))
-        errors = checks[0](result["structuredContent"])
+        errors = checks[0](result.get("structuredContent"))
         if errors:
             raise ValueError(f"{tool} returned what its output_schema does not allow: {errors[0][0]} {errors[0][1]}.")
         return result

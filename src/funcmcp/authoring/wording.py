@@ -5,7 +5,7 @@ Nothing of the input is repeated but the path of the wrong value and the kind of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from funcmcp.authoring.formats import FORMATS
 from funcmcp.protocol.errors import ToolError
@@ -147,6 +147,8 @@ def of_validation(error: ValidationError, arguments: Any) -> list[tuple[str, str
 def of_keyword(error: Any) -> list[tuple[str, str]]:
     """Return path and words of one error of a hand-written schema."""
     keyword, kind, path = error.kind.name, error.kind.as_dict(), list(error.instance_path)
+    if keyword == "falseSchema" and error.schema_path[-1] == "additionalProperties":
+        return [(path_text(path), "must have no members")]  # the library does not say which ones it has
     names: Sequence[str] = [kind["property"]] if keyword == "required" else kind.get("unexpected", ())
     in_words = _KEYWORDS.get(keyword)
     words = in_words(kind) if in_words else f"does not fit the schema ({keyword})"
@@ -179,10 +181,11 @@ def _line(details: ErrorDetails, arguments: Any) -> tuple[str, str]:
     path = _path(details["loc"], arguments)
     if kind == "missing":
         path.append(details["loc"][-1])
-    return path_text(path), _words(kind, details.get("ctx", {}), details.get("input"))
+    words = _words(kind, details.get("ctx", {}), details.get("input"))
+    return path_text(path), words or _other_words(kind, details["msg"])
 
 
-def _words(kind: str, context: Mapping[str, Any], value: Any) -> str:
+def _words(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
     limit = _LIMITS.get(kind)
     if limit is not None:
         return limit.format_map(context)
@@ -194,7 +197,14 @@ def _words(kind: str, context: Mapping[str, Any], value: Any) -> str:
         wanted = _TYPES.get(kind.removesuffix(ending))
         if wanted is not None:
             return f"must be {wanted}, not {kind_of(value)}" if ending == "_type" else f"must be {wanted}"
-    return "is not right"
+    return None
+
+
+def _other_words(kind: str, message: str) -> str:
+    """Return the message of an error that an author or an extension defined, but none of pydantic's own."""
+    from pydantic_core.core_schema import ErrorType  # noqa: PLC0415 - rarely needed
+
+    return "is not valid" if kind in get_args(ErrorType) else message
 
 
 def _path(location: Sequence[str | int], value: Any) -> list[str | int]:

@@ -33,7 +33,7 @@ async def remote(url: str) -> AsyncIterator[Exchange]:
     async with httpx2.AsyncClient(timeout=timeout, follow_redirects=True) as client:
 
         async def exchange(request: HttpRequest) -> HttpResponse:
-            headers = {name: value for name, value in request.pairs if name not in _OWN_HEADERS}
+            headers = {name: value for name, value in request.headers.items() if name not in _OWN_HEADERS}
             body = await request.read(_MAX_BODY)
             try:
                 sent = client.build_request(request.method, url, headers=headers, content=body)

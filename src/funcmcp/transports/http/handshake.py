@@ -96,8 +96,7 @@ class HandshakeEra:
 
     async def _client(self, http: HttpRequest) -> Client | HttpResponse:
         """Return the client that the session id names, or the refusal: 400 without one, 404 for one that is over."""
-        given = http.headers
-        session_id = given.get(headers.SESSION_ID, "").strip(" \t")
+        session_id = http.fields.get(b"mcp-session-id", b"").decode("latin-1").strip(" \t")
         if not session_id:
             return refuse(400, INVALID_REQUEST, "The header Mcp-Session-Id is missing; initialize first.")
         handshake = await self._sessions.get(session_id)
@@ -106,8 +105,8 @@ class HandshakeEra:
         revision = self._server.revisions.get(handshake.revision)
         if revision is None:
             return refuse(404, INVALID_REQUEST, "There is no such session; initialize again.")
-        named = given.get(headers.VERSION)
-        if named is not None and named.strip(" \t") not in self._server.revisions:
+        named = http.fields.get(b"mcp-protocol-version")
+        if named is not None and named.decode("latin-1").strip(" \t") not in self._server.revisions:
             return refuse(400, INVALID_REQUEST, f"Use a revision of {', '.join(self._server.supported)}.")
         return Client(revision, handshake.capabilities, handshake.info, session_id)
 

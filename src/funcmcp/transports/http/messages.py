@@ -21,16 +21,21 @@ class HttpRequest:
     Args:
         method: upper case.
         path: the path below the adapter's own prefix, percent-decoded, without the query.
-        headers: (lower-case name, value) pairs as they came, duplicates included.
+        pairs: (lower-case name, value) header lines as they came, duplicates included.
         read: reads the body, at most so many bytes; raises BodyTooLargeError beyond.
         disconnected: returns when the client has gone; None where the platform can't tell.
-        target: the raw query string, and scheme, host and mount path for `url`.
         server: the address that the connection was accepted on, or None if unknown.
+
+    Attributes:
+        fields: header values by lower-case name; lines of the same name are joined (RFC 9110 section 5.2).
+        scheme: `http` or `https`; with `mount` and `query_string` it makes up the `url`.
+        mount: the adapter's own prefix of the path.
+        query_string: what stands behind the `?`, as it came.
     """
 
     __slots__ = (
-        "_headers",
         "disconnected",
+        "fields",
         "method",
         "mount",
         "pairs",
@@ -45,7 +50,7 @@ class HttpRequest:
         self,
         method: str,
         path: str,
-        pairs: list[tuple[str, str]],
+        pairs: list[tuple[bytes, bytes]],
         read: Callable[[int], Awaitable[bytes]],
         *,
         disconnected: Callable[[], Awaitable[None]] | None = None,
@@ -60,16 +65,14 @@ class HttpRequest:
         self.scheme = "http"
         self.mount = ""
         self.query_string = ""
-        self._headers: dict[str, str] | None = None
+        self.fields = dict(pairs)
+        if len(self.fields) < len(pairs):
+            self.fields = _joined(pairs)
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Header values by lower-case name; lines of the same name are joined (RFC 9110 section 5.2)."""
-        if self._headers is None:
-            self._headers = dict(self.pairs)
-            if len(self._headers) < len(self.pairs):
-                self._headers = _joined(self.pairs)
-        return self._headers
+        """The header fields as text."""
+        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self.fields.items()}
 
     @property
     def url(self) -> str:
@@ -95,11 +98,11 @@ class HttpRequest:
             return {}
 
 
-def _joined(pairs: list[tuple[str, str]]) -> dict[str, str]:
-    joined: dict[str, str] = {}
+def _joined(pairs: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    joined: dict[bytes, bytes] = {}
     for name, value in pairs:
-        separator = "; " if name == "cookie" else ", "
-        joined[name] = f"{joined[name]}{separator}{value}" if name in joined else value
+        separator = b"; " if name == b"cookie" else b", "
+        joined[name] = joined[name] + separator + value if name in joined else value
     return joined
 
 

@@ -11,8 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.options import HTTPOptions
 
 _AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
@@ -32,29 +31,19 @@ class OriginCheck:
         self._hosts = frozenset(host.lower() for host in options.allowed_hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in options.allowed_origins)
         # What passed once passes again; what clients may vary at will is bounded.
-        self._passed: set[tuple[str | None, str | None, str | None]] = set()
+        self._passed: set[tuple[bytes | None, bytes | None, str | None]] = set()
 
-    def refusal(self, pairs: Sequence[tuple[str, str]], server: str | None) -> tuple[int, str] | None:
-        """Return the status and the reason of a refusal, or None if the request may pass.
-
-        Args:
-            pairs: (lower-case name, value) headers as they came.
-            server: the address that the connection was accepted on, or None if unknown.
-        """
-        host = origin = None
-        for name, value in pairs:
-            if name == "host":
-                if host is not None:
-                    return 400, "More than one Host header."
-                host = value.strip(" \t")
-            elif name == "origin":
-                if origin is not None:
-                    return 400, "More than one Origin header."
-                origin = value.strip(" \t")
-        key = (host, origin, server)
+    def refusal(self, request: HttpRequest) -> tuple[int, str] | None:
+        """Return the status and the reason of a refusal, or None if the request may pass."""
+        fields = request.fields
+        key = (fields.get(b"host"), fields.get(b"origin"), request.server)
         if key in self._passed:
-            return None
-        refusal = self._check(host, origin, server)
+            return None  # lines of a name that came twice are joined, and no such value ever passed
+        names = [name for name, _ in request.pairs]
+        for name in ("Host", "Origin"):
+            if names.count(name.lower().encode()) > 1:
+                return 400, f"More than one {name} header."
+        refusal = self._check(_text(key[0]), _text(key[1]), request.server)
         if refusal is None and len(self._passed) < _REMEMBERED:
             self._passed.add(key)
         return refusal
@@ -93,6 +82,10 @@ class OriginCheck:
         if f"{scheme}://{authority}" in self._origins or _is_loopback(match[1]):
             return True
         return host is not None and _with_port(authority, scheme) == _with_port(host.lower(), scheme)
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("latin-1").strip(" \t")
 
 
 def _with_port(authority: str, scheme: str) -> str:

@@ -26,8 +26,6 @@ from funcmcp.transports.http.status import accepted, per_request_response, refus
 from funcmcp.transports.http.stream import Leaving, StreamChannel, stream_response
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from funcmcp.protocol.jsonrpc import Body
     from funcmcp.server.dispatch import Reply, Server
     from funcmcp.transports.http.messages import HttpRequest
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 _PATIENCE = 0.1
 """Seconds before a watch for the client's leaving is worth its cost."""
 
-_ROUTING = frozenset({headers.VERSION, headers.METHOD, headers.NAME})
+_ROUTING = tuple(name.encode() for name in (headers.VERSION, headers.METHOD, headers.NAME))
 
 
 class PerRequestEra:
@@ -52,7 +50,7 @@ class PerRequestEra:
     async def post(self, http: HttpRequest, message: Body, accept: Accepts) -> HttpResponse:
         """Answer one POST whose body has been decoded and classified."""
         if isinstance(message, Notification):
-            named = http.headers.get(headers.VERSION, "").strip(" \t")
+            named = _named_version(http)
             if named and named not in self._server.revisions:
                 unsupported = envelope.unsupported_version(named, self._server.supported)
                 return per_request_response(error_reply(unsupported, None))
@@ -78,35 +76,36 @@ class PerRequestEra:
 
     def _context(self, http: HttpRequest, request: Request) -> Context:
         """Check a request in the fixed order and return its context; raise MCPError with the first fault."""
-        server, given = self._server, http.headers
-        named = given.get(headers.VERSION, "").strip(" \t")
+        server = self._server
         try:
             meta = envelope.read_meta(request.params)
         except MCPError:
+            named = _named_version(http)
             if named and named not in server.revisions:
                 raise envelope.unsupported_version(named, server.supported) from None
             raise
         version = meta[envelope.PROTOCOL_VERSION]
-        said = {headers.VERSION: version, headers.METHOD: request.method, **_named(request)}
-        fault = _repeated(http) or headers.mismatch(given, said)
-        if fault is not None:
-            raise MCPError(HEADER_MISMATCH, fault)
+        said = _said(version, request)
+        if len(http.fields) < len(http.pairs) or not headers.agree(http.fields, said):
+            fault = _repeated(http) or headers.mismatch(http.headers, said)
+            if fault is not None:
+                raise MCPError(HEADER_MISMATCH, fault)
         revision = server.revisions.get(version)
         if revision is None or not revision.per_request:
             raise envelope.unsupported_version(version, server.supported)
         server.method(request.method, revision)
-        self._check_arguments(given, request)
+        self._check_arguments(http, request)
         client = Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
         return Context(request, client, _CLOSED, http=http)
 
-    def _check_arguments(self, given: Mapping[str, str], request: Request) -> None:
+    def _check_arguments(self, http: HttpRequest, request: Request) -> None:
         """Compare `Mcp-Param-*` with a tool's arguments."""
         if request.method != "tools/call":
             return
         tool = find_tool(self._server, request.params)
         arguments = request.params.get("arguments")
         if tool.mirrored and type(arguments) is dict:
-            fault = headers.mirrored_mismatch(given, arguments, tool.mirrored)
+            fault = headers.mirrored_mismatch(http.headers, arguments, tool.mirrored)
             if fault is not None:
                 raise MCPError(HEADER_MISMATCH, fault)
 
@@ -132,21 +131,28 @@ async def _watched(leaving: Leaving, started: Started[Reply]) -> Reply:
             task.cancel()
 
 
-def _named(request: Request) -> dict[str, str]:
-    """Return what the `Mcp-Name` header must say, if the request's method has one."""
+def _named_version(http: HttpRequest) -> str:
+    """Return the revision that the version header names; empty without one."""
+    return http.fields.get(b"mcp-protocol-version", b"").decode("latin-1").strip(" \t")
+
+
+def _said(version: str, request: Request) -> dict[str, str]:
+    """Return what the mirrored headers must say."""
+    said = {headers.VERSION: version, headers.METHOD: request.method}
     row = METHODS.get(request.method)
-    said = request.params.get(row.mirrored) if row is not None and row.mirrored is not None else None
-    return {headers.NAME: said} if type(said) is str else {}
+    if row is not None and row.mirrored is not None:
+        name = request.params.get(row.mirrored)
+        if type(name) is str:
+            said[headers.NAME] = name
+    return said
 
 
 def _repeated(http: HttpRequest) -> str | None:
     """Name a routing header that came twice, or return None."""
-    if len(http.headers) == len(http.pairs):
-        return None
     seen = set()
     for name, _ in http.pairs:
-        if name in seen and (name in _ROUTING or name.startswith(headers.PARAM_PREFIX)):
-            return f"The header {name} came more than once."
+        if name in seen and (name in _ROUTING or name.startswith(headers.PARAM_PREFIX.encode())):
+            return f"The header {name.decode()} came more than once."
         seen.add(name)
     return None
 

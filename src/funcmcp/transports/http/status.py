@@ -72,7 +72,7 @@ class Accepts:
 
 
 @lru_cache(maxsize=64)
-def accepts(header: str | None) -> Accepts:
+def accepts(header: bytes | None) -> Accepts:
     """Read an Accept header (RFC 9110 section 12.5.1).
 
     No header means JSON. Events are only taken as accepted where the client names them, or all of `text`.
@@ -80,7 +80,7 @@ def accepts(header: str | None) -> Accepts:
     """
     if header is None or not header.strip():
         return Accepts(json=True, events=False)
-    ranges = dict(_media_range(part) for part in header.split(",", 32)[:32])
+    ranges = dict(_media_range(part) for part in header.decode("latin-1").split(",", 32)[:32])
     json = next((ranges[name] for name in (JSON, "application/*", "*/*") if name in ranges), False)
     events = next((ranges[name] for name in (EVENT_STREAM, "text/*") if name in ranges), False)
     return Accepts(json=json, events=events)
@@ -93,10 +93,10 @@ def _media_range(part: str) -> tuple[str, bool]:
 
 
 @lru_cache(maxsize=64)
-def is_json(content_type: str | None) -> bool:
+def is_json(content_type: bytes | None) -> bool:
     """Tell whether a Content-Type is JSON: exactly `application/json`, parameters allowed, charset UTF-8 if any."""
     if content_type is None:
         return False
-    name, *parameters = (piece.strip().lower() for piece in content_type.split(";"))
+    name, *parameters = (piece.strip().lower() for piece in content_type.decode("latin-1").split(";"))
     charsets = [value[8:].strip('"') for value in parameters if value.startswith("charset=")]
     return name == JSON and all(charset in {"utf-8", "utf8"} for charset in charsets)

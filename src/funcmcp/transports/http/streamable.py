@@ -5,9 +5,8 @@ Source: "basic/transports, Streamable HTTP" of every revision from 2025-03-26 on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from funcmcp.protocol import headers
 from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode
 from funcmcp.protocol.envelope import carries_version
 from funcmcp.protocol.errors import INVALID_REQUEST, PARSE_ERROR
@@ -47,52 +46,68 @@ class StreamableHTTP:
 
     async def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one HTTP request."""
-        refusal = self._origin.refusal(request.pairs, request.server)
+        refusal = self._refusal(request)
+        if refusal is not None:
+            return refusal
+        per_request = _claims_per_request_era(request)
+        if request.method != "POST":
+            return await self._handshake.delete(request)
+        accept = accepts(request.fields.get(b"accept"))
+        try:
+            value: Any = decode(await request.read(self._options.max_body))
+        except BodyTooLargeError:
+            return self._too_large()
+        except InvalidJSONError as error:
+            return refuse(400, PARSE_ERROR, str(error))
+        except RepeatedNameError as error:
+            return refuse(400, INVALID_REQUEST, str(error))
+        if type(value) is dict:
+            message = classify(value)
+            per_request = per_request or carries_version(value.get("params"))
+        else:
+            message = value if type(value) is list else classify(value)
+        era = self._per_request if per_request else self._handshake
+        response = await era.post(request, message, accept)
+        return response if accept.json else as_stream(response)
+
+    def _refusal(self, request: HttpRequest) -> HttpResponse | None:
+        """Return the refusal that a request deserves before its body is read, or None."""
+        refusal = self._origin.refusal(request)
         if refusal is not None:
             return refuse(refusal[0], INVALID_REQUEST, refusal[1])
         if request.path not in self._paths:
             return refuse(404, INVALID_REQUEST, f"Nothing is here; the MCP endpoint is {self._path}.")
         if request.method == "POST":
-            return await self._post(request)
-        if request.method == "DELETE" and not _claims_per_request_era(request):
-            return await self._handshake.delete(request)
-        allowed = "POST" if _claims_per_request_era(request) else "POST, DELETE"
+            return self._refusal_of_post(request)
+        per_request = _claims_per_request_era(request)
+        if request.method == "DELETE" and not per_request:
+            return None
+        allowed = "POST" if per_request else "POST, DELETE"
         return refuse(405, INVALID_REQUEST, f"Use {allowed}.", headers=(("allow", allowed),))
 
-    async def _post(self, request: HttpRequest) -> HttpResponse:
-        given = request.headers
-        if not is_json(given.get("content-type")):
+    def _refusal_of_post(self, request: HttpRequest) -> HttpResponse | None:
+        fields = request.fields
+        if not is_json(fields.get(b"content-type")):
             return refuse(415, INVALID_REQUEST, "Send Content-Type: application/json.")
-        if given.get("content-encoding", "identity").strip().lower() != "identity":
+        encoding = fields.get(b"content-encoding")
+        if encoding is not None and encoding.strip().lower() != b"identity":
             return refuse(415, INVALID_REQUEST, "Send the body without a Content-Encoding.")
-        accept = accepts(given.get("accept"))
+        accept = accepts(fields.get(b"accept"))
         if not (accept.json or accept.events):
             return refuse(406, INVALID_REQUEST, "Accept application/json and text/event-stream.")
-        try:
-            value = decode(await self._body(request))
-        except BodyTooLargeError:
-            return refuse(413, INVALID_REQUEST, f"The body may have {self._options.max_body} bytes.")
-        except InvalidJSONError as error:
-            return refuse(400, PARSE_ERROR, str(error))
-        except RepeatedNameError as error:
-            return refuse(400, INVALID_REQUEST, str(error))
-        message = value if type(value) is list else classify(value)
-        per_request = type(value) is dict and carries_version(value.get("params"))
-        era = self._per_request if per_request or _claims_per_request_era(request) else self._handshake
-        response = await era.post(request, message, accept)
-        return response if accept.json else as_stream(response)
+        length = fields.get(b"content-length", b"")
+        if length.isdigit() and int(length[:20]) > self._options.max_body:
+            return self._too_large()
+        return None
 
-    async def _body(self, request: HttpRequest) -> bytes:
-        length = request.headers.get("content-length", "")
-        if length.isdecimal() and int(length[:20]) > self._options.max_body:
-            raise BodyTooLargeError
-        return await request.read(self._options.max_body)
+    def _too_large(self) -> HttpResponse:
+        return refuse(413, INVALID_REQUEST, f"The body may have {self._options.max_body} bytes.")
+
+
+_ERAS = {date.encode(): revision.per_request for date, revision in REVISIONS.items()}
 
 
 def _claims_per_request_era(request: HttpRequest) -> bool:
     """Tell whether the version header names a revision without a handshake, or none that exists."""
-    version = request.headers.get(headers.VERSION)
-    if version is None:
-        return False
-    revision = REVISIONS.get(version.strip(" \t"))
-    return revision is None or revision.per_request
+    version = request.fields.get(b"mcp-protocol-version")
+    return version is not None and _ERAS.get(version.strip(b" \t"), True)
