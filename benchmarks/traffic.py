@@ -71,7 +71,8 @@ def request(era: str, method: str, params: dict[str, Any], session: str | None =
         params = {**params, "_meta": meta}
     elif session is not None:
         headers["Mcp-Session-Id"] = session
-    return Request(headers, json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return Request(headers, json.dumps(message, separators=(",", ":")))  # compact, as the official clients write it
 
 
 def call(era: str, tool: str, session: str | None = None) -> Request:

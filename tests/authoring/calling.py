@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from funcmcp.server.features import Tool
 
 PATIENCE = 10.0
-EVERYTHING = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+EVERYTHING: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 
 
 class Peer:

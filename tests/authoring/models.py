@@ -1,5 +1,7 @@
 """Types that several tests of authoring use; S1 section 4a is `CreateOrder`."""
 
+# ruff: noqa: TC003 - tools are made of these hints at run time
+
 from __future__ import annotations
 
 import enum

@@ -1,3 +1,5 @@
+# ruff: noqa: TC001 - tools are made of these hints at run time
+
 from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta
@@ -6,9 +8,11 @@ from ipaddress import IPv4Address
 from re import Pattern
 from typing import Annotated, Any, Literal
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
-from pydantic import AliasChoices, BaseModel, ConfigDict, EmailStr, Field, field_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, EmailStr, Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from funcmcp.authoring.signature import Arguments
 from funcmcp.protocol.errors import ToolError
@@ -18,11 +22,15 @@ from tests.authoring.models import Address, Colour, CreateOrder, Level, Node, Po
 ID = "12345678-1234-5678-1234-567812345678"
 
 
+def sold_out(_value: str) -> str:
+    raise PydanticCustomError("sold_out", "is sold out")
+
+
 async def given(annotation: Any, value: Any, **options: Any) -> Any:
     """Call a tool with one argument of a type and return what the function got."""
     got: list[Any] = []
 
-    async def tool(it):
+    async def tool(it: Any) -> Any:
         got.append(it)
 
     tool.__annotations__ = {"it": annotation}
@@ -42,7 +50,7 @@ async def given(annotation: Any, value: Any, **options: Any) -> Any:
         (Decimal, 1.1, Decimal("1.1")),
         (Decimal, 3, Decimal(3)),
         (date, "2026-07-28", date(2026, 7, 28)),
-        (datetime, "2026-07-28T12:00:00", datetime(2026, 7, 28, 12)),  # noqa: DTZ001 - what was sent
+        (datetime, "2026-07-28T12:00:00", datetime(2026, 7, 28, 12)),  # noqa: DTZ001 - what an author writes
         (time, "12:00:00", time(12)),
         (timedelta, "PT90M", timedelta(minutes=90)),
         (UUID, ID, UUID(ID)),
@@ -100,7 +108,9 @@ async def test_a_right_value_arrives_as_its_type(annotation: Any, value: Any, go
         (list[int], "a", "it: must be an array, not a string"),
         (list[int] | set[str], "a", "it: must be an array, not a string"),
         (Size | int, {"height": 1}, "it.width: is required\nit: must be an integer, not an object"),
-        (IPv4Address, "x", "it: Input is not a valid IPv4 address"),
+        (IPv4Address, "x", "it: is not valid"),
+        (ZoneInfo, "x/y", "it: is not valid"),
+        (Annotated[str, AfterValidator(sold_out)], "soup", "it: is sold out"),
         (Pattern[str], "(", "it: is not valid"),
         (set[int], {}, "it: must be an array, not an object"),
         (tuple[int, str], [1], "it[1]: is required"),
@@ -177,9 +187,9 @@ async def test_an_author_s_own_check_says_its_own_words() -> None:
             assert value < 100, "that is too many"
             return value
 
-    with pytest.raises(ToolError, match="^it.number: odd numbers are sold out$"):
+    with pytest.raises(ToolError, match=r"^it.number: odd numbers are sold out$"):
         await given(Even, {"number": 1})
-    with pytest.raises(ToolError, match="^it.number: that is too many"):
+    with pytest.raises(ToolError, match=r"^it.number: that is too many"):
         await given(Even, {"number": 100})
 
 
@@ -187,7 +197,7 @@ async def test_lax_tools_take_what_can_be_converted() -> None:
     assert await given(int, "5", lax=True) == 5
     assert await given(Decimal, "1.5", lax=True) == Decimal("1.5")
     assert await given(str | None, None, lax=True) is None
-    with pytest.raises(ToolError, match="^it: must be an integer$"):
+    with pytest.raises(ToolError, match=r"^it: must be an integer$"):
         await given(int, "five", lax=True)
 
 
@@ -214,7 +224,7 @@ async def test_a_closed_model_refuses_other_names() -> None:
     assert (await call(tool, {"a": 1, "other": 2}))["structuredContent"] == {"result": 3}
     with pytest.raises(ToolError) as refused:
         await call(tool, {"b": 1})
-    assert str(refused.value).splitlines() == ["other: is required", "a: is required", "b: is not expected"]
+    assert sorted(str(refused.value).splitlines()) == ["a: is required", "b: is not expected", "other: is required"]
 
 
 async def test_defaults_and_aliases_reach_the_function() -> None:
@@ -246,7 +256,7 @@ async def test_a_default_that_is_checked_needs_no_conversion() -> None:
     class Bill(BaseModel):
         model_config = ConfigDict(validate_default=True)
         total: Decimal = Decimal("1.5")
-        paid: datetime = datetime(2026, 7, 28)  # noqa: DTZ001 - an author's default
+        paid: datetime = datetime(2026, 7, 28)  # noqa: DTZ001 - what an author writes
         level: Level = Level.LOW
 
     assert await given(Bill, {}) == Bill()
@@ -264,7 +274,7 @@ async def test_a_compiled_pattern_keeps_its_flags_and_is_linear() -> None:
 async def test_a_date_in_the_wrong_half_of_time_is_told() -> None:
     from pydantic import FutureDate, PastDate
 
-    with pytest.raises(ToolError, match="^it: must be in the future$"):
+    with pytest.raises(ToolError, match=r"^it: must be in the future$"):
         await given(FutureDate, "2000-01-01")
-    with pytest.raises(ToolError, match="^it: must be in the past$"):
+    with pytest.raises(ToolError, match=r"^it: must be in the past$"):
         await given(PastDate, "9000-01-01")

@@ -13,7 +13,7 @@ from funcmcp.authoring.context import CancellationToken, Elicit, ListRoots, Samp
 from funcmcp.protocol.errors import MissingClientCapability, ToolError
 from tests.authoring.calling import PATIENCE, Peer, call, context, tool_of
 
-ANSWERS = {
+ANSWERS: dict[str, dict[str, Any]] = {
     "elicitation/create": {"action": "accept", "content": {"name": "Ada"}},
     "sampling/createMessage": {"role": "assistant", "model": "m", "content": {"type": "text", "text": "hi"}},
     "roots/list": {"roots": [{"uri": "file:///a"}]},
@@ -46,12 +46,12 @@ async def test_a_tool_sees_the_facts_of_its_call() -> None:
 
 async def test_arguments_are_read_as_types_by_name() -> None:
     def read(arguments: dict[str, Any], context: ToolContext) -> list[Any]:
-        with pytest.raises(ToolError, match="^missing: is required$"):
+        with pytest.raises(ToolError, match=r"^missing: is required$"):
             context.get_required_argument("missing", str)
-        with pytest.raises(ToolError, match="^word: must be an integer, not a string$"):
+        with pytest.raises(ToolError, match=r"^word: must be an integer, not a string$"):
             context.get_argument("word", int)
         small: Any = Annotated[int, Field(le=1)]
-        with pytest.raises(ToolError, match="^number: must be at most 1$"):
+        with pytest.raises(ToolError, match=r"^number: must be at most 1$"):
             context.get_argument("number", small)
         return [
             context.get_argument("number", int, 5),
@@ -71,7 +71,8 @@ async def test_a_type_with_marks_that_can_not_be_hashed_is_read_too() -> None:
     marked: Any = Annotated[int, Field(le=1), ["not", "hashable"]]
 
     def read(arguments: dict[str, Any], context: ToolContext) -> int:
-        return context.get_required_argument("number", marked)
+        number: int = context.get_required_argument("number", marked)
+        return number
 
     result = await call(read, {"number": 1}, input_schema={"type": "object"})
     assert result["structuredContent"] == {"result": 1}
@@ -114,9 +115,9 @@ async def test_log_messages_go_out_with_their_level() -> None:
 @pytest.mark.parametrize("bad", [math.nan, "\ud800", object()])
 async def test_what_json_can_not_say_is_refused_where_the_author_sees_it(bad: Any) -> None:
     async def work(context: ToolContext) -> None:
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             await context.log("error", bad)
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             await context.progress(1, message="\ud800")
 
     peer = Peer()
@@ -256,8 +257,8 @@ async def test_threads_that_wait_are_let_go_when_the_call_is_given_up() -> None:
 def test_a_token_is_set_once() -> None:
     token = CancellationToken()
     token.raise_if_cancelled()
-    assert not token.cancelled
+    before = token.cancelled
     token.cancel()
-    assert token.cancelled
+    assert (before, token.cancelled) == (False, True)
     with pytest.raises(ToolError, match="cancelled"):
         token.raise_if_cancelled()

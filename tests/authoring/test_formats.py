@@ -58,12 +58,12 @@ async def test_a_format_is_in_the_schema_and_checked() -> None:
         "cc": {"type": "string", "format": "email"},
     }
     assert (await call(send, {"to": "a@b.c", "cc": None}))["content"][0]["text"] == "a@b.c"
-    with pytest.raises(ToolError, match="^to: must be an email address$"):
+    with pytest.raises(ToolError, match=r"^to: must be an email address$"):
         await call(send, {"to": "nobody"})
 
 
 def test_an_unknown_format_is_refused() -> None:
-    with pytest.raises(RegistrationError, match="colour.*uuid"):
+    with pytest.raises(RegistrationError, match=r"colour.*uuid"):
         Format("colour")
 
 

@@ -131,6 +131,7 @@ def test_a_page_to_visit_is_a_question_of_its_own_mode() -> None:
     named = ElicitURL("Sign in", "https://example.com", elicitation_id="1").request()
     assert named["params"] == {**params, "elicitationId": "1"}
     assert ElicitURL("a", "b").read({"action": "accept"}) == Elicited("accept", None)
+    wrong: Any
     for wrong in ("perhaps", {}):
         with pytest.raises(ToolError, match="unknown action"):
             ElicitURL("a", "b").read({"action": wrong})
@@ -162,6 +163,7 @@ def test_roots_are_read() -> None:
     assert ListRoots().request() == {"method": "roots/list", "params": {}}
     answer = {"roots": [{"uri": "file:///a", "name": "A"}, {"uri": "file:///b"}]}
     assert ListRoots().read(answer) == [Root("file:///a", "A"), Root("file:///b", None)]
+    wrong: Any
     for wrong in ({}, {"roots": {}}, {"roots": ["a"]}, {"roots": [{}]}):
         with pytest.raises(ToolError, match="list of roots"):
             ListRoots().read(wrong)

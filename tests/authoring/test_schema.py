@@ -1,3 +1,5 @@
+# ruff: noqa: TC001 - tools are made of these hints at run time
+
 from __future__ import annotations
 
 import json
@@ -57,7 +59,7 @@ CREATE_ORDER = """{
 def one(annotation: Any) -> dict[str, Any]:
     """Return the schema of one argument of a type."""
 
-    def tool(it): ...
+    def tool(it: Any) -> Any: ...
 
     tool.__annotations__ = {"it": annotation}
     schema: dict[str, Any] = schema_of(tool)["properties"]["it"]
@@ -161,7 +163,7 @@ def test_a_constraint_is_in_the_schema(annotation: Any, schema: dict[str, Any]) 
 def test_defaults_are_shown_unless_they_are_null_or_not_json() -> None:
     nothing = object()
 
-    def tool(
+    def tool(  # noqa: PLR0917 - one for each kind of default
         a: int = 3,
         b: Annotated[int, Field(default=4)] = 4,
         c: Annotated[int, Field(default=5)] = Field(5, ge=0),
@@ -313,7 +315,7 @@ def test_docstrings_describe_arguments_where_the_annotation_does_not() -> None:
 
 
 def test_an_untyped_parameter_may_be_anything() -> None:
-    def tool(a, b=1): ...
+    def tool(a, b=1): ...  # type: ignore[no-untyped-def] # the point of the test
 
     assert schema_of(tool) == {"type": "object", "properties": {"a": {}, "b": {"default": 1}}, "required": ["a"]}
 
@@ -323,10 +325,10 @@ class NotJSON: ...
 
 @pytest.mark.parametrize("annotation", [NotJSON, Callable[[], int]])
 def test_a_type_without_a_meaning_in_json_is_explained(annotation: Any) -> None:
-    def tool(it): ...
+    def tool(it: Any) -> Any: ...
 
     tool.__annotations__ = {"it": annotation}
-    with pytest.raises(RegistrationError, match="'it' of tool.*JSON"):
+    with pytest.raises(RegistrationError, match=r"'it' of tool.*JSON"):
         schema_of(tool)
 
 

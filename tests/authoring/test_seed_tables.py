@@ -38,12 +38,12 @@ class Repository:
 
 
 def add_tool(number1: float, number2: float) -> float:
-    """Adds two numbers and return result. Example: 5 + 3 = 8"""  # noqa: D400, D415 - the seed's words
+    """Adds two numbers and return result. Example: 5 + 3 = 8"""
     return number1 + number2
 
 
-def AddNumbersTool(number1: float, number2: float) -> float:  # noqa: N802 - the seed's name
-    """Adds two numbers and return result. Example: 5 + 3 = 8"""  # noqa: D400, D415 - the seed's words
+def AddNumbersTool(number1: float, number2: float) -> float:  # noqa: N802 - the point of the test
+    """Adds two numbers and return result. Example: 5 + 3 = 8"""
     return number1 + number2
 
 
@@ -106,7 +106,7 @@ def test_title_1_explicit() -> None:
 
 
 def test_title_2_humanised_name_of_the_function() -> None:
-    def Add() -> None: ...  # noqa: N802 - the seed's name
+    def Add() -> None: ...  # noqa: N802 - the point of the test
 
     assert definition(Add, name="add", description="Adds two numbers")["title"] == "Add"
 
@@ -153,7 +153,7 @@ def test_description_3_empty() -> None:
     ],
 )
 def test_type(annotation: Any, schema: dict[str, Any], required: bool) -> None:
-    def function(it): ...
+    def function(it: Any) -> Any: ...
 
     function.__annotations__ = {"it": annotation}
     made = schema_of(function)
@@ -176,12 +176,12 @@ def test_type(annotation: Any, schema: dict[str, Any], required: bool) -> None:
     ids=["Description", "Range", "MinLength", "MaxLength", "Pattern"],
 )
 async def test_attribute(annotation: Any, keywords: dict[str, Any], wrong: Any) -> None:
-    def function(it): ...
+    def function(it: Any) -> Any: ...
 
     function.__annotations__ = {"it": annotation}
     made = schema_of(function)["properties"]["it"]
     assert {name: made[name] for name in keywords} == keywords
-    with pytest.raises(ToolError, match="^it: must"):
+    with pytest.raises(ToolError, match=r"^it: must"):
         await call(function, {"it": wrong})
 
 
@@ -289,7 +289,7 @@ async def test_services_alone_beside_the_request() -> None:
 async def test_special_parameter(special: Any) -> None:
     got: list[Any] = []
 
-    def function(it):
+    def function(it: Any) -> Any:
         got.append(it)
 
     function.__annotations__ = {"it": special}
@@ -303,8 +303,8 @@ async def test_special_parameter(special: Any) -> None:
 
 
 def test_example_1_simple() -> None:
-    def Add(a: float, b: float) -> float:  # noqa: N802 - the seed's name
-        """Adds two numbers"""  # noqa: D400, D401, D415 - the seed's words
+    def Add(a: float, b: float) -> float:  # noqa: N802 - the point of the test
+        """Adds two numbers"""
         return a + b
 
     made = definition(Add)
@@ -345,10 +345,15 @@ async def test_example_5_everything_explicit() -> None:
     def raw(request: JSONRPCRequest) -> JSONRPCResponse:
         return {"jsonrpc": "2.0", "id": request.id, "result": {"content": []}}
 
-    options = {"name": "add_numbers", "title": "Add Numbers", "description": "Adds", "input_schema": schema}
+    options: dict[str, Any] = {
+        "name": "add_numbers",
+        "title": "Add Numbers",
+        "description": "Adds",
+        "input_schema": schema,
+    }
     made = definition(raw, **options)
     assert (made["name"], made["title"], made["description"]) == ("add_numbers", "Add Numbers", "Adds")
     assert made["inputSchema"] == schema
     assert await call(raw, {"number1": 1, "number2": 2}, **options) == RawResponse(RESPONSE)
-    with pytest.raises(ToolError, match="^number2: is required$"):
+    with pytest.raises(ToolError, match=r"^number2: is required$"):
         await call(raw, {"number1": 1}, **options)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def test_postponed_annotations_are_resolved() -> None:
-    def add(a: int, b: Annotated[str | None, Header("B")] = None) -> bool: ...
+    def add(a: int, b: Annotated[str | None, Header("B")] = None) -> bool:
+        return a == len(b or "")
 
     signature = Signature(add)
     first, second = signature.parameters()
@@ -27,13 +28,14 @@ def test_postponed_annotations_are_resolved() -> None:
 def test_names_of_the_enclosing_function_are_found() -> None:
     class Local: ...
 
-    def use(it: Local) -> Local: ...
+    def use(it: Local) -> Local:
+        return it
 
     assert Signature(use).parameters() == [Parameter("it", Local, EMPTY)]
 
 
 def test_a_name_that_comes_later_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    def use(it: Later) -> int: ...  # type: ignore[name-defined] # noqa: F821 - the point of the test
+    def use(it: Later) -> None: ...  # type: ignore[name-defined]  # noqa: F821 - the point of the test
 
     signature = Signature(use)
     assert signature.try_hints() is None
@@ -78,8 +80,8 @@ def test_parameters_that_json_can_not_fill_are_refused() -> None:
 
 def test_an_unbound_method_is_explained() -> None:
     class Tools:
-        def add(self, a: int) -> int: ...
-        def nothing() -> int: ...  # type: ignore[misc]
+        def add(self, a: int) -> None: ...
+        def nothing() -> None: ...  # type: ignore[misc]
 
     with pytest.raises(RegistrationError, match="looks like a method"):
         Signature(Tools.add)
@@ -91,9 +93,9 @@ def test_an_unbound_method_is_explained() -> None:
 
 def test_partials_and_callable_objects_have_signatures() -> None:
     class Adder:
-        def __call__(self, a: int) -> int: ...
+        def __call__(self, a: int) -> None: ...
 
-    def add(a: int, b: int) -> int: ...
+    def add(a: int, b: int) -> None: ...
 
     assert Signature(Adder()).parameters() == [Parameter("a", int, EMPTY)]
     assert Signature(functools.partial(add, 1)).parameters() == [Parameter("b", int, EMPTY)]

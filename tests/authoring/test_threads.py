@@ -21,7 +21,7 @@ async def until(condition: Any) -> None:
     """Let the loop run until a condition holds."""
 
     async def turn() -> None:
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - what threads do sets no event of the loop
             await asyncio.sleep(0)
 
     await soon(turn())

@@ -1,3 +1,5 @@
+# ruff: noqa: TC001 - tools are made of these hints at run time
+
 from __future__ import annotations
 
 import asyncio
@@ -134,7 +136,7 @@ def test_what_is_no_function_of_one_result_is_refused() -> None:
 def test_a_tool_that_takes_the_context_is_interactive() -> None:
     def alone(a: int) -> ToolContext | None: ...
     def with_context(a: int, *, it: ToolContext | None = None) -> None: ...
-    def unknown(a: Unknown, it: ToolContext) -> None: ...  # type: ignore[name-defined] # noqa: F821 - not yet known
+    def unknown(a: Unknown, it: ToolContext) -> None: ...  # type: ignore[name-defined]  # noqa: F821 - the point of the test
 
     assert not tool_of(alone).interactive
     assert tool_of(with_context).interactive
@@ -220,7 +222,7 @@ def test_a_service_beside_a_mark_may_still_be_registered_later() -> None:
     ],
 )
 def test_a_pattern_for_the_wrong_engine_is_refused(annotation: Any) -> None:
-    def search(text): ...
+    def search(text: Any) -> Any: ...
 
     search.__annotations__ = {"text": annotation}
     with pytest.raises(RegistrationError, match=r"'text' of search has a pattern.*look-around"):

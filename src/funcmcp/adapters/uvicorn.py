@@ -113,8 +113,9 @@ def listen(host: str, port: int) -> socket.socket:
         # asyncio turns Nagle's algorithm off only where the protocol is named: create_server() would leave it on.
         family, kind, protocol, _, address = found[0]
         listener = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise AddressError(error.errno, f"{host!r} is no address to listen on: {error.strerror}") from error
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no host name"
+        raise AddressError(errno.EADDRNOTAVAIL, f"{host!r} is no address to listen on: {reason}") from error
     try:
         if os.name == "posix":  # elsewhere it would let two programs share the port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -122,8 +123,8 @@ def listen(host: str, port: int) -> socket.socket:
         listener.listen(2048)
     except OSError as error:
         listener.close()
-        reason = "it is in use by another program" if error.errno == errno.EADDRINUSE else error.strerror
-        raise AddressError(error.errno, f"Can't listen on {_authority(host, port)}: {reason}") from error
+        why = "it is in use by another program" if error.errno == errno.EADDRINUSE else error.strerror
+        raise AddressError(error.errno, f"Can't listen on {_authority(host, port)}: {why}") from error
     return listener
 
 
@@ -286,11 +287,15 @@ class _Supervisor:
             return
         import watchfiles  # noqa: PLC0415 - only for those who write code right now
 
-        tick = int(_TICK_SECONDS * 1000)
-        only = watchfiles.PythonFilter()
-        for changes in watchfiles.watch(
-            watch, watch_filter=only, stop_event=self, rust_timeout=tick, yield_on_timeout=True
-        ):
+        watched = watchfiles.watch(
+            watch,
+            watch_filter=watchfiles.PythonFilter(),
+            stop_event=self,
+            rust_timeout=int(_TICK_SECONDS * 1000),
+            yield_on_timeout=True,
+            ignore_permission_denied=True,
+        )
+        for changes in watched:
             yield bool(changes)
 
     def _start(self) -> None:

@@ -83,7 +83,7 @@ def for_results(schema: Node) -> Node:
 
 
 def validator(schema: Node) -> SchemaValidator:
-    """Build the validator of a changed schema; pydantic's ready-made ones of models inside it don't know the changes."""
+    """Build the validator of a changed schema; the ready-made ones of models inside it don't know the changes."""
     return SchemaValidator(schema, _use_prebuilt=False)
 
 

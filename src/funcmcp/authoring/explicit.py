@@ -57,12 +57,10 @@ def explicit_errors(schema: Mapping[str, Any], what: str) -> Callable[[Any], lis
 
     Raises:
         RegistrationError: the schema is not valid, has a pattern that the linear engine can't compile, or refers
-            to another document; or the library is not installed.
+            to another document.
     """
-    try:
-        import jsonschema_rs  # noqa: PLC0415 - loaded when a hand-written schema is first applied
-    except ImportError:
-        raise RegistrationError(f'{what} needs a library: pip install "funcmcp[schema]".') from None
+    import jsonschema_rs  # noqa: PLC0415 - loaded when a hand-written schema is first applied
+
     from funcmcp.authoring.wording import of_keyword  # noqa: PLC0415 - needed with the library alone
 
     try:

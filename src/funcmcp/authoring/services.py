@@ -55,7 +55,7 @@ class Services:
             scope: ``"request"`` makes one for each request, ``"app"`` one for all of them.
 
         Raises:
-            RegistrationError: the scope is unknown, or svcs is not installed.
+            RegistrationError: the scope is unknown.
         """
         if scope not in {"request", "app"}:
             raise RegistrationError(f"scope must be 'request' or 'app', not {scope!r}.")
@@ -120,10 +120,8 @@ class Services:
 
     def _containers(self) -> tuple[svcs.Registry, svcs.Container]:
         if self._registry is None or self._app is None:
-            try:
-                import svcs  # noqa: PLC0415 - most servers have no services
-            except ImportError:
-                raise RegistrationError('Services need a library: pip install "funcmcp[services]".') from None
+            import svcs  # noqa: PLC0415 - most servers have no services
+
             self._registry = svcs.Registry()
             self._app = svcs.Container(self._registry)
         return self._registry, self._app

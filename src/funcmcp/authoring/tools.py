@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -245,7 +246,7 @@ def _check_pattern(part: Any, what: str) -> None:
     """Refuse a pattern that can't be checked in time that is linear in the length of the text."""
     for mark in (part, *_metadata(part)):
         pattern = getattr(mark, "pattern", None)
-        if pattern is None or isinstance(mark, type):
+        if not isinstance(pattern, str | re.Pattern):
             continue
         from funcmcp.authoring.core import compiles, linear_pattern  # noqa: PLC0415 - only where a pattern is
 

@@ -5,6 +5,7 @@ Nothing of the input is repeated but the path of the wrong value and the kind of
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, get_args
 
 from funcmcp.authoring.formats import FORMATS
@@ -182,16 +183,16 @@ def _line(details: ErrorDetails, arguments: Any) -> tuple[str, str]:
     if kind == "missing":
         path.append(details["loc"][-1])
     words = _words(kind, details.get("ctx", {}), details.get("input"))
-    return path_text(path), words or _other_words(kind, details["msg"])
+    return path_text(path), words or _other_words(details)
 
 
 def _words(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
     limit = _LIMITS.get(kind)
     if limit is not None:
         return limit.format_map(context)
-    if "error" in context and isinstance(context["error"], Exception):  # raised by the author's own validator
+    if _is_author_s(context.get("error")):
         return str(context["error"])
-    if kind == "value_error":  # pydantic's own, of an email address
+    if kind == "value_error" and "error" not in context:  # pydantic's own, of an email address
         return "must be an email address"
     for ending in _ENDINGS:
         wanted = _TYPES.get(kind.removesuffix(ending))
@@ -200,11 +201,23 @@ def _words(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
     return None
 
 
-def _other_words(kind: str, message: str) -> str:
-    """Return the message of an error that an author or an extension defined, but none of pydantic's own."""
+def _is_author_s(error: object) -> bool:
+    """Tell whether an exception was raised by a check of the author's, and not by a type of the standard library."""
+    home = type(error).__module__.partition(".")[0]
+    return isinstance(error, Exception) and (
+        type(error) in {ValueError, AssertionError} or home not in sys.stdlib_module_names
+    )
+
+
+def _other_words(details: ErrorDetails) -> str:
+    """Return the message of an error that an author or an extension defined, unless it repeats the input."""
     from pydantic_core.core_schema import ErrorType  # noqa: PLC0415 - rarely needed
 
-    return "is not valid" if kind in get_args(ErrorType) else message
+    message = details["msg"]
+    own = details["type"] in get_args(ErrorType) or message.startswith("Input ")
+    if own or str(details["input"]) in message:
+        return "is not valid"
+    return message
 
 
 def _path(location: Sequence[str | int], value: Any) -> list[str | int]:

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.messages import Exchange
 
 _HANDSHAKE = max(date for date, revision in REVISIONS.items() if not revision.per_request)
-_NOT_MCP = (RuntimeError, LookupError, TypeError, ValueError)  # what the client meets in an answer that is none
+_NOT_MCP = (
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)  # what the client meets in an answer that is none
 
 
 async def inspect_server(target: str) -> dict[str, Any]:

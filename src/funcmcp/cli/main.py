@@ -16,9 +16,10 @@ def main() -> None:
 
         app()
     except ModuleNotFoundError as error:
-        if error.name not in _OF_THE_EXTRA:
+        library = (error.name or "").partition(".")[0]
+        if library not in _OF_THE_EXTRA:
             raise
-        sys.exit(f'{error.name} is not installed. The command line needs: pip install "funcmcp[cli]"')
+        sys.exit(f'{library} is not installed. The command line needs: pip install "funcmcp[cli]"')
     except Failure as failure:
         sys.exit(str(failure))
 

@@ -82,8 +82,7 @@ def _split(target: str) -> tuple[str, str | None]:
 
 
 def _import(target: Target) -> ModuleType:
-    if str(target.root) not in sys.path:
-        sys.path.insert(0, str(target.root))
+    sys.path.insert(0, str(target.root))  # as Python does for a script: its siblings can be imported
     try:
         module = importlib.import_module(target.module)
     except ModuleNotFoundError as error:

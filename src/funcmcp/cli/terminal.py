@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as Bar
+from rich.prompt import Confirm, Prompt
 
 from funcmcp.cli.arguments import read_value
 from funcmcp.cli.failure import Failure
@@ -33,7 +35,8 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        if self._task is not None:  # otherwise rich would print an empty line
+            self._bar.stop()
 
     def show(self, notification: Mapping[str, Any]) -> None:
         """Show a notification: progress as a bar, a log message as a line."""
@@ -55,31 +58,47 @@ async def answer(params: Mapping[str, Any]) -> dict[str, Any]:
     if not sys.stdin.isatty():
         typer.echo(f"Declined, because nobody is at a terminal: {params['message']}", err=True)
         return {"action": "decline"}
-    typer.echo(params["message"], err=True)
-    if params.get("mode") == "url":
-        typer.echo(params["url"], err=True)
-        return {"action": "accept" if typer.confirm("Open it?", err=True) else "decline"}
-    schema = params.get("requestedSchema", {})
-    if not typer.confirm("Answer?", default=True, err=True):
-        return {"action": "decline"}
+    console = Console(stderr=True)
+    console.print(escape(params["message"]))
+    try:
+        if params.get("mode") == "url":
+            console.print(escape(params["url"]))
+            return {"action": "accept" if Confirm.ask("Have you opened it?", console=console) else "decline"}
+        if not Confirm.ask("Answer?", console=console, default=True):
+            return {"action": "decline"}
+        return {"action": "accept", "content": _fill_in(params.get("requestedSchema", {}), console)}
+    except EOFError:  # Ctrl+D
+        return {"action": "cancel"}
+
+
+def _fill_in(schema: Mapping[str, Any], console: Console) -> dict[str, Any]:
+    """Ask for the fields of a form; those that are left empty are left out."""
     required = schema.get("required", [])
-    content = {name: _ask(name, field, name in required) for name, field in schema.get("properties", {}).items()}
-    return {"action": "accept", "content": {name: value for name, value in content.items() if value is not None}}
+    content = {}
+    for name, field in schema.get("properties", {}).items():
+        value = _ask(name, field, console, required=name in required)
+        if value is not None:
+            content[name] = value
+    return content
 
 
-def _ask(name: str, field: Mapping[str, Any], required: bool) -> Any:  # noqa: FBT001 - a private helper
+def _ask(name: str, field: Mapping[str, Any], console: Console, *, required: bool) -> Any:
     """Ask for one field until the text can be read; None for an optional one that is left empty."""
-    label = field.get("title") or name
-    described = f"{label} ({field['description']})" if "description" in field else label
-    choices = f" [{'/'.join(map(str, field['enum']))}]" if "enum" in field else ""
-    default = field.get("default", None if required else "")
+    label = escape(field.get("title") or name)
+    if "description" in field:
+        label += f" ({escape(field['description'])})"
     if field.get("type") == "boolean":
-        return typer.confirm(described, default=default if isinstance(default, bool) else None, err=True)
+        known = {"default": field["default"]} if "default" in field else {}
+        return Confirm.ask(label, console=console, **known)
+    choices = [str(choice) for choice in field.get("enum", [])]
+    default: Any = field.get("default", ... if required else "")  # for rich, ... means none
     while True:
-        text = typer.prompt(described + choices, default=default, show_default=default != "", err=True)
+        text = str(
+            Prompt.ask(label, console=console, choices=choices or None, show_default=default != "", default=default)
+        )
         if text == "" and not required:
             return None
         try:
-            return read_value(name, str(text), field)
+            return read_value(name, text, field)
         except Failure as failure:
-            typer.echo(str(failure), err=True)
+            console.print(escape(str(failure)))

@@ -1,0 +1,246 @@
+"""``funcmcp call``: arguments in, results out, on a target and on a URL."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.processes import FUNCMCP, START_SECONDS, environment, funcmcp, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NOT_JSON = (
+    "--json is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1). "
+    "Write it like --json '{\"a\": 1}'."
+)
+COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+DEFAULTS = {
+    "text": "",
+    "number": 0,
+    "whole": 0,
+    "yes": False,
+    "many": [],
+    "one": {},
+    "either": "",
+    "anything": None,
+    "maybe": None,
+}
+
+
+@pytest.fixture(scope="module")
+def url(folder: Path) -> Iterator[str]:
+    with running([*FUNCMCP, "run", "kinds.py", "--port", "0"], folder=folder) as process:
+        yield process.endpoint()
+
+
+@pytest.mark.parametrize("where", ["target", "url"])
+def test_values_are_read_as_the_tools_schema_wants_them(folder: Path, url: str, where: str) -> None:
+    pairs = [
+        "text=5",
+        "number=1.5",
+        "whole=7",
+        "yes=true",
+        "many=[1, 2]",
+        'one={"a": 1}',
+        "either=3",
+        "anything=[null]",
+    ]
+    shown = funcmcp("call", "kinds.py" if where == "target" else url, "kinds", *pairs, "maybe=null", folder=folder)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert json.loads(shown.stdout) == {
+        **DEFAULTS,
+        "text": "5",
+        "number": 1.5,
+        "whole": 7,
+        "yes": True,
+        "many": [1, 2],
+        "one": {"a": 1},
+        "either": 3,
+        "anything": [None],
+    }
+
+
+@pytest.mark.parametrize(
+    ("pair", "value"),
+    [
+        ("text=a=b", {"text": "a=b"}),
+        ("text=", {"text": ""}),
+        ("text=true", {"text": "true"}),
+        ('text="x"', {"text": '"x"'}),
+        ("text=Grüße ☃", {"text": "Grüße ☃"}),
+        ("either=three", {"either": "three"}),
+        ("either=1.5", {"either": "1.5"}),
+        ("anything=word", {"anything": "word"}),
+        ("anything=12", {"anything": 12}),
+    ],
+)
+def test_text_stays_text_where_text_is_wanted(folder: Path, pair: str, value: dict[str, Any]) -> None:
+    text = [] if pair.startswith("text=") else ["text="]
+    shown = funcmcp("call", "kinds.py", "kinds", *text, pair, folder=folder)
+    assert json.loads(shown.stdout) == {**DEFAULTS, **value}
+
+
+def test_all_arguments_can_be_one_json_object(folder: Path, url: str) -> None:
+    shown = funcmcp("call", url, "kinds", "--json", '{"text": "ü", "many": [3]}', folder=folder)
+    assert json.loads(shown.stdout) == {**DEFAULTS, "text": "ü", "many": [3]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["kinds", "text"], "'text' is no argument: write it like key=value."),
+        (["kinds", "=x"], "'=x' is no argument: write it like key=value."),
+        (["kinds", "text=1", "text=2"], "text is given twice. Give a list as JSON: text='[1, 2]'."),
+        (["kinds", "whole=many"], "whole=many: the tool wants integer; write it as JSON does."),
+        (["kinds", "number=NaN"], "number=NaN: the tool wants number; write it as JSON does."),
+        (["kinds", "--json", "[]"], "--json must be an object, like --json '{\"a\": 1}'."),
+        (
+            ["kinds", "--json", "{"],
+            NOT_JSON,
+        ),
+        (["kinds", "text=1", "--json", "{}"], "Give the arguments as key=value or with --json, not both."),
+        (["kind"], "There is no tool 'kind'. Did you mean kinds?"),
+    ],
+)
+def test_what_can_not_be_called_is_one_clear_line(folder: Path, arguments: list[str], line: str) -> None:
+    ended = funcmcp("call", "kinds.py", *arguments, folder=folder)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{line}\n")
+
+
+def test_arguments_that_the_tool_refuses_are_told_on_stderr_with_exit_code_1(folder: Path, url: str) -> None:
+    ended = funcmcp("call", url, "kinds", "whole=1.5", folder=folder)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "text" in ended.stderr
+    assert "whole" in ended.stderr
+
+
+@pytest.mark.parametrize("where", ["target", "url"])
+def test_a_tools_error_goes_to_stderr_with_exit_code_1(folder: Path, url: str, where: str) -> None:
+    ended = funcmcp("call", "kinds.py" if where == "target" else url, "fail", folder=folder)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", "That did not work.\n")
+
+
+def test_structured_content_is_printed_where_there_is_no_text(folder: Path) -> None:
+    shown = funcmcp("call", "kinds.py", "only_structured", folder=folder)
+    assert shown.stdout == '{\n  "a": [\n    "ü",\n    1\n  ]\n}\n[image image/png, 4 base64 characters]\n'
+
+
+def test_blocks_that_are_no_text_are_named(folder: Path) -> None:
+    shown = funcmcp("call", "kinds.py", "blocks", folder=folder)
+    assert shown.stdout.splitlines() == [
+        "first",
+        "[image image/png, 4 base64 characters]",
+        "[link orders://17]",
+        "a note",
+        "[resource data://1, 4 base64 characters]",
+    ]
+
+
+@pytest.mark.parametrize("where", ["target", "url"])
+def test_a_question_is_declined_where_nobody_is_at_a_terminal(folder: Path, url: str, where: str) -> None:
+    shown = funcmcp("call", "kinds.py" if where == "target" else url, "choose", folder=folder)
+    assert (shown.returncode, shown.stdout) == (0, "decline: None\n")
+    assert shown.stderr == "Declined, because nobody is at a terminal: What will it be?\n"
+
+
+class Terminal:
+    """The command with a terminal for stdin and stderr; stdout is a pipe."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [*FUNCMCP, *arguments],
+            cwd=folder,
+            env=environment({"TERM": "xterm-256color"}),
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            text=True,
+        )
+        os.close(theirs)
+        self.shown = ""
+
+    def read_until(self, text: str) -> None:
+        """Wait for a text on the terminal, after those that were waited for before."""
+        seen = ""
+        while text not in seen:
+            assert select.select([self._ours], [], [], START_SECONDS)[0], f"{text!r} never came: {self.shown!r}"
+            part = COLOUR.sub("", os.read(self._ours, 65536).decode())
+            seen += part
+            self.shown += part
+
+    def type(self, text: str) -> None:
+        """Type a line."""
+        os.write(self._ours, f"{text}\n".encode())
+
+    def close(self) -> None:
+        """End it all."""
+        self.process.kill()
+        self.process.communicate()
+        os.close(self._ours)
+
+
+def test_a_question_is_asked_at_the_terminal_field_by_field(folder: Path) -> None:
+    terminal = Terminal(folder, "call", "kinds.py", "choose")
+    try:
+        for question, text in (
+            ("Answer? [y/n] (y): ", "y"),
+            ("size [small/large]: ", "large"),
+            ("guests (How many?) (2): ", "many"),
+            ("guests (How many?) (2): ", "3"),
+            ("note: ", ""),
+            ("sure [y/n]: ", "y"),
+        ):
+            terminal.read_until(question)
+            terminal.type(text)
+        output = terminal.process.communicate(timeout=START_SECONDS)[0]
+    finally:
+        terminal.close()
+    assert output == "accept: size='large' guests=3 note=None sure=True\n"
+    assert "What will it be?" in terminal.shown
+    assert "guests=many: the tool wants integer" in terminal.shown
+
+
+def test_a_question_can_be_declined_at_the_terminal(folder: Path, url: str) -> None:
+    terminal = Terminal(folder, "call", url, "choose")
+    try:
+        terminal.read_until("Answer? [y/n] (y): ")
+        terminal.type("n")
+        assert terminal.process.communicate(timeout=START_SECONDS)[0] == "decline: None\n"
+    finally:
+        terminal.close()
+
+
+def test_ctrl_c_at_a_question_ends_the_command_without_a_traceback(folder: Path) -> None:
+    terminal = Terminal(folder, "call", "kinds.py", "choose")
+    try:
+        terminal.read_until("Answer? [y/n] (y): ")
+        terminal.process.send_signal(2)
+        assert terminal.process.wait(START_SECONDS) != 0
+    finally:
+        terminal.close()
+    assert "Traceback" not in terminal.shown
+
+
+@pytest.mark.parametrize("where", ["target", "url"])
+def test_progress_is_shown_in_a_terminal_and_the_result_stays_plain(folder: Path, url: str, where: str) -> None:
+    terminal = Terminal(folder, "call", "kinds.py" if where == "target" else url, "count")
+    try:
+        terminal.read_until("3/3")
+        assert terminal.process.communicate(timeout=START_SECONDS)[0] == "counted\n"
+    finally:
+        terminal.close()
+
+
+def test_there_is_no_progress_in_a_pipe(folder: Path, url: str) -> None:
+    shown = funcmcp("call", url, "count", folder=folder)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "counted\n", "")

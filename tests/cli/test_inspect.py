@@ -1,0 +1,91 @@
+"""``funcmcp inspect``: the same facts of a target and of a URL, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.processes import FUNCMCP, environment, funcmcp, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def url(folder: Path) -> Iterator[str]:
+    with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=folder) as process:
+        yield process.endpoint()
+
+
+@pytest.mark.parametrize("where", ["target", "url"])
+def test_json_is_one_document_with_all_facts(folder: Path, url: str, where: str) -> None:
+    shown = funcmcp("inspect", "server.py" if where == "target" else url, "--json", folder=folder)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    facts = json.loads(shown.stdout)
+    assert list(facts) == ["server", "revision", "capabilities", "instructions", "tools"]
+    assert facts["server"] == {"name": "Greeter", "version": "2.1.0"}
+    assert (facts["revision"], facts["instructions"]) == ("2026-07-28", "Be polite.")
+    assert "tools" in facts["capabilities"]
+    assert facts["tools"] == [
+        {
+            "name": "greet",
+            "title": "Greet",
+            "description": "Greet somebody.",
+            "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+        }
+    ]
+
+
+@pytest.mark.parametrize("where", ["target", "url"])
+def test_people_get_a_table(folder: Path, url: str, where: str) -> None:
+    shown = funcmcp("inspect", "server.py" if where == "target" else url, folder=folder)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    lines = shown.stdout.splitlines()
+    assert lines[0] == "Greeter 2.1.0 (MCP 2026-07-28)"
+    assert lines[1] == "Be polite."
+    assert any(line.split("│")[1:4] == [" greet ", " name: string ", " Greet somebody. "] for line in lines)
+
+
+def test_the_table_shows_arguments_with_their_types(folder: Path) -> None:
+    shown = funcmcp("inspect", "kinds.py", folder=folder).stdout
+    for argument in (
+        "text: string",
+        "number?: number",
+        "yes?: boolean",
+        "many?: array of integer",
+        "one?: object",
+        "either?: integer | string",
+        "anything?: any",
+        "maybe?: integer",
+    ):
+        assert argument in shown
+
+
+def test_there_are_colours_in_a_terminal_and_none_in_a_pipe(folder: Path) -> None:
+    assert "\x1b[" not in funcmcp("inspect", "server.py", folder=folder).stdout
+    ours, theirs = pty.openpty()
+    try:
+        subprocess.run(
+            [*FUNCMCP, "inspect", "server.py"],
+            cwd=folder,
+            env=environment({"TERM": "xterm-256color"}),
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            timeout=60,
+            check=True,
+        )
+        assert b"\x1b[" in os.read(ours, 65536)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_a_server_without_tools_says_so(folder: Path) -> None:
+    shown = funcmcp("inspect", "same.py", folder=folder)
+    assert shown.stdout.splitlines()[-1] == "It has no tools."

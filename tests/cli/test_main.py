@@ -1,0 +1,52 @@
+"""The command itself: its version, its help, and what it says where its libraries are missing."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from funcmcp import __version__
+from tests.cli.processes import PYTHON, funcmcp
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_console_script_prints_the_version() -> None:
+    script = Path(PYTHON).with_name("funcmcp")
+    shown = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60, check=True)
+    assert shown.stdout == f"funcmcp {__version__}\n"
+
+
+def test_the_version_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from funcmcp.cli.main import main\n"
+        "sys.argv[1:] = ['--version']\n"
+        "try: main()\n"
+        "finally: print(*sys.modules)"
+    )
+    loaded = set(python(code).stdout.split())
+    assert "typer" in loaded
+    assert not loaded & {"uvicorn", "httpx2", "pydantic", "watchfiles", "rich", "funcmcp.app"}
+
+
+@pytest.mark.parametrize("command", ["run", "inspect", "call"])
+def test_help_names_every_command_and_its_arguments(command: str) -> None:
+    assert command in funcmcp("--help").stdout
+    shown = funcmcp(command, "--help")
+    assert shown.returncode == 0
+    assert "TARGET" in shown.stdout
+
+
+@pytest.mark.parametrize("library", ["typer", "rich", "httpx2", "uvicorn"])
+def test_a_missing_library_is_one_line_with_the_command_that_installs_it(library: str) -> None:
+    arguments = {"uvicorn": ["run", "x.py"]}.get(library, ["inspect", "http://127.0.0.1:1/mcp"])
+    ended = python(
+        f"import sys; sys.modules[{library!r}] = None; sys.argv[1:] = {arguments!r}\n"
+        "from funcmcp.cli.main import main; main()"
+    )
+    assert ended.returncode == 1
+    assert ended.stderr == f'{library} is not installed. The command line needs: pip install "funcmcp[cli]"\n'

@@ -1,0 +1,138 @@
+"""Endpoints that are none, and servers of other makes."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.processes import funcmcp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Respond = Callable[[dict[str, Any]], tuple[int, str, bytes]]
+
+
+@contextlib.contextmanager
+def answering(respond: Respond) -> Iterator[str]:
+    """Serve POSTs with a function from the message to status, media type and body; yield the URL."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            status, kind, body = respond(message)
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/mcp"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_an_address_where_nobody_answers_is_one_clear_line() -> None:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+    ended = funcmcp("inspect", f"http://127.0.0.1:{port}/mcp")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == (
+        f"Nobody answers at http://127.0.0.1:{port}/mcp. Is the server running, and is the address right?\n"
+    )
+
+
+@pytest.mark.parametrize("url", ["http://", "http:///mcp", "http://127.0.0.1:99999/mcp", "http://[::1/mcp"])
+def test_a_url_that_is_none_is_one_clear_line(url: str) -> None:
+    ended = funcmcp("call", url, "x")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == f"{url} is no URL of an endpoint, such as http://127.0.0.1:8000/mcp.\n"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body"),
+    [
+        (200, "text/html", b"<html>hello</html>"),
+        (404, "text/plain", b"Not Found"),
+        (200, "application/json", b"{}"),
+        (200, "application/json", b'{"jsonrpc": "2.0", "id": 1, "result": {}}'),
+        (200, "application/json", b'{"jsonrpc": "2.0", "id": 1, "result": 5}'),
+        (200, "application/json", b'{"jsonrpc": "2.0", "id": 1, "error": "no"}'),
+        (200, "text/event-stream", b"data: what\n\n"),
+        (200, "text/event-stream", b""),
+        (202, "text/plain", b""),
+    ],
+)
+def test_an_answer_that_is_not_mcp_is_one_clear_line(status: int, kind: str, body: bytes) -> None:
+    with answering(lambda _: (status, kind, body)) as url:
+        ended = funcmcp("inspect", url)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith(f"{url} does not answer as an MCP server does.")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_an_error_of_the_protocol_is_one_clear_line() -> None:
+    body = b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Out of order"}}'
+    with answering(lambda _: (500, "application/json", body)) as url:
+        ended = funcmcp("inspect", url)
+    assert (ended.returncode, ended.stderr) == (1, "The server answered with error -32603: Out of order\n")
+
+
+def test_a_server_that_hangs_up_is_one_clear_line() -> None:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        port = listener.getsockname()[1]
+
+        def hang_up() -> None:
+            for _ in range(2):
+                listener.accept()[0].close()
+
+        thread = threading.Thread(target=hang_up, daemon=True)
+        thread.start()
+        ended = funcmcp("inspect", f"http://127.0.0.1:{port}/mcp")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith(f"The connection to http://127.0.0.1:{port}/mcp failed: ")
+    assert ended.stderr.count("\n") == 1
+
+
+NOT_INITIALIZED = b'{"jsonrpc": "2.0", "error": {"code": -32000, "message": "Not initialized"}, "id": null}'
+
+
+@pytest.mark.parametrize("refusal", [b"Bad Request", NOT_INITIALIZED])
+def test_an_older_server_of_another_make_is_spoken_to_in_its_own_revision(refusal: bytes) -> None:
+    results: dict[str, Any] = {
+        "initialize": {
+            "protocolVersion": "2025-03-26",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "elder", "version": "3"},
+        },
+        "tools/list": {"tools": [{"name": "hi", "inputSchema": {"type": "object"}}]},
+    }
+
+    def respond(message: dict[str, Any]) -> tuple[int, str, bytes]:
+        if "id" not in message:
+            return 202, "text/plain", b""
+        if message["method"] not in results:
+            return 400, "application/json", refusal
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": results[message["method"]]}
+        return 200, "text/event-stream", f": hello\r\n\r\nevent: message\r\ndata: {json.dumps(answer)}\r\n\r\n".encode()
+
+    with answering(respond) as url:
+        shown = funcmcp("inspect", url, "--json")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    facts = json.loads(shown.stdout)
+    assert (facts["server"]["name"], facts["revision"]) == ("elder", "2025-03-26")
+    assert [tool["name"] for tool in facts["tools"]] == ["hi"]

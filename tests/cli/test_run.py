@@ -1,0 +1,170 @@
+"""``funcmcp run``: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.cli.remote import remote
+from funcmcp.testing import Client
+from tests.cli.processes import FUNCMCP, STOP_SECONDS, Running, environment, funcmcp, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextlib.contextmanager
+def served(folder: Path, target: str, *options: str) -> Iterator[tuple[Running, str]]:
+    """Run a server on a free port; yield the process and its endpoint."""
+    with running([*FUNCMCP, "run", target, "--port", "0", *options], folder=folder) as process:
+        yield process, process.endpoint()
+
+
+async def call(url: str, tool: str, **options: Any) -> dict[str, Any]:
+    async with remote(url) as exchange, Client(exchange) as client:
+        return await client.call_tool(tool, {}, **options)
+
+
+class Hanging:
+    """A server with a call in flight that never ends, and that has been told to stop."""
+
+    def __init__(self, stack: contextlib.ExitStack, folder: Path, tool: str, *options: str) -> None:
+        self.process, url = stack.enter_context(served(folder, "hanging.py", *options))
+        command = [*FUNCMCP, "call", url, tool]
+        self.caller = stack.enter_context(running(command, folder=folder))
+        self.process.line_with("begun")
+        self.process.process.terminate()
+
+
+def test_the_endpoint_is_printed_when_it_accepts_connections(folder: Path) -> None:
+    with served(folder, "server.py") as (process, url):
+        assert process.lines == [f"Greeter is served at {url} (Ctrl+C stops it)"]
+        shown = funcmcp("call", url, "greet", "name=Ada", folder=folder)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "Hello, Ada!\n", "")
+
+
+@pytest.mark.parametrize("options", [[], ["--workers", "2"], ["--reload"]], ids=["plain", "workers", "reload"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_lets_a_call_in_flight_finish_and_ends_with_code_0(
+    folder: Path, options: list[str], number: signal.Signals
+) -> None:
+    with served(folder, "hanging.py", *options) as (process, url):
+        calling = asyncio.create_task(call(url, "work"))
+        await asyncio.to_thread(process.line_with, "begun")
+        process.process.send_signal(number)
+        result = await asyncio.wait_for(calling, STOP_SECONDS)
+        code = await asyncio.to_thread(process.ended)
+    assert (code, result["content"][0]["text"]) == (0, "finished")
+    assert "Traceback" not in process.output
+
+
+def test_sigterm_ends_it_in_time_whatever_hangs(folder: Path) -> None:
+    """All at once, because each takes its nine seconds. Worker processes are there where the lock is never free."""
+    tools = ["thread", "executor", "block", "spin", "stream"]
+    with contextlib.ExitStack() as stack:
+        hanging = {tool: Hanging(stack, folder, tool) for tool in tools}
+        hanging["workers"] = Hanging(stack, folder, "backtrack_in_a_thread", "--workers", "2")
+        codes = {name: one.process.ended() for name, one in hanging.items()}
+        callers = {name: one.caller.ended() for name, one in hanging.items()}
+    assert codes == dict.fromkeys(hanging, 0)
+    assert callers == dict.fromkeys(hanging, 1)
+    for one in hanging.values():
+        assert "Traceback" not in one.process.output
+        assert "Traceback" not in one.caller.output
+
+
+def test_sigterm_ends_it_in_time_even_in_a_c_function_on_the_event_loop(folder: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        assert Hanging(stack, folder, "backtrack").process.ended() == -signal.SIGALRM
+
+
+def test_a_port_in_use_is_one_clear_line(folder: Path) -> None:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        for options in ([], ["--workers", "2"], ["--reload"]):
+            ended = funcmcp("run", "server.py", "--port", str(port), *options, folder=folder)
+            assert (ended.returncode, ended.stdout) == (1, "")
+            assert ended.stderr == (
+                f"Can't listen on 127.0.0.1:{port}: it is in use by another program. "
+                "Choose another address with --host and --port.\n"
+            )
+
+
+def test_a_host_that_is_none_is_one_clear_line(folder: Path) -> None:
+    ended = funcmcp("run", "server.py", "--host", "127.0.0.1." + "x" * 70, folder=folder)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("'127.0.0.1.xxx")
+    assert ended.stderr.endswith("Choose another address with --host and --port.\n")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_it_serves_on_an_ipv6_address(folder: Path) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with served(folder, "server.py", "--host", "::1") as (_, url):
+        assert url.startswith("http://[::1]:")
+        shown = funcmcp("call", url, "greet", "name=Ada", folder=folder)
+    assert (shown.returncode, shown.stdout) == (0, "Hello, Ada!\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [(["--port", "65536"], "--port"), (["--port", "x"], "--port"), (["--workers", "0"], "--workers")],
+)
+def test_an_option_that_makes_no_sense_is_refused_by_name(folder: Path, options: list[str], named: str) -> None:
+    ended = funcmcp("run", "server.py", *options, folder=folder)
+    assert ended.returncode == 2
+    assert named in ended.stderr.splitlines()[-1]
+
+
+async def test_a_worker_that_is_killed_is_replaced(folder: Path) -> None:
+    with served(folder, "kinds.py", "--workers", "2") as (process, url):
+        killed = (await call(url, "pid"))["structuredContent"]["result"]
+        os.kill(killed, signal.SIGKILL)
+        await asyncio.to_thread(process.line_with, "another one takes its place")
+        assert (await call(url, "pid"))["structuredContent"]["result"] != killed
+        process.process.terminate()
+        assert await asyncio.to_thread(process.ended) == 0
+
+
+async def test_reload_serves_a_file_as_it_is_now(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    greeting = tmp_path / "greeting.py"
+    text = greeting.read_text()
+    with served(tmp_path, "server.py", "--reload") as (process, url):
+        greeting.write_text(text.replace("def greet", "def welcome"))  # the server still imports the old name
+        await asyncio.to_thread(process.line_with, "ImportError: cannot import name 'greet'")
+        greeting.write_text(text.replace("Hello", "Good morning"))
+        assert await asyncio.to_thread(process.endpoint) == url
+        async with remote(url) as exchange, Client(exchange) as client:
+            result = await client.call_tool("greet", {"name": "Ada"})
+        process.process.terminate()
+        assert await asyncio.to_thread(process.ended) == 0
+    assert result["content"][0]["text"] == "Good morning, Ada!"
+    assert "Traceback" not in process.output
+
+
+def test_ctrl_c_in_a_terminal_reaches_all_processes_and_prints_no_traceback(folder: Path) -> None:
+    command = [*FUNCMCP, "run", "server.py", "--port", "0", "--workers", "2"]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            assert b"http://" in process.stdout.readline()
+            os.killpg(process.pid, signal.SIGINT)
+            assert process.wait(STOP_SECONDS) == 0
+            assert process.stdout.read() == b""
+        finally:
+            process.kill()

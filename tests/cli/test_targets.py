@@ -1,0 +1,108 @@
+"""Targets, right and wrong: a wrong one is one line that says what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.processes import funcmcp
+
+ROOT = Path(__file__).parents[2]
+ELSEWHERE = (
+    "in this folder or among the installed ones. Name a file, such as server.py, or a module that can be imported."
+)
+MISSING = "missing.py, line 2: ModuleNotFoundError: No module named 'no_such_library'. Install it, or correct its name."
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("server.py", "Greeter"),
+        ("./server.py:mcp", "Greeter"),
+        ("server", "Greeter"),
+        ("server:mcp", "Greeter"),
+        ("same.py", "same"),
+        ("two.py:two", "two"),
+        ("shop/server.py", "Shop"),
+        ("shop.server", "Shop"),
+        ("shop.server:mcp", "Shop"),
+    ],
+)
+def test_a_target_is_a_file_or_a_module_with_or_without_a_name(folder: Path, target: str, name: str) -> None:
+    shown = funcmcp("inspect", target, folder=folder)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith(name)
+
+
+def test_a_target_may_be_in_any_folder_and_its_siblings_can_be_imported(folder: Path, tmp_path: Path) -> None:
+    shown = funcmcp("call", str(folder / "server.py"), "greet", "name=Ada", folder=tmp_path)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "Hello, Ada!\n", "")
+
+
+@pytest.mark.parametrize(
+    ("target", "line"),
+    [
+        ("nope.py", "There is no Python file nope.py. Name one, such as server.py, or a module, such as shop.server."),
+        (
+            "notes.txt/x",
+            "There is no Python file notes.txt/x. Name one, such as server.py, or a module, such as shop.server.",
+        ),
+        ("shop", "shop is a folder. Name the file in it that has the server, such as shop/server.py."),
+        (
+            "nope",
+            f"There is no module 'nope' {ELSEWHERE}",
+        ),
+        (
+            "shop.nope:mcp",
+            f"There is no module 'shop.nope' {ELSEWHERE}",
+        ),
+        (
+            "server.py:1",
+            "server.py:1: what stands after the colon must be the server's name in the file, such as :mcp.",
+        ),
+        ("server.py:app", "server.py:app is not there. Take server.py:mcp."),
+        ("server.py:greet", "server.py:greet is no MCPServer. Take server.py:mcp."),
+        ("none.py:x", "none.py:x is no MCPServer. No MCPServer is in the file."),
+        ("none.py", "none.py has no server. Make one at the top level: mcp = MCPServer('name')."),
+        ("two.py", "two.py has more than one server. Take one of two.py:one, two.py:two, two.py:uno."),
+        ("syntax.py", "syntax.py, line 2: SyntaxError: '(' was never closed. Correct it there."),
+        (
+            "missing.py",
+            MISSING,
+        ),
+        (
+            "missing",
+            MISSING,
+        ),
+        ("deep.py", "failing.py, line 2: ValueError: the setting is missing"),
+        ("leaving.py", "leaving.py, line 1: SystemExit: 3"),
+        ("odd/pathlib.py", "odd/pathlib.py has the name of another module, pathlib: rename the file."),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "inspect"])
+def test_a_wrong_target_is_one_clear_line_and_exit_code_1(folder: Path, command: str, target: str, line: str) -> None:
+    ended = funcmcp(command, target, folder=folder)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{line}\n")
+
+
+def test_a_tool_that_can_not_be_registered_is_one_line_with_its_place(folder: Path) -> None:
+    ended = funcmcp("run", "repeated.py", folder=folder)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("repeated.py, line 10: RegistrationError: ")
+    assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("options", [["--reload"], ["--workers", "2"]])
+def test_a_wrong_target_is_one_line_with_worker_processes_too(folder: Path, options: list[str]) -> None:
+    ended = funcmcp("run", "syntax.py", *options, folder=folder)
+    assert ended.returncode == 1
+    assert ended.stderr == "syntax.py, line 2: SyntaxError: '(' was never closed. Correct it there.\n"
+
+
+def test_the_orders_sample_is_a_target_from_anywhere(tmp_path: Path) -> None:
+    file = tmp_path / "orders.db"
+    target = str(ROOT / "samples/orders/server.py")
+    shown = funcmcp("call", target, "search_menu", "query=espresso", folder=tmp_path, env={"ORDERS_DB": str(file)})
+    assert shown.stdout == '[{"itemId":"espresso","name":"Espresso","category":"drink","price":2.4}]\n'
+    assert file.exists()
