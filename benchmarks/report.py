@@ -26,7 +26,12 @@ def title(row: Row) -> str:
 def table(results: dict[str, Any]) -> str:
     """Return all rows as Markdown."""
     lines = ["# Results", "", results["machine"], "", _versions(results), ""]
-    lines += ["## Throughput", "", "Answers a second (p50 / p99 in ms); shares are medians of ratios in the same round.", ""]
+    lines += [
+        "## Throughput",
+        "",
+        "Answers a second (p50 / p99 in ms); shares are medians of ratios in the same round.",
+        "",
+    ]
     lines += _throughput([row for row in results["rows"] if "answers_per_second" in row])
     lines += ["", "## Start", "", "Milliseconds; times the floor in brackets.", ""]
     lines += _times([row for row in results["rows"] if "milliseconds" in row])
@@ -77,15 +82,13 @@ def _times(rows: list[Row]) -> list[str]:
 
 def plot(results: dict[str, Any], path: Path) -> None:
     """Draw each framework's share of the floor, row by row."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib.figure import Figure
 
     rows = [row for row in results["rows"] if "share_of_floor" in row]
     if not rows:
         return
-    figure, axes = pyplot.subplots(figsize=(10, 1.5 + 0.42 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(10, 1.5 + 0.42 * len(rows)), layout="constrained")
+    axes = figure.subplots()
     for offset, (name, colour) in enumerate(COLOURS.items()):
         places = [index + (offset - 1) * 0.27 for index in range(len(rows))]
         shares = [row["share_of_floor"][name] for row in rows]

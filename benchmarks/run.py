@@ -110,8 +110,8 @@ def _again_with_the_peers() -> None:
     mark = HERE / ".venv" / ".ready"
     if not mark.exists() or mark.read_text() != wanted:
         subprocess.run([sys.executable, "-m", "venv", "--clear", HERE / ".venv"], check=True)
-        install = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*install, "-r", HERE / "requirements.txt", "-e", HERE.parent], check=True)
+        install = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*install, "-r", str(HERE / "requirements.txt"), "-e", str(HERE.parent)], check=True)
         mark.write_text(wanted)
     os.execv(PYTHON, [str(PYTHON), str(HERE / "run.py"), *sys.argv[1:]])
 

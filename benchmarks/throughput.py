@@ -9,7 +9,19 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from targets import FRAMEWORKS, LOAD_CORE, Target, rotated, running
-from traffic import ERAS, HANDSHAKE, Load, Request, call, check_call, check_list, load, open_session, request, write_body
+from traffic import (
+    ERAS,
+    HANDSHAKE,
+    Load,
+    Request,
+    call,
+    check_call,
+    check_list,
+    load,
+    open_session,
+    request,
+    write_body,
+)
 
 if TYPE_CHECKING:
     from run import Plan
@@ -102,7 +114,6 @@ def summary(rounds: list[dict[str, Load]]) -> Row:
     for limit in ("floor", "const"):
         if limit in rounds[0]:
             row[f"share_of_{limit}"] = {
-                name: round(median(found[name].rate / found[limit].rate for found in rounds), 3)
-                for name in FRAMEWORKS
+                name: round(median(found[name].rate / found[limit].rate for found in rounds), 3) for name in FRAMEWORKS
             }
     return row

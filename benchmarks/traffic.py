@@ -8,8 +8,10 @@ import re
 import subprocess
 import tempfile
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HANDSHAKE, PER_REQUEST = "2025-11-25", "2026-07-28"
 ERAS = (HANDSHAKE, PER_REQUEST)
@@ -123,7 +125,8 @@ _DONE = """
 done = function(summary, latency, requests)
   io.write(string.format('{"requests":%d,"microseconds":%d,"p50":%d,"p99":%d,"bad":%d}\\n',
     summary.requests, summary.duration, latency:percentile(50), latency:percentile(99),
-    summary.errors.connect + summary.errors.read + summary.errors.write + summary.errors.status + summary.errors.timeout))
+    summary.errors.connect + summary.errors.read + summary.errors.write + summary.errors.status
+      + summary.errors.timeout))
 end
 """
 

@@ -23,13 +23,21 @@ STOP_SECONDS = 12
 """Ten seconds are promised; two are for a busy machine."""
 
 _ENDPOINT = re.compile(r"http://\S+")
-_COLOURS = {"FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "COLUMNS"}
+_OTHERS_CHOICES = {
+    "FORCE_COLOR",
+    "NO_COLOR",
+    "PY_COLORS",
+    "GITHUB_ACTIONS",
+    "TTY_COMPATIBLE",
+    "COLUMNS",
+    "PYTHONUNBUFFERED",
+}
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return this process's environment without what decides about colours, and with unbuffered output."""
-    kept = {name: value for name, value in os.environ.items() if name not in _COLOURS}
-    return {**kept, "PYTHONUNBUFFERED": "1", **(more or {})}
+    """Return this process's environment without what decides about colours and buffers."""
+    kept = {name: value for name, value in os.environ.items() if name not in _OTHERS_CHOICES}
+    return {**kept, **(more or {})}
 
 
 def funcmcp(

@@ -153,8 +153,8 @@ def test_the_supported_revisions_come_newest_first() -> None:
     assert server(revisions=["2024-11-05", "2025-11-25"]).supported == ["2025-11-25", "2024-11-05"]
 
 
-def test_a_method_has_its_row() -> None:
-    assert server().method("tools/call", REVISIONS[PER_REQUEST]) is METHODS["tools/call"]
+def test_a_method_has_its_handler() -> None:
+    assert server().handler("tools/call", REVISIONS[PER_REQUEST]) is HANDLERS["tools/call"]
 
 
 def test_server_info_is_told_as_the_revision_has_it() -> None:

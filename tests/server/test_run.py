@@ -207,3 +207,23 @@ async def test_cancelling_a_run_that_is_over_touches_nothing() -> None:
     run.cancel()
     await asyncio.sleep(0)
     assert await give(2) == 2
+
+
+async def test_the_result_of_work_that_would_not_stop_is_wanted_by_nobody() -> None:
+    run, begun = Run(), asyncio.Event()
+
+    async def stubborn() -> str:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "a result all the same"
+        return "never"
+
+    waiting = asyncio.create_task(run.wait(stubborn()))
+    async with asyncio.timeout(PATIENCE):
+        await begun.wait()
+        run.cancel()
+        with pytest.raises(RunCancelledError):
+            await waiting
+    assert waiting.cancelling() == 0

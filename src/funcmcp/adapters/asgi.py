@@ -32,7 +32,7 @@ class ClientDisconnectedError(Exception):
 async def serve_http(exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one HTTP request of an ASGI server."""
     try:
-        response = await exchange(to_request(scope, receive))
+        response = await exchange(ASGIRequest(scope, receive))
     except ClientDisconnectedError:
         return
     headers = _encoded(response.headers)
@@ -58,22 +58,42 @@ async def serve_lifespan(receive: Receive, send: Send, shutdown: Callable[[], Aw
             return
 
 
-def to_request(scope: Scope, receive: Receive) -> HttpRequest:
-    """Return the request of a scope; its body is still to be read."""
-    path, mount, server = scope["path"], scope.get("root_path", ""), scope.get("server")
-    if mount and path.startswith(mount):
-        path = path[len(mount) :]
-    request = HttpRequest(
-        scope["method"],
-        path,
-        scope["headers"] if type(scope["headers"]) is list else list(scope["headers"]),
-        partial(_read_body, receive),
-        disconnected=partial(_disconnected, receive),
-        server=server[0] if server else None,
-    )
-    request.scheme, request.mount = scope.get("scheme", "http"), mount
-    request.query_string = scope.get("query_string", b"").decode("latin-1")
-    return request
+class ASGIRequest(HttpRequest):
+    """The request of a scope; its body is still to be read."""
+
+    __slots__ = ("_scope",)
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        path, mount, server, lines = scope["path"], scope.get("root_path"), scope.get("server"), scope["headers"]
+        if mount and path.startswith(mount):
+            path = path[len(mount) :]
+        super().__init__(
+            scope["method"],
+            path,
+            lines if type(lines) is list else list(lines),
+            partial(_read_body, receive),
+            disconnected=partial(_disconnected, receive),
+            server=server[0] if server else None,
+        )
+        self._scope = scope
+
+    @property
+    def scheme(self) -> str:
+        """`http` or `https`."""
+        scheme: str = self._scope.get("scheme", "http")
+        return scheme
+
+    @property
+    def mount(self) -> str:
+        """The path under which the application is mounted."""
+        mount: str = self._scope.get("root_path", "")
+        return mount
+
+    @property
+    def query_string(self) -> str:
+        """What stands behind the `?`."""
+        query: bytes = self._scope.get("query_string", b"")
+        return query.decode("latin-1")
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 8
 """How long calls in flight may go on after the signal to end."""
 
-_LEAVE_SECONDS = 8.8  # then the process leaves without waiting for threads, executors or a blocked event loop
-_ALARM_SECONDS = 9.1  # then the kernel ends it, even where a C function holds the interpreter's lock
-_KILL_SECONDS = 9.4  # then a worker process is killed by its parent
+_LEAVE_SECONDS = 8.6  # then the process leaves without waiting for threads, executors or a blocked event loop
+_ALARM_SECONDS = 9.4  # then the kernel ends it, even where a C function holds the interpreter's lock
+_KILL_SECONDS = 9.5  # then a worker process is killed by its parent
 _TICK_SECONDS = 0.2
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -101,7 +101,9 @@ class ToolCall:
         if not self._direct:
             return await self._run_with_company(context, arguments, kwargs)
         try:
-            return self._render(await self._function(**kwargs))
+            if self._is_async:
+                return self._render(await self._function(**kwargs))
+            return self._render(await self._call(self._function, kwargs))
         except SystemExit as error:
             raise RuntimeError(f"{self._name} wanted to end the process.") from error
 
@@ -119,7 +121,7 @@ class ToolCall:
         plan = self._planned()
         self._render, _, is_response = self._results()
         alone = self._owner is None and not plan.special and not plan.services
-        self._direct = self._is_async and alone and not is_response
+        self._direct = alone and not is_response
         explicit = self._schemas.input
         if explicit is None:
             read = reader_of(self._parts(), lax=self._lax)

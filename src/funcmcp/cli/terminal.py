@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import TYPE_CHECKING, Any, Self
 
@@ -60,15 +61,23 @@ async def answer(params: Mapping[str, Any]) -> dict[str, Any]:
         return {"action": "decline"}
     console = Console(stderr=True)
     console.print(escape(params["message"]))
+    # asyncio would wait for the next await before it heeds Ctrl+C, and a person who is asked has time.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        if params.get("mode") == "url":
-            console.print(escape(params["url"]))
-            return {"action": "accept" if Confirm.ask("Have you opened it?", console=console) else "decline"}
-        if not Confirm.ask("Answer?", console=console, default=True):
-            return {"action": "decline"}
-        return {"action": "accept", "content": _fill_in(params.get("requestedSchema", {}), console)}
+        return _answered(params, console)
     except EOFError:  # Ctrl+D
         return {"action": "cancel"}
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _answered(params: Mapping[str, Any], console: Console) -> dict[str, Any]:
+    if params.get("mode") == "url":
+        console.print(escape(params["url"]))
+        return {"action": "accept" if Confirm.ask("Have you opened it?", console=console) else "decline"}
+    if not Confirm.ask("Answer?", console=console, default=True):
+        return {"action": "decline"}
+    return {"action": "accept", "content": _fill_in(params.get("requestedSchema", {}), console)}
 
 
 def _fill_in(schema: Mapping[str, Any], console: Console) -> dict[str, Any]:
@@ -91,7 +100,7 @@ def _ask(name: str, field: Mapping[str, Any], console: Console, *, required: boo
         known = {"default": field["default"]} if "default" in field else {}
         return Confirm.ask(label, console=console, **known)
     choices = [str(choice) for choice in field.get("enum", [])]
-    default: Any = field.get("default", ... if required else "")  # for rich, ... means none
+    default: Any = str(field["default"]) if "default" in field else (... if required else "")  # rich: ... is none
     while True:
         text = str(
             Prompt.ask(label, console=console, choices=choices or None, show_default=default != "", default=default)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from funcmcp.protocol.jsonrpc import Request, RequestId
-    from funcmcp.protocol.methods import Method
     from funcmcp.protocol.revisions import Revision
     from funcmcp.server.context import Context
     from funcmcp.server.features import Tool
@@ -62,7 +61,9 @@ class Server:
         self.tools: Registry[Tool] = Registry("tool")
         self.lists: dict[tuple[str, str, str | None], tuple[int, bytes]] = {}
         """Encoded lists by kind, revision and cursor, with the registry's version that they were made of."""
-        self._methods = {date: methods_of(date) for date in self.revisions}
+        self._handlers = {
+            date: {name: HANDLERS[name] for name in methods_of(date) if name in HANDLERS} for date in self.revisions
+        }
         self._result_meta = {envelope.SERVER_INFO: options.implementation()}
 
     @property
@@ -70,19 +71,18 @@ class Server:
         """The dates of the revisions, newest first."""
         return sorted(self.revisions, reverse=True)
 
-    def method(self, name: str, revision: Revision) -> Method:
-        """Return the row of a method that this server serves in a revision; raise MCPError -32601."""
-        row = self._methods[revision.date].get(name)
-        if row is None or name not in HANDLERS:
-            raise MCPError(METHOD_NOT_FOUND, "Method not found", {"method": name[:200]})
-        return row
+    def handler(self, method: str, revision: Revision) -> Handler:
+        """Return the handler of a method that this server serves in a revision; raise MCPError -32601."""
+        handler = self._handlers[revision.date].get(method)
+        if handler is None:
+            raise MCPError(METHOD_NOT_FOUND, "Method not found", {"method": method[:200]})
+        return handler
 
     async def answer(self, context: Context) -> Reply:
         """Run a request and return its answer. Every failure becomes an error object; none escapes."""
         request, revision = context.request, context.client.revision
         try:
-            self.method(request.method, revision)
-            result = await HANDLERS[request.method](self, context)
+            result = await self.handler(request.method, revision)(self, context)
             if isinstance(result, bytes):
                 return Reply(result_text(request.id, result))
             if isinstance(result, RawResponse):

@@ -81,6 +81,7 @@ class Run:
             raise RunCancelledError from None
         finally:
             self._task = None
-        if self.cancelled:  # the work went on in spite of it, but nobody wants its result
+        if self.cancelled and task is not None:  # the work went on in spite of it, but nobody wants its result
+            task.uncancel()
             raise RunCancelledError
         return result

@@ -121,7 +121,8 @@ class Endpoint:
         else:
             merged: dict[str, str | None] = {**usual, **(headers or {})}
             given = [(name, value) for name, value in merged.items() if value is not None]
-        request = HttpRequest(method, path, given, read, disconnected=disconnected, server="127.0.0.1")
+        lines = [(name.encode(), value.encode("latin-1")) for name, value in given]
+        request = HttpRequest(method, path, lines, read, disconnected=disconnected, server="127.0.0.1")
         async with asyncio.timeout(PATIENCE):
             return await self.exchange(request)
 

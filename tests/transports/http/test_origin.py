@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from funcmcp.transports.http.messages import HttpRequest
 from funcmcp.transports.http.options import HTTPOptions
 from funcmcp.transports.http.origin import OriginCheck
 
@@ -39,14 +40,23 @@ def is_loopback(name: str) -> bool:
     return (dotted and parts[0] == "127") or name == "[::1]"
 
 
+async def no_body(_limit: int) -> bytes:
+    return b""
+
+
+def request(pairs: list[tuple[str, str]], server: str | None) -> HttpRequest:
+    lines = [(name.encode(), value.encode("utf-8")) for name, value in pairs]
+    return HttpRequest("POST", "/mcp", lines, no_body, server=server)
+
+
 def refusal(
     host: str | None = "127.0.0.1:8000", origin: str | None = None, server: str | None = LOOPBACK, **options: object
 ) -> int | None:
     """Return the status of a refusal, or None."""
     pairs = [(name, value) for name, value in (("host", host), ("origin", origin)) if value is not None]
     check = OriginCheck(HTTPOptions(**options))  # type: ignore[arg-type]
-    first = check.refusal(pairs, server)
-    assert check.refusal(pairs, server) == first
+    first = check.refusal(request(pairs, server))
+    assert check.refusal(request(pairs, server)) == first
     return None if first is None else first[0]
 
 
@@ -219,21 +229,21 @@ def test_a_host_that_is_no_authority_is_nobodys_origin() -> None:
 def test_a_header_that_comes_twice_is_a_bad_request(name: str) -> None:
     good = {"host": "127.0.0.1", "origin": "http://localhost"}
     pairs = [*good.items(), (name, good[name])]
-    refused = OriginCheck(HTTPOptions()).refusal(pairs, LOOPBACK)
+    refused = OriginCheck(HTTPOptions()).refusal(request(pairs, LOOPBACK))
     assert refused is not None
     assert refused[0] == 400
 
 
 def test_what_passed_for_one_address_does_not_pass_for_another() -> None:
     check = OriginCheck(HTTPOptions())
-    assert check.refusal([("host", "localhost")], LOOPBACK) is None
-    assert check.refusal([("host", "localhost")], PUBLIC) is not None
+    assert check.refusal(request([("host", "localhost")], LOOPBACK)) is None
+    assert check.refusal(request([("host", "localhost")], PUBLIC)) is not None
 
 
 def test_many_different_headers_are_all_judged_and_take_bounded_room() -> None:
     check = OriginCheck(HTTPOptions())
     for port in range(1, 400):
-        assert check.refusal([("host", f"localhost:{port}")], LOOPBACK) is None
-        assert check.refusal([("host", f"evil.example:{port}")], LOOPBACK) is not None
-    assert check.refusal([("host", "localhost:399")], LOOPBACK) is None
+        assert check.refusal(request([("host", f"localhost:{port}")], LOOPBACK)) is None
+        assert check.refusal(request([("host", f"evil.example:{port}")], LOOPBACK)) is not None
+    assert check.refusal(request([("host", "localhost:399")], LOOPBACK)) is None
     assert len(check._passed) <= 256

@@ -43,12 +43,12 @@ NEITHER = (False, False)
     ],
 )
 def test_a_client_takes_what_its_accept_header_says(header: str | None, taken: tuple[bool, bool]) -> None:
-    found = accepts(header)
+    found = accepts(None if header is None else header.encode())
     assert (found.json, found.events) == taken
 
 
 def test_an_endless_accept_header_is_read_only_so_far() -> None:
-    assert accepts("text/html," * 1000 + "application/json").json is False
+    assert accepts(b"text/html," * 1000 + b"application/json").json is False
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_an_endless_accept_header_is_read_only_so_far() -> None:
     ],
 )
 def test_json_is_json(header: str) -> None:
-    assert is_json(header)
+    assert is_json(header.encode())
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_json_is_json(header: str) -> None:
     ],
 )
 def test_anything_else_is_not_json(header: str | None) -> None:
-    assert not is_json(header)
+    assert not is_json(None if header is None else header.encode())
 
 
 @pytest.mark.parametrize(

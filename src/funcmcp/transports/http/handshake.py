@@ -59,12 +59,12 @@ class HandshakeEra:
         client = await self._client(http)
         if isinstance(client, HttpResponse):
             return client
-        conversation = self._conversations.of(client.session_id or "")
         try:
+            if isinstance(message, Request):
+                return await self._request(http, message, client, accept)
+            conversation = self._conversations.of(client.session_id or "")
             if isinstance(message, list):
                 return await self._batch(http, message, client, conversation)
-            if isinstance(message, Request):
-                return await self._request(http, message, client, conversation, accept)
             self._receive(message, conversation)
             return accepted()
         finally:
@@ -110,9 +110,8 @@ class HandshakeEra:
             return refuse(400, INVALID_REQUEST, f"Use a revision of {', '.join(self._server.supported)}.")
         return Client(revision, handshake.capabilities, handshake.info, session_id)
 
-    async def _request(
-        self, http: HttpRequest, request: Request, client: Client, conversation: Conversation, accept: Accepts
-    ) -> HttpResponse:
+    async def _request(self, http: HttpRequest, request: Request, client: Client, accept: Accepts) -> HttpResponse:
+        conversation = self._conversations.of(client.session_id or "")
         context = Context(request, client, _CLOSED, http=http, conversation=conversation)
         try:
             if accept.events and self._interactive(request):

@@ -28,23 +28,9 @@ class HttpRequest:
 
     Attributes:
         fields: header values by lower-case name; lines of the same name are joined (RFC 9110 section 5.2).
-        scheme: `http` or `https`; with `mount` and `query_string` it makes up the `url`.
-        mount: the adapter's own prefix of the path.
-        query_string: what stands behind the `?`, as it came.
     """
 
-    __slots__ = (
-        "disconnected",
-        "fields",
-        "method",
-        "mount",
-        "pairs",
-        "path",
-        "query_string",
-        "read",
-        "scheme",
-        "server",
-    )
+    __slots__ = ("disconnected", "fields", "method", "pairs", "path", "read", "server")
 
     def __init__(
         self,
@@ -62,12 +48,24 @@ class HttpRequest:
         self.read = read
         self.disconnected = disconnected
         self.server = server
-        self.scheme = "http"
-        self.mount = ""
-        self.query_string = ""
         self.fields = dict(pairs)
         if len(self.fields) < len(pairs):
             self.fields = _joined(pairs)
+
+    @property
+    def scheme(self) -> str:
+        """`http` or `https`."""
+        return "http"
+
+    @property
+    def mount(self) -> str:
+        """The adapter's own prefix of the path."""
+        return ""
+
+    @property
+    def query_string(self) -> str:
+        """What stands behind the `?` of the URL, as it came."""
+        return ""
 
     @property
     def headers(self) -> Mapping[str, str]:

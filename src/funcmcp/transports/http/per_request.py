@@ -93,7 +93,7 @@ class PerRequestEra:
         revision = server.revisions.get(version)
         if revision is None or not revision.per_request:
             raise envelope.unsupported_version(version, server.supported)
-        server.method(request.method, revision)
+        server.handler(request.method, revision)
         self._check_arguments(http, request)
         client = Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
         return Context(request, client, _CLOSED, http=http)

@@ -20,6 +20,7 @@ from funcmcp.transports.http.status import accepts, is_json, refuse
 from funcmcp.transports.http.stream import as_stream
 
 if TYPE_CHECKING:
+    from funcmcp.protocol.jsonrpc import Body
     from funcmcp.server.dispatch import Server
     from funcmcp.sessions.store import SessionStore
     from funcmcp.transports.http.messages import HttpRequest
@@ -61,11 +62,9 @@ class StreamableHTTP:
             return refuse(400, PARSE_ERROR, str(error))
         except RepeatedNameError as error:
             return refuse(400, INVALID_REQUEST, str(error))
+        message: Body = value if type(value) is list else classify(value)
         if type(value) is dict:
-            message = classify(value)
             per_request = per_request or carries_version(value.get("params"))
-        else:
-            message = value if type(value) is list else classify(value)
         era = self._per_request if per_request else self._handshake
         response = await era.post(request, message, accept)
         return response if accept.json else as_stream(response)
