@@ -81,7 +81,11 @@ class Run:
             raise RunCancelledError from None
         finally:
             self._task = None
-        if self.cancelled and task is not None:  # the work went on in spite of it, but nobody wants its result
+        self._check_wanted(task)
+        return result
+
+    def _check_wanted(self, task: asyncio.Task[object] | None) -> None:
+        """Raise RunCancelledError if the work went on in spite of being cancelled: nobody wants its result."""
+        if self.cancelled and task is not None:
             task.uncancel()
             raise RunCancelledError
-        return result
