@@ -122,9 +122,9 @@ class MCPServer:
 
     def run(self, *, host: str = "127.0.0.1", port: int = 8000) -> None:
         """Serve over HTTP until the process is told to stop. Needs ``pip install "funcmcp[server]"``."""
-        from funcmcp.adapters.uvicorn import serve  # noqa: PLC0415 - vendor code is loaded by those who serve with it
+        from funcmcp.adapters.uvicorn import announce, serve  # noqa: PLC0415 - vendor code is loaded by those who serve with it
 
-        serve(self, host=host, port=port)
+        serve(self, host=host, port=port, on_ready=lambda origin: announce(origin + self.path))
 
     async def aclose(self) -> None:
         """Close the services that live as long as the server."""

@@ -163,6 +163,8 @@ class _Server(uvicorn.Server):
         except asyncio.CancelledError:
             if not self.should_exit:
                 raise
+            if scope["type"] != "http":
+                return
             with contextlib.suppress(RuntimeError):  # its response has begun
                 await send({"type": "http.response.start", "status": 503, "headers": [(b"content-length", b"0")]})
             await send({"type": "http.response.body", "body": b""})

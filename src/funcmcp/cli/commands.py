@@ -48,7 +48,9 @@ def run(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8000,
     reload: Annotated[bool, typer.Option("--reload", help="Start again when a Python file changes.")] = False,
-    workers: Annotated[int, typer.Option(min=1, help="How many processes serve.")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, help="How many processes serve. They share no sessions: for clients without.")
+    ] = 1,
 ) -> None:
     """Serve TARGET over HTTP until Ctrl+C or SIGTERM; calls in flight are finished."""
     from functools import partial
