@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from funcmcp.adapters.asgi import serve_http, serve_lifespan
+from funcmcp.adapters.asgi import ASGIApplication
 from funcmcp.authoring.services import Services
 from funcmcp.authoring.tools import ToolOptions, make_tool, tools_of
 from funcmcp.protocol.revisions import REVISIONS
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Unpack
 
-    from funcmcp.adapters.asgi import Receive, Scope, Send
     from funcmcp.authoring.tools import ToolKeywords
     from funcmcp.server.options import ServerKeywords
     from funcmcp.sessions.store import SessionStore
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
-class MCPServer:
+class MCPServer(ASGIApplication):
     """An MCP server, and the ASGI application that serves it: ``uvicorn server:mcp``.
 
     Args:
@@ -64,8 +63,7 @@ class MCPServer:
         known = [REVISIONS[date] for date in sorted(revisions)]
         self.server = Server(ServerOptions(name, **options), known, keys=KeyRing())
         store = MemorySessions() if sessions is None else sessions
-        self.exchange = StreamableHTTP(self.server, store, http or HTTPOptions(), path=path)
-        """Answers one HttpRequest with an HttpResponse: the endpoint without any platform around it."""
+        super().__init__(StreamableHTTP(self.server, store, http or HTTPOptions(), path=path))
 
     @property
     def name(self) -> str:
@@ -129,12 +127,3 @@ class MCPServer:
     async def aclose(self) -> None:
         """Close the services that live as long as the server."""
         await self.services.aclose()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI scope."""
-        if scope["type"] == "http":
-            await serve_http(self.exchange, scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await serve_lifespan(receive, send, self.aclose)
-        else:
-            raise ValueError(f"MCPServer serves http, not {scope['type']}.")

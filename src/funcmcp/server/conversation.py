@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from funcmcp.protocol.jsonrpc import RequestId, Response
     from funcmcp.server.run import Run
@@ -61,40 +61,6 @@ class Conversation:
         future = self._questions.get(response.id) if isinstance(response.id, str) else None
         if future is not None and not future.done():
             future.set_result(response)
-
-
-class Conversations:
-    """The conversations of this process by session id; an idle one takes no room.
-
-    Args:
-        limit: how many that are not idle may live; the least recently opened are dropped beyond.
-    """
-
-    def __init__(self, limit: int = 10_000) -> None:
-        self._limit = limit
-        self._open: dict[str, Conversation] = {}
-
-    def of(self, session_id: str) -> Conversation:
-        """Return the session's conversation: the same one for all of its requests, until `tidy` finds it idle."""
-        conversation = self._open.get(session_id)
-        if conversation is None:
-            conversation = self._open[session_id] = Conversation()
-            if len(self._open) > self._limit:
-                del self._open[next(iter(self._open))]
-        return conversation
-
-    def tidy(self, session_id: str) -> None:
-        """Drop a conversation that has nothing left to remember."""
-        conversation = self._open.get(session_id)
-        if conversation is not None and conversation.idle:
-            del self._open[session_id]
-
-    def end(self, session_id: str) -> None:
-        """Forget a session."""
-        self._open.pop(session_id, None)
-
-    def __iter__(self) -> Iterator[Conversation]:
-        return iter(self._open.values())
 
 
 def cancel_requested(conversation: Conversation, params: Mapping[str, Any]) -> None:
