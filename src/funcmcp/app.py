@@ -18,7 +18,7 @@ from funcmcp.transports.http.streamable import StreamableHTTP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Unpack
+    from typing import Literal, Unpack
 
     from funcmcp.adapters.asgi import Receive, Scope, Send
     from funcmcp.authoring.tools import ToolKeywords
@@ -120,8 +120,25 @@ class MCPServer:
         """Remove a tool; raise KeyError if there is none of that name."""
         self.server.tools.remove(name)
 
-    def run(self, *, host: str = "127.0.0.1", port: int = 8000) -> None:
-        """Serve over HTTP until the process is told to stop. Needs ``pip install "funcmcp[server]"``."""
+    def run(self, transport: Literal["http", "stdio"] = "http", *, host: str = "127.0.0.1", port: int = 8000) -> None:
+        """Serve until the process is told to stop.
+
+        Args:
+            transport: "http" for Streamable HTTP, which needs ``pip install "funcmcp[server]"``; "stdio" for one
+                client on this process's stdin and stdout, until it closes stdin.
+            host: the address that HTTP listens on.
+            port: the port that HTTP listens on; 0 for a free one.
+
+        Raises:
+            ValueError: there is no such transport.
+        """
+        if transport == "stdio":
+            from funcmcp.transports import stdio  # noqa: PLC0415 - loaded by those who serve with it
+
+            stdio.run(self.server, self.aclose)
+            return
+        if transport != "http":
+            raise ValueError(f"The transport must be 'http' or 'stdio', not {transport!r}.")
         from funcmcp.adapters.uvicorn import announce, serve  # noqa: PLC0415 - vendor code is loaded by those who serve with it
 
         serve(self, host=host, port=port, on_ready=lambda origin: announce(origin + self.path))
