@@ -66,7 +66,7 @@ def run(
     given = {"--host": host, "--port": port, "--reload": reload or None, "--workers": workers}
     named = [option for option, value in given.items() if value is not None]
     if named:
-        raise typer.BadParameter(f"{' and '.join(named)} are for HTTP: leave out {named[0]} or --stdio.")
+        raise typer.BadParameter(f"--stdio serves one client in one process: leave out {' and '.join(named)}.")
     _serve_stdio(target)
 
 
