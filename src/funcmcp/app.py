@@ -13,6 +13,7 @@ from funcmcp.server.options import ServerOptions
 from funcmcp.server.registry import RegistrationError
 from funcmcp.sessions.memory import MemorySessions
 from funcmcp.sessions.seal import KeyRing
+from funcmcp.transports.http.http_sse import HTTPSSE
 from funcmcp.transports.http.options import HTTPOptions
 from funcmcp.transports.http.streamable import StreamableHTTP
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.tools import ToolKeywords
     from funcmcp.server.options import ServerKeywords
     from funcmcp.sessions.store import SessionStore
+    from funcmcp.transports.http.messages import Exchange
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -37,6 +39,7 @@ class MCPServer:
         revisions: dates of the protocol revisions to speak; all that funcmcp knows by default.
         http: options of Streamable HTTP: hosts, origins, body size.
         sessions: remembers sessions of the handshake era; in this process's memory by default.
+        sse: where the endpoint of HTTP+SSE (2024-11-05) is, such as "/sse"; None for no such endpoint.
         options: what the server says of itself, and how it answers lists: see `ServerOptions`.
 
     Raises:
@@ -51,21 +54,23 @@ class MCPServer:
         revisions: Sequence[str] = tuple(REVISIONS),
         http: HTTPOptions | None = None,
         sessions: SessionStore | None = None,
+        sse: str | None = None,
         **options: Unpack[ServerKeywords],
     ) -> None:
         unknown = [date for date in revisions if date not in REVISIONS]
         if unknown or not revisions:
             raise ValueError(f"revisions must be some of {', '.join(REVISIONS)}; got {', '.join(unknown) or 'none'}.")
-        if not path.startswith("/"):
-            raise ValueError(f"path must begin with a slash, such as '/mcp'; got {path!r}.")
-        self.path = path
+        self.path = _checked("path", path)
         self.services = Services()
         """What functions need and callers don't send: register it here, by type."""
         known = [REVISIONS[date] for date in sorted(revisions)]
         self.server = Server(ServerOptions(name, **options), known, keys=KeyRing())
+        chosen = http or HTTPOptions()
         store = MemorySessions() if sessions is None else sessions
-        self.exchange = StreamableHTTP(self.server, store, http or HTTPOptions(), path=path)
+        self.exchange: Exchange = StreamableHTTP(self.server, store, chosen, path=path)
         """Answers one HttpRequest with an HttpResponse: the endpoint without any platform around it."""
+        if sse is not None:
+            self.exchange = HTTPSSE(self.server, chosen, path=_checked("sse", sse), otherwise=self.exchange)
 
     @property
     def name(self) -> str:
@@ -155,3 +160,10 @@ class MCPServer:
             await serve_lifespan(receive, send, self.aclose)
         else:
             raise ValueError(f"MCPServer serves http, not {scope['type']}.")
+
+
+def _checked(name: str, path: str) -> str:
+    """Return a path; raise ValueError unless it begins with a slash."""
+    if not path.startswith("/"):
+        raise ValueError(f"{name} must begin with a slash, such as '/mcp'; got {path!r}.")
+    return path

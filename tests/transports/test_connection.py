@@ -282,8 +282,8 @@ class TestInBothEras:
         client = await talk(revision, at_once=2)
         client.reading.clear()
         for number in range(2):
-            await client.say(client.call("nothing", id=number))
-        third = asyncio.create_task(client.say(client.call("nothing", id=2)))
+            await client.say(client.call("add", {"a": 1, "b": 1}, id=number))
+        third = asyncio.create_task(client.say(client.call("add", {"a": 1, "b": 1}, id=2)))
         await settled()
         assert not third.done()
         client.reading.set()
