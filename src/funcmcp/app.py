@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp.adapters.asgi import serve_http, serve_lifespan
+from funcmcp.adapters.asgi_websocket import serve_websocket
 from funcmcp.authoring.services import Services
 from funcmcp.authoring.tools import ToolOptions, make_tool, tools_of
 from funcmcp.protocol.revisions import REVISIONS
@@ -16,6 +17,7 @@ from funcmcp.sessions.seal import KeyRing
 from funcmcp.transports.http.http_sse import HTTPSSE
 from funcmcp.transports.http.options import HTTPOptions
 from funcmcp.transports.http.streamable import StreamableHTTP
+from funcmcp.transports.websocket import WebSocket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,13 +42,14 @@ class MCPServer:
         http: options of Streamable HTTP: hosts, origins, body size.
         sessions: remembers sessions of the handshake era; in this process's memory by default.
         sse: where the endpoint of HTTP+SSE (2024-11-05) is, such as "/sse"; None for no such endpoint.
+        websocket: where the endpoint for WebSockets is, such as "/ws"; None for no such endpoint.
         options: what the server says of itself, and how it answers lists: see `ServerOptions`.
 
     Raises:
         ValueError: a revision is unknown, or the path does not begin with a slash.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each thing that an author may choose, by name
         self,
         name: str,
         *,
@@ -55,6 +58,7 @@ class MCPServer:
         http: HTTPOptions | None = None,
         sessions: SessionStore | None = None,
         sse: str | None = None,
+        websocket: str | None = None,
         **options: Unpack[ServerKeywords],
     ) -> None:
         unknown = [date for date in revisions if date not in REVISIONS]
@@ -71,6 +75,8 @@ class MCPServer:
         """Answers one HttpRequest with an HttpResponse: the endpoint without any platform around it."""
         if sse is not None:
             self.exchange = HTTPSSE(self.server, chosen, path=_checked("sse", sse), otherwise=self.exchange)
+        websocket = None if websocket is None else _checked("websocket", websocket)
+        self._websocket = WebSocket(self.server, chosen, path=websocket)
 
     @property
     def name(self) -> str:
@@ -158,8 +164,10 @@ class MCPServer:
             await serve_http(self.exchange, scope, receive, send)
         elif scope["type"] == "lifespan":
             await serve_lifespan(receive, send, self.aclose)
+        elif scope["type"] == "websocket":
+            await serve_websocket(self._websocket, scope, receive, send)
         else:
-            raise ValueError(f"MCPServer serves http, not {scope['type']}.")
+            raise ValueError(f"MCPServer serves http and websocket, not {scope['type']}.")
 
 
 def _checked(name: str, path: str) -> str:

@@ -151,7 +151,7 @@ class _Server(uvicorn.Server):
             proxy_headers=False,  # whoever connects could write X-Forwarded-*
             server_header=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
-            ws="none",
+            ws="auto",  # the application refuses them where it has no endpoint for them
         )
         super().__init__(config)
         self._on_ready = on_ready

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.options import HTTPOptions
 
 MAX_STREAMS = 1000
-"""Streams that may be open in one process."""
+"""Streams that may be open in one process; a further one is answered 503."""
 
 _SESSION = "session_id"
 _MAX_WAITING = 16
@@ -44,7 +44,6 @@ class HTTPSSE:
         options: what the operator chose about HTTP.
         path: where the endpoint is, such as `/sse`.
         otherwise: answers the requests for all other paths.
-        max_streams: how many streams may be open; a further one is answered 503.
     """
 
     def __init__(
@@ -54,13 +53,11 @@ class HTTPSSE:
         *,
         path: str,
         otherwise: Exchange,
-        max_streams: int = MAX_STREAMS,
     ) -> None:
         self._server = server
         self._options = options
         self._path = path
         self._otherwise = otherwise
-        self._max_streams = max_streams
         self._origin = OriginCheck(options)
         self._connections: dict[str, Connection] = {}
 
@@ -75,7 +72,7 @@ class HTTPSSE:
             return await self._post(request)
         if request.method != "GET":
             return refuse(405, INVALID_REQUEST, "Use GET, POST.", headers=(("allow", "GET, POST"),))
-        if len(self._connections) >= self._max_streams:
+        if len(self._connections) >= MAX_STREAMS:
             retry = (("retry-after", "60"),)
             return refuse(503, INTERNAL_ERROR, "Too many streams are open; try again later.", headers=retry)
         return HttpResponse(200, STREAM_HEADERS, self._events(request))
