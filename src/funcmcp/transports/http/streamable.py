@@ -12,12 +12,11 @@ from funcmcp.protocol.envelope import carries_version
 from funcmcp.protocol.errors import INVALID_REQUEST, PARSE_ERROR
 from funcmcp.protocol.jsonrpc import classify
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.transports.http.body import too_large, wrong_length, wrong_type
 from funcmcp.transports.http.handshake import HandshakeEra
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
 from funcmcp.transports.http.origin import OriginCheck
 from funcmcp.transports.http.per_request import PerRequestEra
-from funcmcp.transports.http.status import accepts, refuse
+from funcmcp.transports.http.status import accepts, is_json, refuse
 from funcmcp.transports.http.stream import as_stream
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class StreamableHTTP:
         try:
             value: Any = decode(await request.read(self._options.max_body))
         except BodyTooLargeError:
-            return too_large(self._options.max_body)
+            return self._too_large()
         except InvalidJSONError as error:
             return refuse(400, PARSE_ERROR, str(error))
         except RepeatedNameError as error:
@@ -86,13 +85,22 @@ class StreamableHTTP:
         return refuse(405, INVALID_REQUEST, f"Use {allowed}.", headers=(("allow", allowed),))
 
     def _refusal_of_post(self, request: HttpRequest) -> HttpResponse | None:
-        refusal = wrong_type(request)
-        if refusal is not None:
-            return refusal
-        accept = accepts(request.fields.get(b"accept"))
+        fields = request.fields
+        if not is_json(fields.get(b"content-type")):
+            return refuse(415, INVALID_REQUEST, "Send Content-Type: application/json.")
+        encoding = fields.get(b"content-encoding")
+        if encoding is not None and encoding.strip().lower() != b"identity":
+            return refuse(415, INVALID_REQUEST, "Send the body without a Content-Encoding.")
+        accept = accepts(fields.get(b"accept"))
         if not (accept.json or accept.events):
             return refuse(406, INVALID_REQUEST, "Accept application/json and text/event-stream.")
-        return wrong_length(request, self._options.max_body)
+        length = fields.get(b"content-length", b"")
+        if length.isdigit() and int(length[:20]) > self._options.max_body:
+            return self._too_large()
+        return None
+
+    def _too_large(self) -> HttpResponse:
+        return refuse(413, INVALID_REQUEST, f"The body may have {self._options.max_body} bytes.")
 
 
 _ERAS = {date.encode(): revision.per_request for date, revision in REVISIONS.items()}
