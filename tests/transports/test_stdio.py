@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -9,7 +10,6 @@ import queue
 import signal
 import subprocess
 import threading
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -237,25 +237,18 @@ def text(answer: dict[str, Any]) -> str:
     return found
 
 
-@contextmanager
+@contextlib.contextmanager
 def started(command: Sequence[str]) -> Iterator[Spoken]:
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
     ) as process:
+        assert process.stdin is not None
         try:
             yield Spoken(process)
         finally:
             process.kill()
-            with suppress_broken_pipe():
-                process.stdin.close()  # type: ignore[union-attr] # it is a pipe
-
-
-@contextmanager
-def suppress_broken_pipe() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        return
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
 
 
 def command(server: Path) -> list[str]:
