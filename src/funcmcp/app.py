@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp.adapters.asgi import ASGIApplication
+from funcmcp.adapters.asgi_websocket import serve_websocket
 from funcmcp.authoring.services import Services
 from funcmcp.authoring.tools import ToolOptions, make_tool, tools_of
 from funcmcp.protocol.revisions import REVISIONS
@@ -13,16 +14,20 @@ from funcmcp.server.options import ServerOptions
 from funcmcp.server.registry import RegistrationError
 from funcmcp.sessions.memory import MemorySessions
 from funcmcp.sessions.seal import KeyRing
+from funcmcp.transports.http.http_sse import HTTPSSE
 from funcmcp.transports.http.options import HTTPOptions
 from funcmcp.transports.http.streamable import StreamableHTTP
+from funcmcp.transports.websocket import WebSocket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Unpack
+    from typing import Literal, Unpack
 
+    from funcmcp.adapters.asgi import Receive, Scope, Send
     from funcmcp.authoring.tools import ToolKeywords
     from funcmcp.server.options import ServerKeywords
     from funcmcp.sessions.store import SessionStore
+    from funcmcp.transports.http.messages import Exchange
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -36,13 +41,15 @@ class MCPServer(ASGIApplication):
         revisions: dates of the protocol revisions to speak; all that funcmcp knows by default.
         http: options of Streamable HTTP: hosts, origins, body size.
         sessions: remembers sessions of the handshake era; in this process's memory by default.
+        sse: where the endpoint of HTTP+SSE (2024-11-05) is, such as "/sse"; None for no such endpoint.
+        websocket: where the endpoint for WebSockets is, such as "/ws"; None for no such endpoint.
         options: what the server says of itself, and how it answers lists: see `ServerOptions`.
 
     Raises:
         ValueError: a revision is unknown, or the path does not begin with a slash.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each thing that an author may choose, by name
         self,
         name: str,
         *,
@@ -50,20 +57,26 @@ class MCPServer(ASGIApplication):
         revisions: Sequence[str] = tuple(REVISIONS),
         http: HTTPOptions | None = None,
         sessions: SessionStore | None = None,
+        sse: str | None = None,
+        websocket: str | None = None,
         **options: Unpack[ServerKeywords],
     ) -> None:
         unknown = [date for date in revisions if date not in REVISIONS]
         if unknown or not revisions:
             raise ValueError(f"revisions must be some of {', '.join(REVISIONS)}; got {', '.join(unknown) or 'none'}.")
-        if not path.startswith("/"):
-            raise ValueError(f"path must begin with a slash, such as '/mcp'; got {path!r}.")
-        self.path = path
+        self.path = _checked("path", path)
         self.services = Services()
         """What functions need and callers don't send: register it here, by type."""
         known = [REVISIONS[date] for date in sorted(revisions)]
         self.server = Server(ServerOptions(name, **options), known, keys=KeyRing())
+        chosen = http or HTTPOptions()
         store = MemorySessions() if sessions is None else sessions
-        super().__init__(StreamableHTTP(self.server, store, http or HTTPOptions(), path=path))
+        exchange: Exchange = StreamableHTTP(self.server, store, chosen, path=path)
+        if sse is not None:
+            exchange = HTTPSSE(self.server, chosen, path=_checked("sse", sse), otherwise=exchange)
+        super().__init__(exchange)
+        websocket = None if websocket is None else _checked("websocket", websocket)
+        self._websocket = WebSocket(self.server, chosen, path=websocket)
 
     @property
     def name(self) -> str:
@@ -118,8 +131,25 @@ class MCPServer(ASGIApplication):
         """Remove a tool; raise KeyError if there is none of that name."""
         self.server.tools.remove(name)
 
-    def run(self, *, host: str = "127.0.0.1", port: int = 8000) -> None:
-        """Serve over HTTP until the process is told to stop. Needs ``pip install "funcmcp[server]"``."""
+    def run(self, transport: Literal["http", "stdio"] = "http", *, host: str = "127.0.0.1", port: int = 8000) -> None:
+        """Serve until the process is told to stop.
+
+        Args:
+            transport: "http" for Streamable HTTP, which needs ``pip install "funcmcp[server]"``; "stdio" for one
+                client on this process's stdin and stdout, until it closes stdin.
+            host: the address that HTTP listens on.
+            port: the port that HTTP listens on; 0 for a free one.
+
+        Raises:
+            ValueError: there is no such transport.
+        """
+        if transport == "stdio":
+            from funcmcp.transports import stdio  # noqa: PLC0415 - loaded by those who serve with it
+
+            stdio.run(self.server, self.aclose)
+            return
+        if transport != "http":
+            raise ValueError(f"The transport must be 'http' or 'stdio', not {transport!r}.")
         from funcmcp.adapters.uvicorn import announce, serve  # noqa: PLC0415 - vendor code is loaded by those who serve with it
 
         serve(self, host=host, port=port, on_ready=lambda origin: announce(origin + self.path))
@@ -127,3 +157,17 @@ class MCPServer(ASGIApplication):
     async def aclose(self) -> None:
         """Close the services that live as long as the server."""
         await self.services.aclose()
+
+    async def serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a scope of an ASGI server that is not HTTP."""
+        if scope["type"] == "websocket":
+            await serve_websocket(self._websocket, scope, receive, send)
+        else:
+            await super().serve_other(scope, receive, send)
+
+
+def _checked(name: str, path: str) -> str:
+    """Return a path; raise ValueError unless it begins with a slash."""
+    if not path.startswith("/"):
+        raise ValueError(f"{name} must begin with a slash, such as '/mcp'; got {path!r}.")
+    return path

@@ -50,7 +50,7 @@ app.mount("/api", mcp)
 )
 COMMANDS = {
     "uvicorn": ["uvicorn", "--port", "{port}", "--log-level", "error", "{target}"],
-    "granian": ["granian", "--interface", "asgi", "--port", "{port}", "--no-ws", "{target}"],
+    "granian": ["granian", "--interface", "asgi", "--port", "{port}", "{target}"],
     "hypercorn": ["hypercorn", "--bind", "127.0.0.1:{port}", "{target}"],
 }
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import mcp_types
-from mcp import Client, MCPError
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.sse import sse_client
 
 from tests import nodejs
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 _CLIENT_SECONDS = 60
+
+Transport: TypeAlias = Literal["http", "sse", "stdio", "websocket"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,30 @@ class Played:
     calls: list[Call]
 
 
-async def play_python(url: str, mode: str, plan: list[Step]) -> Played:
+@dataclass(frozen=True)
+class Target:
+    """A server as clients are told of it.
+
+    Attributes:
+        transport: how it is reached.
+        url: its endpoint; empty for stdio.
+        command: what starts it, for stdio.
+        env: environment variables that it is started with.
+    """
+
+    transport: Transport
+    url: str = ""
+    command: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+
+    def for_python(self) -> Any:
+        """Return what the Python SDK's client takes."""
+        if self.transport == "stdio":
+            return StdioServerParameters(command=self.command[0], args=list(self.command[1:]), env=self.env)
+        return sse_client(self.url) if self.transport == "sse" else self.url
+
+
+async def play_python(target: Target, mode: str, plan: list[Step]) -> Played:
     """Play with the official Python SDK; the mode is "legacy" (handshake era), "auto", or a revision."""
     calls: list[Call] = []
     answer: dict[str, Any] = {}
@@ -66,7 +92,8 @@ async def play_python(url: str, mode: str, plan: list[Step]) -> Played:
     async def note_progress(progress: float, total: float | None, message: str | None) -> None:
         calls[-1].progress.append({"progress": progress, "total": total, "message": message})
 
-    async with Client(url, mode=mode, elicitation_callback=answer_question, read_timeout_seconds=20) as client:
+    options: Any = {"mode": mode, "elicitation_callback": answer_question, "read_timeout_seconds": 20}
+    async with Client(target.for_python(), **options) as client:
         listed = await client.list_tools()
         for step in plan:
             calls.append(Call())
@@ -80,13 +107,13 @@ async def play_python(url: str, mode: str, plan: list[Step]) -> Played:
         return Played(client.protocol_version, {tool["name"]: tool for tool in tools}, calls)
 
 
-def play_node(script: str, url: str, mode: str, plan: list[Step]) -> Played:
+def play_node(script: str, target: Target, mode: str, plan: list[Step]) -> Played:
     """Play with one of the scripts beside this file."""
     for package in ("sdk", "client"):
         nodejs.package(f"@modelcontextprotocol/{package}")
     steps = json.dumps([vars(step) for step in plan])
     finished = subprocess.run(
-        [str(nodejs.node()), str(HERE / script), str(nodejs.HOME), url, steps, mode],
+        [str(nodejs.node()), str(HERE / script), str(nodejs.HOME), json.dumps(asdict(target)), steps, mode],
         capture_output=True,
         text=True,
         encoding="utf-8",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from tests.clients.plan import Played, Step, play_node, play_python
+from tests.clients.plan import Played, Step, Target, play_node, play_python
 
 HANDSHAKE = "2025-11-25"
 PER_REQUEST = "2026-07-28"
@@ -20,11 +20,11 @@ class Player:
     mode: str
     revision: str
 
-    def play(self, url: str, plan: list[Step]) -> Played:
-        """Play a plan against an endpoint."""
+    def play(self, target: Target, plan: list[Step]) -> Played:
+        """Play a plan against a server."""
         if self.script is None:
-            return asyncio.run(play_python(url, self.mode, plan))
-        return play_node(self.script, url, self.mode, plan)
+            return asyncio.run(play_python(target, self.mode, plan))
+        return play_node(self.script, target, self.mode, plan)
 
 
 PLAYERS = [

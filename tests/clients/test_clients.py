@@ -1,14 +1,19 @@
-"""Official client SDKs list and call the orders sample over HTTP, in both eras."""
+"""Official client SDKs list and call the orders sample over every transport that they have, in both eras."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.clients.plan import Call, Played, Step
-from tests.clients.players import PLAYERS, Player
+from tests.clients.players import HANDSHAKE, PLAYERS, Player
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.clients.plan import Target, Transport
 
 ORDER = {
     "customerId": "ada",
@@ -54,12 +59,22 @@ def plan(first_order: str, second_order: str) -> list[Step]:
     ]
 
 
-@pytest.fixture(scope="module", params=PLAYERS, ids=lambda player: player.name)
-def session(request: pytest.FixtureRequest, orders_url: str) -> Session:
-    player: Player = request.param
-    placed = player.play(orders_url, [Step("create_order", ORDER), Step("create_order", ORDER)])
+WITH_HANDSHAKE = [player for player in PLAYERS if player.revision == HANDSHAKE]
+WAYS: list[tuple[Transport, Player]] = [
+    *(("http", player) for player in PLAYERS),
+    *(("stdio", player) for player in PLAYERS),
+    *(("sse", player) for player in WITH_HANDSHAKE),
+    *(("websocket", player) for player in PLAYERS if player.name == "typescript-v1"),
+]
+
+
+@pytest.fixture(scope="module", params=WAYS, ids=lambda way: f"{way[0]}-{way[1].name}")
+def session(request: pytest.FixtureRequest, orders: Callable[[Transport], Target]) -> Session:
+    player: Player = request.param[1]
+    target = orders(request.param[0])
+    placed = player.play(target, [Step("create_order", ORDER), Step("create_order", ORDER)])
     order_ids = [structured(call)["orderId"] for call in placed.calls]
-    return Session(player, placed, player.play(orders_url, plan(*order_ids)), order_ids)
+    return Session(player, placed, player.play(target, plan(*order_ids)), order_ids)
 
 
 def structured(call: Call) -> Any:

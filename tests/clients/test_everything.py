@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.clients.plan import Call, Played, Step
+from tests.clients.plan import Call, Played, Step, Target
 from tests.clients.players import PLAYERS, Player
 from tests.serving import REPOSITORY, serve
 
@@ -33,7 +33,7 @@ def url() -> Iterator[str]:
 @pytest.fixture(scope="module", params=PLAYERS, ids=lambda player: player.name)
 def played(request: pytest.FixtureRequest, url: str) -> Played:
     player: Player = request.param
-    return player.play(url, PLAN)
+    return player.play(Target("http", url), PLAN)
 
 
 @pytest.fixture(scope="module")

@@ -60,10 +60,12 @@ def offer(
     revisions: Sequence[str] = tuple(REVISIONS),
     sessions: MemorySessions | None = None,
     page_size: int | None = None,
+    **endpoints: str,
 ) -> Offering:
     """Return a server with every tool that the wire tests call."""
     kept = MemorySessions() if sessions is None else sessions
-    app = MCPServer("wire", version="1.0", http=http, revisions=revisions, sessions=kept, page_size=page_size)
+    told: dict[str, Any] = {"version": "1.0", "page_size": page_size, **endpoints}
+    app = MCPServer("wire", http=http, revisions=revisions, sessions=kept, **told)
     gates = Gates()
     for function in (nothing, add, fail, every_block, ask, ask_both, ask_twice, ask_same_key, sample, log, checked):
         app.tool(function)

@@ -42,7 +42,7 @@ class ASGIApplication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
         if scope["type"] != "http":
-            await self._serve_other(scope, receive, send)
+            await self.serve_other(scope, receive, send)
             return
         try:
             response = await self.exchange(ASGIRequest(scope, receive))
@@ -58,9 +58,10 @@ class ASGIApplication:
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await _stream(body, receive, send)
 
-    async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a scope that is not HTTP: the lifespan of the application."""
         if scope["type"] != "lifespan":
-            raise ValueError(f"MCPServer serves http, not {scope['type']}.")
+            raise ValueError(f"An MCP server serves http and websocket, not {scope['type']}.")
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import uvicorn
 
+from funcmcp.transports.leaving import leave_in_time
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 8
 """How long calls in flight may go on after the signal to end."""
 
-_LEAVE_SECONDS = 8.6  # then the process leaves without waiting for threads, executors or a blocked event loop
-_ALARM_SECONDS = 9.4  # then the kernel ends it, even where a C function holds the interpreter's lock
 _KILL_SECONDS = 9.5  # then a worker process is killed by its parent
 _TICK_SECONDS = 0.2
 
@@ -151,7 +151,7 @@ class _Server(uvicorn.Server):
             proxy_headers=False,  # whoever connects could write X-Forwarded-*
             server_header=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
-            ws="none",
+            ws="auto",  # the application refuses them where it has no endpoint for them
         )
         super().__init__(config)
         self._on_ready = on_ready
@@ -178,24 +178,8 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end; the time for it runs from the first signal."""
         if not self.should_exit:
-            _leave_in_time()
+            leave_in_time()
         super().handle_exit(sig, frame)
-
-
-def _leave_in_time() -> None:
-    """See to it that the process ends, even if its event loop or one of its threads never does."""
-    threading.Thread(target=_leave, name="funcmcp watchdog", daemon=True).start()
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, _ALARM_SECONDS)
-
-
-def _leave() -> None:
-    time.sleep(_LEAVE_SECONDS)
-    os.write(2, b"Some calls did not end in time; they are left behind.\n")  # no lock that a stuck thread could hold
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # a closed pipe must not keep the process
-            stream.flush()
-    os._exit(0)
 
 
 def _ignore(sig: int, frame: FrameType | None) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,20 +46,53 @@ def options(
 def run(
     target: Target,
     *,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8000,
+    host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="The port; 0 for a free one.", show_default="8000")
+    ] = None,
     reload: Annotated[bool, typer.Option("--reload", help="Start again when a Python file changes.")] = False,
     workers: Annotated[
-        int, typer.Option(min=1, help="How many processes serve. They share no sessions: for clients without.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            min=1, help="How many processes serve. They share no sessions: for clients without.", show_default="1"
+        ),
+    ] = None,
+    stdio: Annotated[bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead.")] = False,
 ) -> None:
     """Serve TARGET over HTTP until Ctrl+C or SIGTERM; calls in flight are finished."""
+    if not stdio:
+        _serve_http(target, (host or "127.0.0.1", 8000 if port is None else port), reload=reload, workers=workers or 1)
+        return
+    given = {"--host": host, "--port": port, "--reload": reload or None, "--workers": workers}
+    named = [option for option, value in given.items() if value is not None]
+    if named:
+        raise typer.BadParameter(f"--stdio serves one client in one process: leave out {' and '.join(named)}.")
+    _serve_stdio(target)
+
+
+def _serve_stdio(target: str) -> None:
+    from funcmcp.cli.failure import Failure
+    from funcmcp.cli.targets import load
+    from funcmcp.transports.stdio import StreamError, serve, standard_streams
+
+    try:
+        with standard_streams() as (source, sink):  # before the import: what it prints is no message
+            server = load(target)
+            if os.isatty(source):
+                typer.echo(f"{server.name} waits for JSON-RPC messages, one on a line (Ctrl+D ends it)", err=True)
+            serve(server.server, server.aclose, source=source, sink=sink)
+    except StreamError as error:
+        raise Failure(f"{error.strerror}. With --stdio the server talks to its client there.") from error
+
+
+def _serve_http(target: str, address: tuple[str, int], *, reload: bool, workers: int) -> None:
     from functools import partial
 
     from funcmcp.adapters.uvicorn import AddressError, WorkerError, serve, serve_processes
     from funcmcp.cli.failure import Failure
     from funcmcp.cli.targets import find, load, load_or_exit
 
+    host, port = address
     server = load(target)
     ready = partial(_announce, server)
     try:

@@ -10,10 +10,15 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from funcmcp.protocol.answers import read_answer
+from funcmcp.protocol.codec import encode
+from funcmcp.protocol.errors import INTERNAL_ERROR, ToolError
+from funcmcp.protocol.jsonrpc import Response
 
-    from funcmcp.protocol.jsonrpc import RequestId, Response
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from funcmcp.protocol.jsonrpc import RequestId
     from funcmcp.server.run import Run
 
 
@@ -48,6 +53,24 @@ class Conversation:
         for run in self._runs.get(request_id, ()):
             run.cancel()
 
+    async def ask(
+        self, questions: Mapping[str, Mapping[str, Any]], send: Callable[[bytes], Awaitable[None]]
+    ) -> dict[str, dict[str, Any]]:
+        """Send the questions as requests, wait for the client's responses, and return them by key.
+
+        Raises:
+            ToolError: the client answered with an error, or with something that is no answer to its question.
+        """
+        waiting: dict[str, asyncio.Future[Response]] = {}
+        try:
+            for key, question in questions.items():
+                question_id, waiting[key] = self.question()
+                await send(encode({"jsonrpc": "2.0", "id": question_id, **question}))
+            return {key: _read(questions[key], await future) for key, future in waiting.items()}
+        finally:
+            for future in waiting.values():
+                future.cancel()
+
     def question(self) -> tuple[str, asyncio.Future[Response]]:
         """Open a question: return the id to send it under, and the future of its answer."""
         question_id = f"ask-{os.urandom(8).hex()}"  # never used again: a late answer must not meet another question
@@ -62,9 +85,24 @@ class Conversation:
         if future is not None and not future.done():
             future.set_result(response)
 
+    def abandon(self) -> None:
+        """Give up the questions that are open: the client will say no more."""
+        for future in list(self._questions.values()):
+            if not future.done():
+                future.set_result(Response(None, None, {"code": INTERNAL_ERROR, "message": "The client has gone."}))
+
 
 def cancel_requested(conversation: Conversation, params: Mapping[str, Any]) -> None:
     """Do what `notifications/cancelled` asks."""
     request_id = params.get("requestId")
     if type(request_id) is str or type(request_id) is int:
         conversation.cancel(request_id)
+
+
+def _read(question: Mapping[str, Any], response: Response) -> dict[str, Any]:
+    answer = read_answer(question, response.result)
+    if answer is not None:
+        return answer
+    if response.error is not None:
+        raise ToolError(f"The client answered {question['method']} with an error.")
+    raise ToolError(f"The client's answer to {question['method']} is not valid.")

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.transports.http.body import wrong_length, wrong_type
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.origin import OriginCheck
-from funcmcp.transports.http.status import accepts, is_json, refuse
+from funcmcp.transports.http.status import accepts, refuse
 
 if TYPE_CHECKING:
     from funcmcp.server.dispatch import Server
@@ -81,16 +82,9 @@ class Gate:
                 self._passed.clear()
             entry = self._passed[key] = verdict
         length = get(b"content-length")
-        if length is not None and len(length) >= self._digits and self._is_too_large(length):
-            return self.too_large()
-        return entry
-
-    def too_large(self) -> HttpResponse:
-        """Return the refusal of a body that is too large."""
-        return refuse(413, INVALID_REQUEST, f"The body may have {self._max_body} bytes.")
-
-    def _is_too_large(self, length: bytes) -> bool:
-        return length.isdigit() and int(length[:20]) > self._max_body
+        if length is None or len(length) < self._digits:
+            return entry
+        return wrong_length(request, self._max_body) or entry
 
     def _examine(self, request: HttpRequest) -> Entry | HttpResponse:
         refusal = self._origin.refusal(request)
@@ -114,11 +108,7 @@ class Gate:
 
 
 def _refusal_of_post(request: HttpRequest, entry: Entry) -> HttpResponse | None:
-    if not is_json(request.fields.get(b"content-type")):
-        return refuse(415, INVALID_REQUEST, "Send Content-Type: application/json.")
-    encoding = request.fields.get(b"content-encoding")
-    if encoding is not None and encoding.strip().lower() != b"identity":
-        return refuse(415, INVALID_REQUEST, "Send the body without a Content-Encoding.")
-    if not (entry.accept.json or entry.accept.events):
+    refusal = wrong_type(request)
+    if refusal is None and not (entry.accept.json or entry.accept.events):
         return refuse(406, INVALID_REQUEST, "Accept application/json and text/event-stream.")
-    return None
+    return refusal

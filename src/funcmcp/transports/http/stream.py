@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.protocol.answers import read_answer
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.run import RunCancelledError
@@ -19,7 +18,6 @@ from funcmcp.transports.http.status import EVENT_STREAM, JSON_HEADERS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 
-    from funcmcp.protocol.jsonrpc import Response
     from funcmcp.server.conversation import Conversation
     from funcmcp.server.dispatch import Reply
     from funcmcp.server.run import Run
@@ -76,24 +74,7 @@ class StreamChannel:
         """Send the questions as requests and wait for the client's responses."""
         if self._conversation is None or self._closed:
             raise ToolError("The client can't be asked any more.")
-        waiting = {}
-        for key, question in questions.items():
-            question_id, waiting[key] = self._conversation.question()
-            await self.messages.put(encode({"jsonrpc": "2.0", "id": question_id, **question}))
-        try:
-            return {key: _answer(questions[key], await future) for key, future in waiting.items()}
-        finally:
-            for future in waiting.values():
-                future.cancel()
-
-
-def _answer(question: Mapping[str, Any], response: Response) -> dict[str, Any]:
-    answer = read_answer(question, response.result)
-    if answer is not None:
-        return answer
-    if response.error is not None:
-        raise ToolError(f"The client answered {question['method']} with an error.")
-    raise ToolError(f"The client's answer to {question['method']} is not valid.")
+        return await self._conversation.ask(questions, self.messages.put)
 
 
 class Leaving:

@@ -11,6 +11,7 @@ from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode
 from funcmcp.protocol.envelope import carries_version
 from funcmcp.protocol.errors import INVALID_REQUEST, PARSE_ERROR
 from funcmcp.protocol.jsonrpc import classify
+from funcmcp.transports.http.body import too_large
 from funcmcp.transports.http.gate import Gate
 from funcmcp.transports.http.handshake import HandshakeEra
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
@@ -51,7 +52,7 @@ class StreamableHTTP:
         try:
             value: Any = decode(await request.read(self._max_body))
         except BodyTooLargeError:
-            return self._gate.too_large()
+            return too_large(self._max_body)
         except InvalidJSONError as error:
             return refuse(400, PARSE_ERROR, str(error))
         except RepeatedNameError as error:

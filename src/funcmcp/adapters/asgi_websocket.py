@@ -1,0 +1,56 @@
+"""ASGI's WebSockets: from a server's scope, receive and send to the endpoint's messages.
+
+Source: ASGI 3 "HTTP & WebSocket" 2.5, "WebSocket Denial Response" extension.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from funcmcp.adapters.asgi import ASGIRequest
+from funcmcp.transports.websocket import SUBPROTOCOL
+
+if TYPE_CHECKING:
+    from funcmcp.adapters.asgi import Receive, Scope, Send
+    from funcmcp.transports.websocket import WebSocket
+
+_DENIAL = "websocket.http.response"
+
+
+async def serve_websocket(endpoint: WebSocket, scope: Scope, receive: Receive, send: Send) -> None:
+    """Open a WebSocket of an ASGI server and serve it to its end, or refuse it."""
+    await receive()  # websocket.connect
+    request = ASGIRequest({**scope, "method": "GET"}, receive)
+    refusal = endpoint.refusal(request, scope.get("subprotocols", ()))
+    if refusal is not None:
+        await _refuse(scope, send, *refusal)
+        return
+
+    async def read() -> str | bytes | None:
+        message = await receive()
+        if message["type"] == "websocket.disconnect":
+            return None
+        text: str | None = message.get("text")
+        data: bytes = message.get("bytes") or b""
+        return data if text is None else text
+
+    async def write(data: bytes) -> None:
+        with contextlib.suppress(OSError, RuntimeError):  # it is closed, and `read` will say so
+            await send({"type": "websocket.send", "text": data.decode()})
+
+    await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
+    fault = await endpoint.serve(request, read, write)
+    if fault is not None:
+        await send({"type": "websocket.close", "code": fault[0], "reason": fault[1]})
+
+
+async def _refuse(scope: Scope, send: Send, status: int, reason: str) -> None:
+    """Refuse to open a WebSocket; where the server can't send a response, it says 403 by itself."""
+    if _DENIAL not in scope.get("extensions", {}):
+        await send({"type": "websocket.close"})
+        return
+    body = reason.encode()
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
+    await send({"type": f"{_DENIAL}.start", "status": status, "headers": headers})
+    await send({"type": f"{_DENIAL}.body", "body": body})

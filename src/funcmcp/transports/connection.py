@@ -1,0 +1,337 @@
+"""A two-way stream of JSON-RPC messages with one client: what stdio, WebSocket and HTTP+SSE have in common.
+
+Both eras are served on one connection. A request that carries its revision in `_meta` is served by that alone;
+`initialize` begins the handshake era for the others.
+
+Source: 2026-07-28 "basic/transports/stdio" and "basic/versioning, Backward Compatibility" (how a dual-era server
+chooses); 2025-11-25 "basic/lifecycle" and "basic/utilities/cancellation"; 2025-03-26 "basic/index" (batches).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.protocol import envelope
+from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode
+from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, MCPError, ToolError
+from funcmcp.protocol.jsonrpc import Malformed, Request, Response, classify
+from funcmcp.server.client import Client
+from funcmcp.server.context import Context
+from funcmcp.server.conversation import Conversation, cancel_requested
+from funcmcp.server.dispatch import error_reply, result_text
+from funcmcp.server.handlers.lifecycle import initialize
+from funcmcp.server.run import Run, RunCancelledError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+
+    from funcmcp.protocol.jsonrpc import Notification
+    from funcmcp.server.context import HTTPRequestInfo
+    from funcmcp.server.dispatch import Server
+
+    Send = Callable[[bytes], Coroutine[Any, Any, None]]
+    Deliver = Callable[[bytes | None], Awaitable[None]]
+
+MAX_MESSAGE = 4 * 1024 * 1024
+"""Bytes that a message may have."""
+
+AT_ONCE = 64
+"""Requests of one connection that run at once."""
+
+_MOST = 1000
+"""Requests under way, with those that wait for their turn or for the client's answer; more are refused."""
+
+_MAX_BATCH = 100
+_CLOSING_SECONDS = 1.0
+
+
+class Connection:
+    """The server's end of a stream. Make it where an event loop runs.
+
+    Args:
+        server: answers the requests.
+        send: sends one message. It is called for one message at a time, never raises, and is only cancelled
+            by `aclose`.
+        at_once: how many requests run at once. A further one waits in `receive`, so that whoever reads the stream
+            stops reading; one that waits for the client's answer to a question does not count.
+    """
+
+    def __init__(self, server: Server, send: Send, *, at_once: int = AT_ONCE) -> None:
+        self._server = server
+        self._send = send
+        self._conversation = Conversation()
+        self._client: Client | None = None
+        self.places = asyncio.Semaphore(at_once)
+        self._waiting = 0
+        self._calls: set[asyncio.Task[None]] = set()
+        self._turn = asyncio.Lock()
+        self._sending: asyncio.Task[None] | None = None
+        self._listening = self._open = True
+        self._ending = False
+
+    async def receive(self, data: bytes, http: HTTPRequestInfo | None = None) -> None:
+        """Take one message, or a batch: start the work that it asks for, and return without waiting for its end.
+
+        Args:
+            data: the JSON text.
+            http: the HTTP request that carried it, if any did.
+        """
+        try:
+            value = decode(data)
+        except InvalidJSONError as error:
+            await self.refuse(str(error), PARSE_ERROR)
+        except RepeatedNameError as error:
+            await self.refuse(str(error))
+        else:
+            await (self._batch(value, http) if type(value) is list else self._message(value, http))
+
+    async def refuse(self, reason: str, code: int = INVALID_REQUEST) -> None:
+        """Tell the client that what came was no message; the error has no id, for none could be read."""
+        await self.write(error_reply(MCPError(code, reason), None).body)
+
+    async def push(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification, of a request or outside of any; it is dropped once the connection is closed."""
+        await self.write(encode({"jsonrpc": "2.0", "method": method, "params": params}))
+
+    def end_of_input(self) -> None:
+        """Note that nothing more will come: questions to the client stay without an answer."""
+        self._listening = False
+        self._conversation.abandon()
+
+    async def finish(self, seconds: float) -> None:
+        """Refuse further requests, and wait for the answers of those under way, for at most so many seconds."""
+        self._ending = True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._calls:
+                    await asyncio.wait(self._calls)
+
+    async def aclose(self) -> None:
+        """Cancel what is under way, and send nothing more. Work that ignores it is left behind after a moment."""
+        self._open = self._listening = False
+        self._ending = True
+        tasks = {*self._calls, self._sending} if self._sending is not None else {*self._calls}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_CLOSING_SECONDS)
+
+    async def _message(self, value: object, http: HTTPRequestInfo | None) -> None:
+        message = classify(value)
+        if isinstance(message, Request):
+            if message.method == "initialize" and not envelope.carries_version(message.params):
+                await self.write(self._initialize(message))
+            else:
+                await self._begin(message, self._deliver, http)
+        elif isinstance(message, Malformed):
+            await self.write(_malformed(message, value))
+        else:
+            self._note(message)
+
+    async def _batch(self, values: list[object], http: HTTPRequestInfo | None) -> None:
+        """Take a batch: its requests run side by side, and their answers come in one array."""
+        if self._client is None or not self._client.revision.batches:
+            await self.refuse("This protocol revision has no batches; send one message.")
+            return
+        if not 0 < len(values) <= _MAX_BATCH:
+            await self.refuse(f"A batch has 1 to {_MAX_BATCH} messages.")
+            return
+        messages = [classify(value) for value in values]
+        answers = _Batch(sum(isinstance(message, Request | Malformed) for message in messages), self.write)
+        for message, value in zip(messages, values, strict=True):
+            if isinstance(message, Malformed):
+                await answers.add(_malformed(message, value))
+            elif not isinstance(message, Request):
+                self._note(message)
+            elif message.method == "initialize":
+                fault = MCPError(INVALID_REQUEST, "initialize can't be part of a batch.")
+                await answers.add(error_reply(fault, message.id).body)
+            else:
+                await self._begin(message, answers.add, http)
+
+    def _note(self, message: Notification | Response) -> None:
+        """Take a message that gets no answer; one that means nothing here is dropped."""
+        if isinstance(message, Response):
+            self._conversation.answer(message)
+        elif message.method == "notifications/cancelled":
+            cancel_requested(self._conversation, message.params)
+
+    def _initialize(self, request: Request) -> bytes:
+        """Agree on a revision with a client of the handshake era, once, and return the answer."""
+        try:
+            if self._client is not None:
+                raise MCPError(INVALID_REQUEST, "This connection is initialized already.")
+            handshake, result = initialize(self._server, request.params)
+        except MCPError as error:
+            return error_reply(error, request.id).body
+        revision = self._server.revisions[handshake.revision]
+        self._client = Client(revision, handshake.capabilities, handshake.info, conversation=self._conversation)
+        return result_text(request.id, encode(result))
+
+    async def _begin(self, request: Request, deliver: Deliver, http: HTTPRequestInfo | None) -> None:
+        """Start a request in a task of its own, when there is room for it."""
+        refusal = self._overload()
+        if refusal is not None:
+            await deliver(error_reply(refusal, request.id).body)
+            return
+        call = _Call(self, request, deliver, http)
+        self._conversation.begin(request.id, call.run)  # from now on the client can cancel it
+        self._waiting += 1
+        try:
+            await call.take_place()
+        except asyncio.CancelledError:
+            self._conversation.finish(request.id, call.run)
+            raise
+        finally:
+            self._waiting -= 1
+        task = asyncio.create_task(self._serve(call))
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+
+    def _overload(self) -> MCPError | None:
+        if self._ending:
+            return MCPError(INTERNAL_ERROR, "The server is about to end.")
+        if len(self._calls) + self._waiting >= _MOST:
+            return MCPError(INTERNAL_ERROR, "Too many requests are under way; wait for their answers.")
+        return None
+
+    async def _serve(self, call: _Call) -> None:
+        try:
+            try:
+                body = await self._answer(call)
+            finally:
+                call.close()
+                self._conversation.finish(call.request.id, call.run)
+            await call.deliver(body)
+        finally:
+            call.leave_place()
+
+    async def _answer(self, call: _Call) -> bytes | None:
+        """Return the answer to a request; None if the client cancelled it."""
+        if call.run.cancelled:
+            return None
+        try:
+            return (await call.run.wait(self._server.answer(self._context(call)))).body
+        except MCPError as error:
+            return error_reply(error, call.request.id).body
+        except RunCancelledError:
+            return None
+
+    def _context(self, call: _Call) -> Context:
+        """Return a request's context; raise MCPError if it is of no revision that is spoken here."""
+        server, request = self._server, call.request
+        handshakes = [date for date, revision in server.revisions.items() if not revision.per_request]
+        if envelope.carries_version(request.params) or not handshakes:
+            meta = envelope.read_meta(request.params)
+            revision = server.revisions.get(meta[envelope.PROTOCOL_VERSION])
+            if revision is None or not revision.per_request:
+                raise envelope.unsupported_version(meta[envelope.PROTOCOL_VERSION], server.supported)
+            client = Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
+            return Context(request, client, call, http=call.http)
+        if self._client is not None:
+            return Context(request, self._client, call, http=call.http)
+        if request.method == "ping":
+            return Context(request, Client(server.revisions[max(handshakes)], {}, {}), call, http=call.http)
+        raise MCPError(
+            INVALID_REQUEST,
+            f'Initialize first, or name a revision without a handshake in "_meta" as "{envelope.PROTOCOL_VERSION}".',
+        )
+
+    async def _deliver(self, body: bytes | None) -> None:
+        if body is not None:
+            await self.write(body)
+
+    async def write(self, data: bytes) -> None:
+        """Send a message whole, after those before it; a run that is cancelled meanwhile does not tear it."""
+        async with self._turn:
+            if self._sending is not None and not self._sending.done():
+                await asyncio.wait({self._sending})
+            if self._open:
+                self._sending = asyncio.create_task(self._send(data))
+                await asyncio.wait({self._sending})
+
+    async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Send requests to a client of the handshake era, and return its results by key; raise ToolError."""
+        if not self._listening:
+            raise ToolError("The client can't be asked any more.")
+        return await self._conversation.ask(questions, self.write)
+
+
+class _Call:
+    """One request under way: the channel of its run, and its place among those that run at once."""
+
+    __slots__ = ("_connection", "_open", "_placed", "deliver", "http", "request", "run")
+
+    def __init__(
+        self, connection: Connection, request: Request, deliver: Deliver, http: HTTPRequestInfo | None
+    ) -> None:
+        self.request = request
+        self.deliver = deliver
+        self.http = http
+        self.run = Run()
+        self._connection = connection
+        self._open = True
+        self._placed = False
+
+    async def take_place(self) -> None:
+        """Wait for a place."""
+        await self._connection.places.acquire()
+        self._placed = True
+
+    def leave_place(self) -> None:
+        """Give the place to the next one, if it is still taken."""
+        if self._placed:
+            self._placed = False
+            self._connection.places.release()
+
+    def close(self) -> None:
+        """Send nothing more: the run is over, or nobody wants what it says."""
+        self._open = False
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification, unless the run is over."""
+        if self._open and not self.run.cancelled:
+            await self._connection.push(method, params)
+
+    async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Send the questions as requests and wait for the client's responses; others may run meanwhile."""
+        self.leave_place()
+        try:
+            answers = await self._connection.ask(questions)
+        except ToolError:
+            await self.take_place()
+            raise
+        await self.take_place()
+        return answers
+
+
+class _Batch:
+    """Collects the answers of a batch, and sends them when the last one is there.
+
+    Args:
+        size: how many messages of the batch want an answer.
+        write: sends the array.
+    """
+
+    __slots__ = ("_bodies", "_left", "_write")
+
+    def __init__(self, size: int, write: Callable[[bytes], Awaitable[None]]) -> None:
+        self._bodies: list[bytes] = []
+        self._left = size
+        self._write = write
+
+    async def add(self, body: bytes | None) -> None:
+        """Add an answer; None for a request that the client has cancelled."""
+        self._left -= 1
+        if body is not None:
+            self._bodies.append(body)
+        if self._left == 0 and self._bodies:
+            await self._write(b"[" + b",".join(self._bodies) + b"]")
+
+
+def _malformed(message: Malformed, value: object) -> bytes:
+    """Return the answer to what is no message. An id counts only where it may be that of a request."""
+    request_id = message.id if isinstance(value, dict) and "method" in value else None
+    return error_reply(MCPError(INVALID_REQUEST, message.reason), request_id).body

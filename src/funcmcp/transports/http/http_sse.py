@@ -1,0 +1,116 @@
+"""HTTP+SSE, the transport of 2024-11-05, for clients that know no better one.
+
+GET opens a stream of events. Its first one names the URI that the client posts its messages to; what the server has
+to say, answers included, comes on the stream. The stream is the connection: they end together.
+
+Source: 2024-11-05 "basic/transports, HTTP with SSE".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
+from funcmcp.transports.connection import Connection
+from funcmcp.transports.http.body import too_large, wrong_length, wrong_type
+from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
+from funcmcp.transports.http.origin import OriginCheck
+from funcmcp.transports.http.status import accepted, refuse
+from funcmcp.transports.http.stream import KEEP_ALIVE, STREAM_HEADERS, event
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from funcmcp.server.dispatch import Server
+    from funcmcp.transports.http.messages import Exchange, HttpRequest
+    from funcmcp.transports.http.options import HTTPOptions
+
+MAX_STREAMS = 1000
+"""Streams that may be open in one process; a further one is answered 503."""
+
+_SESSION = "session_id"
+_MAX_WAITING = 16
+"""Messages that may wait for a slow reader; then whoever has more to say waits too."""
+
+
+class HTTPSSE:
+    """The endpoint: GET opens a stream, POST takes a message for one of the open streams.
+
+    Args:
+        server: answers the requests.
+        options: what the operator chose about HTTP.
+        path: where the endpoint is, such as `/sse`.
+        otherwise: answers the requests for all other paths.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        options: HTTPOptions,
+        *,
+        path: str,
+        otherwise: Exchange,
+    ) -> None:
+        self._server = server
+        self._options = options
+        self._path = path
+        self._otherwise = otherwise
+        self._origin = OriginCheck(options)
+        self._connections: dict[str, Connection] = {}
+
+    async def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer one HTTP request."""
+        if request.path != self._path:
+            return await self._otherwise(request)
+        refusal = self._origin.refusal(request)
+        if refusal is not None:
+            return refuse(refusal[0], INVALID_REQUEST, refusal[1])
+        if request.method == "POST":
+            return await self._post(request)
+        if request.method != "GET":
+            return refuse(405, INVALID_REQUEST, "Use GET, POST.", headers=(("allow", "GET, POST"),))
+        if len(self._connections) >= MAX_STREAMS:
+            retry = (("retry-after", "60"),)
+            return refuse(503, INTERNAL_ERROR, "Too many streams are open; try again later.", headers=retry)
+        return HttpResponse(200, STREAM_HEADERS, self._events(request))
+
+    async def _post(self, request: HttpRequest) -> HttpResponse:
+        connection = self._connections.get(request.query.get(_SESSION, ""))
+        if connection is None:
+            return refuse(404, INVALID_REQUEST, "There is no such stream; open one with GET, and keep it open.")
+        refusal = wrong_type(request) or wrong_length(request, self._options.max_body)
+        if refusal is not None:
+            return refusal
+        try:
+            body = await request.read(self._options.max_body)
+        except BodyTooLargeError:
+            return too_large(self._options.max_body)
+        await connection.receive(body, request)
+        return accepted()
+
+    async def _events(self, request: HttpRequest) -> AsyncIterator[bytes]:
+        """Yield the events of a stream. The connection begins here: a response that is never sent leaves nothing."""
+        messages: asyncio.Queue[bytes] = asyncio.Queue(_MAX_WAITING)
+        connection = Connection(self._server, messages.put)
+        session_id = secrets.token_urlsafe(32)
+        self._connections[session_id] = connection
+        try:
+            uri = f"{quote(request.mount + request.path)}?{_SESSION}={session_id}"
+            yield b"event: endpoint\ndata: %b\n\n" % uri.encode("ascii")
+            while True:
+                yield await _next(messages)
+        finally:
+            del self._connections[session_id]
+            await connection.aclose()
+
+
+async def _next(messages: asyncio.Queue[bytes]) -> bytes:
+    """Return the next message as an event, or a comment after long silence."""
+    try:
+        async with asyncio.timeout(KEEP_ALIVE):
+            return event(await messages.get())
+    except TimeoutError:
+        return b": keep-alive\n\n"

@@ -1,0 +1,79 @@
+"""WebSocket: one message in each text frame, under the subprotocol `mcp`.
+
+Source: 2026-07-28 "basic/transports, Custom Transports" (any two-way channel may carry the messages); RFC 6455
+sections 4.2.2 (subprotocols) and 7.4.1 (status codes).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funcmcp.transports.connection import Connection
+from funcmcp.transports.http.origin import OriginCheck
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from typing import Any
+
+    from funcmcp.server.dispatch import Server
+    from funcmcp.transports.http.messages import HttpRequest
+    from funcmcp.transports.http.options import HTTPOptions
+
+    Receive = Callable[[], Awaitable[str | bytes | None]]
+    Send = Callable[[bytes], Coroutine[Any, Any, None]]
+
+SUBPROTOCOL = "mcp"
+_NOT_TEXT, _TOO_BIG = 1003, 1009
+
+
+class WebSocket:
+    """The endpoint.
+
+    Args:
+        server: answers the requests.
+        options: what the operator chose about HTTP: hosts, origins, and the size of a message.
+        path: where the endpoint is, such as `/ws`; None if it is nowhere.
+    """
+
+    def __init__(self, server: Server, options: HTTPOptions, *, path: str | None) -> None:
+        self._server = server
+        self._max_message = options.max_body
+        self._path = path
+        self._origin = OriginCheck(options)
+
+    def refusal(self, request: HttpRequest, subprotocols: Sequence[str]) -> tuple[int, str] | None:
+        """Return the HTTP status and the reason of a refusal, or None if the WebSocket may be opened.
+
+        Args:
+            request: the request to open it.
+            subprotocols: what the client offers.
+        """
+        refusal = self._origin.refusal(request)
+        if refusal is not None:
+            return refusal
+        if request.path != self._path:
+            return 404, "No WebSocket is served here."
+        if SUBPROTOCOL not in subprotocols:
+            return 400, f"Offer the subprotocol {SUBPROTOCOL}."
+        return None
+
+    async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> tuple[int, str] | None:
+        """Serve an open WebSocket to its end; return the status code and the reason to close it with, if it is open.
+
+        Args:
+            request: the request that opened it.
+            receive: returns the next message, text or binary; None once the client has gone.
+            send: sends a text message; never raises.
+        """
+        connection = Connection(self._server, send)
+        try:
+            while (message := await receive()) is not None:
+                if isinstance(message, bytes):
+                    return _NOT_TEXT, "Send text frames."
+                data = message.encode("utf-8", "surrogatepass")
+                if len(data) > self._max_message:
+                    return _TOO_BIG, f"A message may have {self._max_message} bytes."
+                await connection.receive(data, request)
+            return None
+        finally:
+            await connection.aclose()
