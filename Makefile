@@ -9,6 +9,7 @@ test: setup lint
 
 setup: .venv/.ready
 	scripts/setup-node.sh
+	scripts/setup-browser.sh
 
 lint: .venv/.ready
 	scripts/lint.sh

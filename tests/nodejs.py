@@ -1,4 +1,4 @@
-"""Where the Node packages of the tests are: Node 22 itself, client SDKs and conformance suites."""
+"""Where the Node packages of the tests are: Node 22 itself, client SDKs, conformance suites and a browser."""
 
 from __future__ import annotations
 
@@ -20,3 +20,9 @@ def package(name: str) -> Path:
     """Return the folder of an installed package, or skip the test (fail in CI)."""
     folder = _MODULES / name
     return require(f"The Node package {name} of tests/node", folder if folder.exists() else None)
+
+
+def browser() -> Path:
+    """Return what starts the Chromium of scripts/setup-browser.sh, or skip the test (fail in CI)."""
+    program = _MODULES / ".cache" / "chromium" / "run"
+    return require("Chromium", program if program.exists() else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from funcmcp.adapters.asgi import serve_http, serve_lifespan
+from funcmcp.adapters.asgi import ASGIApplication
 from funcmcp.adapters.asgi_websocket import serve_websocket
 from funcmcp.authoring.services import Services
 from funcmcp.authoring.tools import ToolOptions, make_tool, tools_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
-class MCPServer:
+class MCPServer(ASGIApplication):
     """An MCP server, and the ASGI application that serves it: ``uvicorn server:mcp``.
 
     Args:
@@ -71,10 +71,10 @@ class MCPServer:
         self.server = Server(ServerOptions(name, **options), known, keys=KeyRing())
         chosen = http or HTTPOptions()
         store = MemorySessions() if sessions is None else sessions
-        self.exchange: Exchange = StreamableHTTP(self.server, store, chosen, path=path)
-        """Answers one HttpRequest with an HttpResponse: the endpoint without any platform around it."""
+        exchange: Exchange = StreamableHTTP(self.server, store, chosen, path=path)
         if sse is not None:
-            self.exchange = HTTPSSE(self.server, chosen, path=_checked("sse", sse), otherwise=self.exchange)
+            exchange = HTTPSSE(self.server, chosen, path=_checked("sse", sse), otherwise=exchange)
+        super().__init__(exchange)
         websocket = None if websocket is None else _checked("websocket", websocket)
         self._websocket = WebSocket(self.server, chosen, path=websocket)
 
@@ -158,16 +158,12 @@ class MCPServer:
         """Close the services that live as long as the server."""
         await self.services.aclose()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI scope."""
-        if scope["type"] == "http":
-            await serve_http(self.exchange, scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await serve_lifespan(receive, send, self.aclose)
-        elif scope["type"] == "websocket":
+    async def serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a scope of an ASGI server that is not HTTP."""
+        if scope["type"] == "websocket":
             await serve_websocket(self._websocket, scope, receive, send)
         else:
-            raise ValueError(f"MCPServer serves http and websocket, not {scope['type']}.")
+            await super().serve_other(scope, receive, send)
 
 
 def _checked(name: str, path: str) -> str:

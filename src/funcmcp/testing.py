@@ -236,16 +236,26 @@ class Answers:
         raise RuntimeError(f"The server asked {question['method']}, which this client did not declare.")
 
 
+class MemoryRequest(HttpRequest):
+    """An HTTP request whose body is at hand, as from a client on this machine."""
+
+    __slots__ = ("_body",)
+
+    def __init__(self, method: str, path: str, pairs: list[tuple[bytes, bytes]], body: bytes) -> None:
+        super().__init__(method, path, pairs, "127.0.0.1")
+        self._body = body
+
+    async def read(self, limit: int) -> bytes:
+        """Return the body; raise BodyTooLargeError if it has more than so many bytes."""
+        if len(self._body) > limit:
+            raise BodyTooLargeError
+        return self._body
+
+
 async def post(
     exchange: Exchange, path: str, body: bytes, headers: Mapping[str, str], *, method: str = "POST"
 ) -> HttpResponse:
     """Send one HTTP request in memory."""
-
-    async def read(limit: int) -> bytes:
-        if len(body) > limit:
-            raise BodyTooLargeError
-        return body
-
     pairs = {
         "host": "127.0.0.1",
         "content-type": "application/json",
@@ -253,15 +263,8 @@ async def post(
         "content-length": str(len(body)),
         **headers,
     }
-    return await exchange(
-        HttpRequest(
-            method,
-            path,
-            [(name.encode(), value.encode("latin-1")) for name, value in pairs.items()],
-            read,
-            server="127.0.0.1",
-        )
-    )
+    lines = [(name.encode(), value.encode("latin-1")) for name, value in pairs.items()]
+    return await exchange(MemoryRequest(method, path, lines, body))
 
 
 async def read_messages(response: HttpResponse) -> AsyncIterator[dict[str, Any]]:

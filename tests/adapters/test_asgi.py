@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.adapters.asgi import ASGIRequest, serve_http, serve_lifespan
+from funcmcp.adapters.asgi import ASGIApplication, ASGIRequest
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from tests import schemas
 from tests.server.parts import PATIENCE, PER_REQUEST, text_result, tool
@@ -60,7 +60,7 @@ class Platform:
 
     async def run(self, exchange: Callable[[HttpRequest], Any], **members: Any) -> None:
         async with asyncio.timeout(PATIENCE):
-            await serve_http(exchange, scope(**members), self.receive, self.send)
+            await ASGIApplication(exchange)(scope(**members), self.receive, self.send)
 
     @property
     def start(self) -> dict[str, Any]:
@@ -288,27 +288,32 @@ async def test_a_body_that_is_an_iterator_without_a_close_is_sent_too() -> None:
     assert platform.body == b"onetwo"
 
 
+class Closing(ASGIApplication):
+    """An application that counts how often it is closed."""
+
+    def __init__(self) -> None:
+        async def exchange(_request: HttpRequest) -> HttpResponse:
+            return HttpResponse(200, ())
+
+        super().__init__(exchange)
+        self.closed = 0
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
 async def test_lifespan_is_answered_and_shutdown_runs_once() -> None:
-    platform, shut_down = Platform({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}), []
-
-    async def shutdown() -> None:
-        assert platform.sent == [{"type": "lifespan.startup.complete"}]
-        shut_down.append(1)
-
+    platform, application = Platform({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}), Closing()
     async with asyncio.timeout(PATIENCE):
-        await serve_lifespan(platform.receive, platform.send, shutdown)
-    assert shut_down == [1]
+        await application({"type": "lifespan"}, platform.receive, platform.send)
+    assert application.closed == 1
     assert platform.sent == [{"type": "lifespan.startup.complete"}, {"type": "lifespan.shutdown.complete"}]
 
 
 async def test_a_lifespan_message_that_nobody_knows_is_ignored() -> None:
     platform = Platform({"type": "lifespan.unheard_of"}, {"type": "lifespan.shutdown"})
-
-    async def shutdown() -> None:
-        return
-
     async with asyncio.timeout(PATIENCE):
-        await serve_lifespan(platform.receive, platform.send, shutdown)
+        await Closing()({"type": "lifespan"}, platform.receive, platform.send)
     assert platform.sent == [{"type": "lifespan.shutdown.complete"}]
 
 

@@ -11,6 +11,7 @@ from funcmcp.protocol.jsonrpc import Request
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.client import Client
 from funcmcp.server.context import Context
+from funcmcp.server.features import JSONResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,7 +50,7 @@ def context(
 ) -> Context:
     """Return the context of one request."""
     params: dict[str, Any] = {} if meta is None else {"_meta": dict(meta)}
-    client = Client(REVISIONS[revision], capabilities, {"name": "tester", "version": "1"}, "session-1")
+    client = Client(REVISIONS[revision], capabilities, {"name": "tester", "version": "1"}, session_id="session-1")
     return Context(Request(7, "tools/call", params), client, peer or Peer(), http=http)
 
 
@@ -73,5 +74,10 @@ async def call(
     **options: Any,
 ) -> Any:
     """Make a tool of a function and call it."""
-    made = tool_of(function, services, **options)
-    return await asyncio.wait_for(made.handler(within or context(), arguments or {}), PATIENCE)
+    return await run(tool_of(function, services, **options), arguments, within)
+
+
+async def run(made: Tool, arguments: dict[str, Any] | None = None, within: Context | None = None) -> Any:
+    """Run a tool and return its result as a value."""
+    result = await asyncio.wait_for(made.handler(within or context(), arguments or {}), PATIENCE)
+    return result.result() if isinstance(result, JSONResult) else result

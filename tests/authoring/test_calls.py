@@ -13,9 +13,10 @@ from funcmcp.authoring.context import CancellationToken, ToolContext
 from funcmcp.authoring.services import Services
 from funcmcp.authoring.signature import JSONRPCRequest
 from funcmcp.protocol.errors import ToolError
+from funcmcp.server.features import JSONResult
 from funcmcp.server.registry import RegistrationError
-from funcmcp.server.run import Started
-from tests.authoring.calling import PATIENCE, call, context, tool_of
+from funcmcp.server.run import begin
+from tests.authoring.calling import PATIENCE, call, context, run, tool_of
 
 
 async def test_a_plain_function_runs_in_a_thread_and_an_async_one_on_the_loop() -> None:
@@ -33,7 +34,7 @@ def test_an_async_tool_that_waits_for_nothing_is_done_at_once() -> None:
     async def add(a: int, b: int) -> int:
         return a + b
 
-    assert Started(tool_of(add).handler(context(), {"a": 1, "b": 2})).done
+    assert isinstance(begin(tool_of(add).handler(context(), {"a": 1, "b": 2})), JSONResult)
 
 
 def test_partials_and_callable_objects_are_known_to_be_async() -> None:
@@ -154,5 +155,5 @@ async def test_a_call_prepares_once() -> None:
         return a
 
     made = tool_of(add)
-    assert await made.handler(context(), {"a": 1}) == await made.handler(context(), {"a": 1})
+    assert await run(made, {"a": 1}) == await run(made, {"a": 1})
     made.describe()

@@ -18,7 +18,7 @@ from funcmcp.authoring.content import EmbeddedResource, Image, Text, ToolResult
 from funcmcp.authoring.signature import JSONRPCResponse
 from funcmcp.server.features import RawResponse
 from funcmcp.server.registry import RegistrationError
-from tests.authoring.calling import call, context, tool_of
+from tests.authoring.calling import call, run, tool_of
 from tests.authoring.models import Address, Colour, Level, Node, Point, Size
 
 EMPTY: Any = object()
@@ -279,14 +279,14 @@ async def test_a_declared_output_schema_is_listed_and_kept() -> None:
 
 async def test_a_declared_output_schema_is_compiled_once() -> None:
     made = tool_of(returning({"price": 1}), output_schema=PRICE)
-    assert await made.handler(context(), {}) == await made.handler(context(), {})
+    assert await run(made) == await run(made)
 
 
 async def test_a_tool_may_be_called_before_and_after_it_is_listed() -> None:
     made = tool_of(returning(Size(1, 2), Size))
-    first = await made.handler(context(), {})
+    first = await run(made)
     assert made.describe()["outputSchema"]["required"] == ["width", "height"]
-    assert await made.handler(context(), {}) == first
+    assert await run(made) == first
 
 
 class NotJSON: ...

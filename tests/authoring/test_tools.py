@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError
@@ -19,7 +18,8 @@ from funcmcp.authoring.tools import ToolOptions, make_tool, tool, tools_of
 from funcmcp.protocol.headers import MirroredParameter
 from funcmcp.server.features import Tool
 from funcmcp.server.registry import RegistrationError
-from tests.authoring.calling import PATIENCE, context, tool_of
+from tests.authoring import calling
+from tests.authoring.calling import tool_of
 
 
 def AddNumbers(a: int, b: int) -> int:  # noqa: N802 - the point of the test
@@ -298,7 +298,7 @@ class Greeter(Base):
 
 
 async def run(made: Tool, arguments: dict[str, Any] | None = None) -> str:
-    result: Any = await asyncio.wait_for(made.handler(context(), arguments or {}), PATIENCE)
+    result = await calling.run(made, arguments)
     return str(result["content"][0]["text"])
 
 

@@ -82,9 +82,9 @@ def context(
     request_id: str | int = 1,
 ) -> Context:
     """Return the context of a request."""
-    client = Client(REVISIONS[revision], capabilities or {}, {})
+    client = Client(REVISIONS[revision], capabilities or {}, {}, conversation=conversation)
     request = Request(request_id, method, params or {})
-    return Context(request, client, channel or ClosedChannel(), conversation=conversation)
+    return Context(request, client, channel or ClosedChannel())
 
 
 async def answer(served: Server, asked: Context) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from funcmcp.protocol.jsonrpc import Response
-from funcmcp.server.conversation import Conversation, Conversations, cancel_requested
+from funcmcp.server.conversation import Conversation, cancel_requested
 from funcmcp.server.run import Run
 from tests.server.parts import PATIENCE
 
@@ -105,49 +105,3 @@ async def test_a_question_is_forgotten_once_it_is_answered_or_given_up() -> None
     seen.append(conversation.idle)
     assert seen == [False, True]
     assert answered.done()
-
-
-def test_an_idle_conversation_takes_no_room() -> None:
-    conversations = Conversations()
-    conversations.of("s1")
-    conversations.tidy("s1")
-    conversations.tidy("s1")
-    assert list(conversations) == []
-
-
-def test_a_busy_conversation_is_found_again_until_it_is_idle() -> None:
-    conversations, run = Conversations(), Run()
-    conversation = conversations.of("s1")
-    conversation.begin(1, run)
-    conversations.tidy("s1")
-    assert conversations.of("s1") is conversation
-    assert conversations.of("s2") is not conversation
-    conversations.tidy("s2")
-    assert list(conversations) == [conversation]
-    conversation.finish(1, run)
-    conversations.tidy("s1")
-    assert list(conversations) == []
-
-
-def test_two_requests_of_a_session_share_its_conversation_before_either_has_begun() -> None:
-    conversations = Conversations()
-    first = conversations.of("s1")
-    second = conversations.of("s1")
-    assert first is second
-
-
-def test_an_ended_session_is_forgotten() -> None:
-    conversations = Conversations()
-    conversations.of("s1").log_level = "debug"
-    conversations.end("s1")
-    conversations.end("s1")
-    assert list(conversations) == []
-    assert conversations.of("s1").log_level == "info"
-
-
-def test_beyond_the_limit_the_oldest_conversation_is_dropped() -> None:
-    conversations = Conversations(limit=2)
-    for session_id in ("s1", "s2", "s3"):
-        conversations.of(session_id).log_level = session_id
-    assert [kept.log_level for kept in conversations] == ["s2", "s3"]
-    assert conversations.of("s1").log_level == "info"

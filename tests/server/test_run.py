@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from funcmcp.server.run import Run, RunCancelledError, Started
+from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
 from tests.server.parts import PATIENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Coroutine, Generator
+
+
+T = TypeVar("T")
+
+
+def begun(work: Coroutine[Any, Any, T]) -> Waiting[T]:
+    """Begin work that waits."""
+    waiting = begin(work)
+    assert isinstance(waiting, Waiting)
+    return waiting
 
 
 async def give(value: int) -> int:
@@ -23,11 +33,8 @@ async def give_after(event: asyncio.Event, value: int) -> int:
     return value
 
 
-async def test_work_that_never_waits_is_done_at_once() -> None:
-    started = Started(give(3))
-    assert started.done
-    assert started.result == 3
-    assert await started == 3
+def test_work_that_never_waits_is_done_at_once() -> None:
+    assert begin(give(3)) == 3
 
 
 def test_what_work_raises_before_its_first_wait_comes_at_once() -> None:
@@ -35,16 +42,15 @@ def test_what_work_raises_before_its_first_wait_comes_at_once() -> None:
         raise KeyError("gone")
 
     with pytest.raises(KeyError, match="gone"):
-        Started(fail())
+        begin(fail())
 
 
 async def test_work_that_waits_goes_on_when_it_is_awaited() -> None:
     event = asyncio.Event()
-    started = Started(give_after(event, 3))
-    assert not started.done
+    waiting = begun(give_after(event, 3))
     asyncio.get_running_loop().call_soon(event.set)
     async with asyncio.timeout(PATIENCE):
-        assert await started == 3
+        assert await waiting == 3
 
 
 async def test_work_may_wait_many_times_and_for_bare_turns_of_the_loop() -> None:
@@ -56,17 +62,16 @@ async def test_work_may_wait_many_times_and_for_bare_turns_of_the_loop() -> None
         return total
 
     async with asyncio.timeout(PATIENCE):
-        assert await Started(count()) == 10
+        assert await begun(count()) == 10
 
 
 async def test_work_inside_work_is_begun_at_once_too() -> None:
     event = asyncio.Event()
 
     async def outer() -> int:
-        return await Started(give_after(event, 4)) + 1
+        return await begun(give_after(event, 4)) + 1
 
-    started = Started(outer())
-    assert not started.done
+    started = begun(outer())
     event.set()
     async with asyncio.timeout(PATIENCE):
         assert await started == 5
@@ -77,7 +82,7 @@ async def test_a_failure_after_a_wait_comes_to_whoever_awaits() -> None:
         await asyncio.sleep(0)
         raise KeyError("gone")
 
-    started = Started(fail())
+    started = begun(fail())
     with pytest.raises(KeyError, match="gone"):
         await started
 
@@ -92,7 +97,7 @@ async def test_work_sees_the_failure_of_what_it_waits_for() -> None:
             return "survived"
         return "nothing happened"
 
-    started = Started(survive())
+    started = begun(survive())
     future.set_exception(ValueError("no"))
     async with asyncio.timeout(PATIENCE):
         assert await started == "survived"
@@ -104,7 +109,7 @@ async def test_work_begun_in_a_task_stays_in_it() -> None:
         await asyncio.sleep(0)
         return {first, asyncio.current_task()}
 
-    assert await Started(who()) == {asyncio.current_task()}
+    assert await begun(who()) == {asyncio.current_task()}
 
 
 async def test_a_time_limit_around_begun_work_reaches_it() -> None:
@@ -116,7 +121,7 @@ async def test_a_time_limit_around_begun_work_reaches_it() -> None:
         finally:
             cleaned.append(1)
 
-    started = Started(wait_for_ever())
+    started = begun(wait_for_ever())
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
             await started
@@ -136,7 +141,7 @@ def test_work_that_is_dropped_while_it_waits_cleans_up() -> None:
         finally:
             cleaned.append(1)
 
-    waiting = Started(wait()).__await__()
+    waiting = begun(wait()).__await__()
     next(waiting)
     waiting.close()
     assert cleaned
@@ -144,7 +149,7 @@ def test_work_that_is_dropped_while_it_waits_cleans_up() -> None:
 
 async def test_a_run_returns_what_its_work_returns() -> None:
     assert await Run().wait(give(3)) == 3
-    assert await Run().wait(Started(give(4))) == 4
+    assert await Run().wait(give(4)) == 4
 
 
 async def begin_waiting(run: Run) -> asyncio.Task[int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest
@@ -29,53 +29,79 @@ class ClientDisconnectedError(Exception):
     """The client left before its request was complete."""
 
 
-async def serve_http(exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer one HTTP request of an ASGI server."""
-    try:
-        response = await exchange(ASGIRequest(scope, receive))
-    except ClientDisconnectedError:
-        return
-    headers = _encoded(response.headers)
-    if isinstance(response.body, bytes):
-        if response.status != _NO_CONTENT:
-            headers = [*headers, (b"content-length", b"%d" % len(response.body))]
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
-        await send({"type": "http.response.body", "body": response.body})
-        return
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    await _stream(response.body, receive, send)
+class ASGIApplication:
+    """An ASGI application around an exchange.
 
+    Args:
+        exchange: answers every HTTP request.
+    """
 
-async def serve_lifespan(receive: Receive, send: Send, shutdown: Callable[[], Awaitable[None]]) -> None:
-    """Answer an ASGI server's lifespan messages; `shutdown` runs when it stops."""
-    while True:
-        message = await receive()
-        if message["type"] == "lifespan.startup":
-            await send({"type": "lifespan.startup.complete"})
-        elif message["type"] == "lifespan.shutdown":
-            await shutdown()
-            await send({"type": "lifespan.shutdown.complete"})
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope."""
+        if scope["type"] != "http":
+            await self.serve_other(scope, receive, send)
             return
+        try:
+            response = await self.exchange(ASGIRequest(scope, receive))
+        except ClientDisconnectedError:
+            return
+        headers, body = _encoded(response.headers), response.body
+        if isinstance(body, bytes):
+            if response.status != _NO_CONTENT:
+                headers = [*headers, (b"content-length", b"%d" % len(body))]
+            await send({"type": "http.response.start", "status": response.status, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+            return
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await _stream(body, receive, send)
+
+    async def serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a scope that is not HTTP: the lifespan of the application."""
+        if scope["type"] != "lifespan":
+            raise ValueError(f"An MCP server serves http and websocket, not {scope['type']}.")
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self.aclose()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def aclose(self) -> None:
+        """Let go of what lives as long as the application; called when its server stops."""
 
 
 class ASGIRequest(HttpRequest):
     """The request of a scope; its body is still to be read."""
 
-    __slots__ = ("_scope",)
+    __slots__ = ("_receive", "_scope")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         path, mount, server, lines = scope["path"], scope.get("root_path"), scope.get("server"), scope["headers"]
         if mount and path.startswith(mount):
             path = path[len(mount) :]
-        super().__init__(
-            scope["method"],
-            path,
-            lines if type(lines) is list else list(lines),
-            partial(_read_body, receive),
-            disconnected=partial(_disconnected, receive),
-            server=server[0] if server else None,
-        )
+        pairs = lines if type(lines) is list else list(lines)
+        super().__init__(scope["method"], path, pairs, server[0] if server else None)
         self._scope = scope
+        self._receive = receive
+
+    async def read(self, limit: int) -> bytes:
+        """Read the body; raise BodyTooLargeError if it is too large, ClientDisconnectedError if the client left."""
+        message = await self._receive()
+        body: bytes = message.get("body", b"")
+        if message.get("more_body") or message["type"] != "http.request":
+            return await _rest(message, self._receive, limit)
+        if len(body) > limit:
+            raise BodyTooLargeError
+        return body
+
+    async def disconnected(self) -> None:
+        """Return when the client has gone."""
+        await _disconnected(self._receive)
 
     @property
     def scheme(self) -> str:
@@ -106,25 +132,20 @@ def _encoded(headers: tuple[tuple[str, str], ...]) -> list[tuple[bytes, bytes]]:
     return [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers]
 
 
-async def _read_body(receive: Receive, limit: int) -> bytes:
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if message["type"] == "http.request" and not message.get("more_body"):
-        if len(body) > limit:
-            raise BodyTooLargeError
-        return body
-    parts, size = [body], len(body)
-    while True:
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnectedError
+async def _rest(message: MutableMapping[str, Any], receive: Receive, limit: int) -> bytes:
+    """Read a body that comes in several parts, of which this is the first."""
+    parts: list[bytes] = []
+    size = 0
+    while message["type"] != "http.disconnect":
+        part = message.get("body", b"")
+        parts.append(part)
+        size += len(part)
         if size > limit:
             raise BodyTooLargeError
         if not message.get("more_body"):
             return b"".join(parts)
         message = await receive()
-        part = message.get("body", b"")
-        parts.append(part)
-        size += len(part)
+    raise ClientDisconnectedError
 
 
 async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send) -> None:

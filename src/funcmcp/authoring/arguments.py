@@ -5,6 +5,7 @@ A tool's validator is built when the tool is first called. Loading pydantic is l
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired
 
 from funcmcp.authoring.hints import marks_of
@@ -183,31 +184,22 @@ def _no_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:
-    """Return a function that validates a JSON value and raises pydantic's ValidationError.
-
-    JSON has one type of number, so a float that is whole counts as an integer; that is tried second.
-    """
-    from pydantic_core import ValidationError, to_json  # noqa: PLC0415 - pydantic, see above
+    """Return a function that validates a JSON value and raises pydantic's ValidationError."""
+    from pydantic_core import to_json  # noqa: PLC0415 - pydantic, see above
 
     from funcmcp.authoring.core import is_plain, validator  # noqa: PLC0415 - pydantic, see above
 
     built = validator(schema)
     if lax:
         return built.validate_python
-    from_python, from_json = built.validate_python, built.validate_json
-    plain = is_plain(schema)
-
-    def validate(value: Any) -> Any:
-        try:
-            return from_python(value, strict=True) if plain else from_json(to_json(value), strict=True)
-        except ValidationError:
-            whole = _with_integers(value)
-            return from_python(whole, strict=True) if plain else from_json(to_json(whole), strict=True)
-
-    return validate
+    if is_plain(schema):
+        return partial(built.validate_python, strict=True)
+    from_json = built.validate_json
+    return lambda value: from_json(to_json(value), strict=True)
 
 
 def _with_integers(value: Any) -> Any:
+    """Return a value with integers for floats that are whole: JSON has one type of number. It is tried second."""
     if type(value) is float and value.is_integer():
         return int(value)
     if type(value) is dict:
@@ -223,6 +215,12 @@ def _reporting(validate: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         try:
             return validate(value)
+        except ValidationError:
+            return read_again(value)
+
+    def read_again(value: Any) -> Any:
+        try:
+            return validate(_with_integers(value))
         except ValidationError as error:
             raise _problems([(error, value)]) from None
 
@@ -243,7 +241,10 @@ def _several(parts: Sequence[Part], checks: Sequence[tuple[str | None, Callable[
         for parameter, validate in checks:
             mine = {name: value for name, value in arguments.items() if (name in own) == (parameter is None)}
             try:
-                value = validate(mine)
+                try:
+                    value = validate(mine)
+                except ValidationError:
+                    value = validate(_with_integers(mine))
                 kwargs.update(value if parameter is None else {parameter: value})
             except ValidationError as error:
                 errors.append((error, mine))

@@ -17,7 +17,7 @@ from funcmcp.authoring.docstring import parameter_descriptions
 from funcmcp.authoring.hints import without_marks
 from funcmcp.authoring.results import declared_rendering, rendering_of
 from funcmcp.authoring.signature import EMPTY, JSONRPCRequest
-from funcmcp.server.features import RawResponse
+from funcmcp.server.features import JSONResult, RawResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,10 +91,10 @@ class ToolCall:
         self._kept_parts: list[Part] | None = None
         self._rendering: Rendering | None = None
         self._read: Reader | None = None
-        self._render: Callable[[Any], dict[str, Any] | RawResponse]
+        self._render: Callable[[Any], dict[str, Any] | JSONResult | RawResponse]
         self._direct = False
 
-    async def run(self, context: Context, arguments: dict[str, Any]) -> dict[str, Any] | RawResponse:
+    async def run(self, context: Context, arguments: dict[str, Any]) -> dict[str, Any] | JSONResult | RawResponse:
         """Run the tool: a `ToolHandler`."""
         read = self._read or self._prepare()
         kwargs = read(arguments)
@@ -153,7 +153,7 @@ class ToolCall:
 
     async def _run_with_company(
         self, context: Context, arguments: dict[str, Any], kwargs: dict[str, Any]
-    ) -> dict[str, Any] | RawResponse:
+    ) -> dict[str, Any] | JSONResult | RawResponse:
         """Run a function that is plain, or wants more than its arguments."""
         company = _Company(context, self._name, arguments)
         scope = self._services.scope()
@@ -260,7 +260,9 @@ def _takes_all(arguments: list[Parameter], schema: Mapping[str, Any]) -> str | N
     return name if is_mapping or (annotation is EMPTY and name == "arguments") else None
 
 
-def _answering(result: dict[str, Any] | RawResponse, context: Context) -> dict[str, Any] | RawResponse:
+def _answering(
+    result: dict[str, Any] | JSONResult | RawResponse, context: Context
+) -> dict[str, Any] | JSONResult | RawResponse:
     """Check that a response that a tool made itself answers the request."""
     if isinstance(result, RawResponse):
         request_id = context.request.id

@@ -17,7 +17,7 @@ from pydantic_core import PydanticKnownError, SchemaSerializer, SchemaValidator,
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
     Node: TypeAlias = dict[str, Any]
@@ -28,8 +28,18 @@ _DATA = frozenset({"cls", "config", "default", "expected", "members", "metadata"
 
 _FIELDS = frozenset({"dataclass-field", "model-field", "named-tuple-field", "typed-dict-field"})
 _PLAIN = frozenset(
-    {"any", "bool", "default", "dict", "float", "int", "list", "nullable", "str", "typed-dict", "typed-dict-field"}
+    {
+        *("any", "bool", "default", "definition-ref", "definitions", "dict", "float", "int", "list", "literal"),
+        *("model", "model-field", "model-fields", "nullable", "str", "typed-dict", "typed-dict-field"),
+    }
 )
+"""Kinds of schemas that take what JSON decoding gives as strictly as they take JSON text."""
+
+_FINITE = (_PLAIN | {"date", "datetime", "time", "timedelta", "uuid"}) - {"any", "float"}
+"""Kinds of schemas that never write NaN or Infinity by themselves."""
+
+_MEMBERS = {"list": "items_schema", "dict": "values_schema"}
+"""Where a collection says what is in it; without that, it is anything."""
 _FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.VERBOSE, "x"))
 
 
@@ -53,14 +63,30 @@ def core_schema_of(annotation: Any, what: str) -> Node:
     return dict(schema)
 
 
-def is_plain(node: Any) -> bool:
+def is_plain(schema: Any) -> bool:
     """Tell whether every value that a schema describes is what JSON decoding gives: nothing has to be converted."""
-    if isinstance(node, dict):
-        kind = node.get("type")
-        if isinstance(kind, str) and kind not in _PLAIN:
-            return False
-        return all(is_plain(member) for key, member in node.items() if key not in _DATA)
-    return not isinstance(node, list) or all(map(is_plain, node))
+    return all(node["type"] in _PLAIN for node in _nodes(schema))
+
+
+def is_finite(schema: Any) -> bool:
+    """Tell whether nothing that a schema describes can be written as NaN or Infinity."""
+    return all(
+        node["type"] in _FINITE and "serialization" not in node and _MEMBERS.get(node["type"], "type") in node
+        for node in _nodes(schema)
+    )
+
+
+def _nodes(schema: Any) -> Iterator[Node]:
+    """Yield the schemas in a schema; the dicts between them, which have no type, are left out."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("type"), str):
+            yield schema
+        for key, member in schema.items():
+            if key not in _DATA:
+                yield from _nodes(member)
+    elif isinstance(schema, list):
+        for member in schema:
+            yield from _nodes(member)
 
 
 def for_arguments(schema: Node, *, lax: bool) -> Node:

@@ -7,22 +7,27 @@ Source: 2026-07-28 "server/tools, Tool Result, Structured Content, Output Schema
 
 from __future__ import annotations
 
+import functools
+import re
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic_core import to_json
 
 from funcmcp.authoring.content import Content, ToolResult, base64
 from funcmcp.authoring.hints import parts_of_type, union_members, without_marks
 from funcmcp.authoring.signature import EMPTY, JSONRPCResponse
 from funcmcp.protocol.codec import encode
-from funcmcp.server.features import RawResponse
+from funcmcp.server.features import JSONResult, RawResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from pydantic_core import SchemaSerializer, SchemaValidator
+    from pydantic_core import SchemaValidator
 
-    Result: TypeAlias = "dict[str, Any] | RawResponse"
+    Result: TypeAlias = "dict[str, Any] | JSONResult | RawResponse"
     Render: TypeAlias = Callable[[Any], Result]
 
 _AWAITABLES = frozenset({"Awaitable", "Coroutine"})
@@ -126,16 +131,16 @@ def _scalar(annotation: type) -> Rendering:
     def render(value: Any) -> Result:
         kind = type(value)
         if kind is bool:
-            text = "true" if value else "false"
+            text = b"true" if value else b"false"
         elif kind is int:
-            text = str(value)
+            text = b"%d" % value
         elif kind is float and value - value == 0.0:  # finite
-            text = repr(value)
+            text = repr(value).encode()
         else:
             raise TypeError(f"The tool is annotated to return {annotation.__name__}, but returned {_shown(value)}.")
         if kind is not annotation and (annotation is not float or kind is bool):
             raise TypeError(f"The tool is annotated to return {annotation.__name__}, but returned {_shown(value)}.")
-        return {"content": [{"type": "text", "text": text}], "structuredContent": {"result": value}}
+        return JSONResult(b'"%b"' % text, b'{"result":%b}' % text)
 
     return Rendering(render, lambda: schema)
 
@@ -152,7 +157,7 @@ class _Typed:
         self._tool = tool
         self._schema: dict[str, Any] | None = None
         self._wraps = False
-        self._built: tuple[SchemaValidator, SchemaSerializer] | None = None
+        self._built: tuple[SchemaValidator, Callable[[Any], bytes]] | None = None
 
     def output_schema(self) -> dict[str, Any]:
         """Return the schema; anything but an object stands under ``result``, in every revision."""
@@ -166,19 +171,35 @@ class _Typed:
 
     def render(self, value: Any) -> Result:
         """Write a value; raise ValueError if it is not of the type."""
-        if self._built is None:
-            from funcmcp.authoring.core import serializer, validator  # noqa: PLC0415 - pydantic
-
-            core = self._core()
-            self.output_schema()
-            self._built = validator(core), serializer(core)
-        own, writer = self._built
+        own, write = self._built or self._build()
         try:
             valid = own.validate_python(value, strict=True)
         except ValueError:
             valid = self._as_json(own, value)
-        structured = writer.to_python(valid, mode="json", by_alias=True, warnings="error")
-        return _structured({"result": structured} if self._wraps else structured, structured)
+        try:
+            written = write(valid)
+        except UserWarning as warning:
+            raise ValueError(f"{self._tool} returned what its annotation does not allow: {warning}") from None
+        text = written if written.startswith(b'"') else to_json(written.decode())
+        return JSONResult(text, b'{"result":%b}' % written if self._wraps else written)
+
+    def _build(self) -> tuple[SchemaValidator, Callable[[Any], bytes]]:
+        from funcmcp.authoring.core import is_finite, serializer, validator  # noqa: PLC0415 - pydantic
+
+        core = self._core()
+        self.output_schema()
+        # A field that is not of its type, as an unchecked assignment leaves it, is a warning of the serializer. It has
+        # to be an error. Asking the serializer itself for that costs more than all of its work.
+        warnings.filterwarnings("error", "Pydantic serializer warnings", UserWarning, re.escape(__name__))
+        writer = serializer(core)
+
+        def write_checked(value: Any) -> bytes:
+            return encode(writer.to_python(value, mode="json", by_alias=True))
+
+        # Where NaN can be, the serializer's own JSON would have null for it.
+        write = functools.partial(writer.to_json, by_alias=True) if is_finite(core) else write_checked
+        self._built = validator(core), write
+        return self._built
 
     def _core(self) -> dict[str, Any]:
         from funcmcp.authoring.core import core_schema_of, for_results  # noqa: PLC0415 - pydantic
@@ -199,12 +220,11 @@ def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
     return {**wrapped, "$defs": schema["$defs"]} if "$defs" in schema else wrapped
 
 
-def _structured(structured: Any, shown: Any = EMPTY) -> dict[str, Any]:
+def _structured(structured: Any) -> dict[str, Any]:
     """Return structured content with its text; strings are shown as they are, everything else as JSON."""
-    shown = structured if shown is EMPTY else shown
-    text = encode(shown).decode()
+    text = encode(structured).decode()
     return {
-        "content": [{"type": "text", "text": shown if isinstance(shown, str) else text}],
+        "content": [{"type": "text", "text": structured if isinstance(structured, str) else text}],
         "structuredContent": structured,
     }
 
@@ -215,8 +235,8 @@ def _plain(tool: str, allowed: tuple[type, ...]) -> Render:
     def render(value: Any) -> Result:
         if not isinstance(value, allowed):
             raise TypeError(f"{tool} returned {type(value).__name__}, which its annotation does not allow.")
-        if type(value) is str and value.isascii():
-            return {"content": [{"type": "text", "text": value}]}
+        if type(value) is str:
+            return JSONResult(encode(value))
         return {"content": [] if value is None else [_block(value, tool)]}
 
     return render

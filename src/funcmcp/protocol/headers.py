@@ -94,18 +94,21 @@ def _count_marks(node: object) -> int:
     return own
 
 
-def agree(fields: Mapping[bytes, bytes], message: Mapping[str, str]) -> bool:
-    """Tell whether headers literally say what the message says: the usual case, told fast; `mismatch` knows the others.
+def agree(fields: Mapping[bytes, bytes], version: str, method: str, name: str | None) -> bool:
+    """Tell whether the mirrored headers say literally what a message says; if not, `mismatch` tells more.
 
     Args:
-        fields: values by lower-case name, as they came.
-        message: what the message says, by header name.
+        fields: header values by lower-case name, as they came.
+        version: a revision's date.
+        method: a method of the protocol.
+        name: what `Mcp-Name` must say; None where it says nothing.
     """
-    for header, said in message.items():
-        value = fields.get(header.encode())
-        if value is None or value != said.encode() or not value.isascii() or value.startswith(b"=?"):
-            return False
-    return True
+    if fields.get(b"mcp-protocol-version") != version.encode() or fields.get(b"mcp-method") != method.encode():
+        return False
+    if name is None:
+        return True
+    value = fields.get(b"mcp-name")
+    return value is not None and value == name.encode() and value.isascii() and not value.startswith(b"=?")
 
 
 def mismatch(headers: Mapping[str, str], message: Mapping[str, str]) -> str | None:

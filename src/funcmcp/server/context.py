@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import Request
     from funcmcp.server.channel import Channel
     from funcmcp.server.client import Client
-    from funcmcp.server.conversation import Conversation
 
 
 class HTTPRequestInfo(Protocol):
@@ -50,25 +49,21 @@ class Context:
         client: who asks: revision, capabilities, name and version, session.
         channel: where notifications and questions for the client go.
         http: the HTTP request, or None on a transport without one.
-        conversation: the moving parts of the session, or None where there is no session.
     """
 
-    __slots__ = ("channel", "client", "conversation", "http", "request")
+    __slots__ = ("channel", "client", "http", "request")
 
     def __init__(
         self,
         request: Request,
         client: Client,
         channel: Channel,
-        *,
         http: HTTPRequestInfo | None = None,
-        conversation: Conversation | None = None,
     ) -> None:
         self.request = request
         self.client = client
         self.channel = channel
         self.http = http
-        self.conversation = conversation
 
     @property
     def meta(self) -> Mapping[str, Any]:
@@ -81,12 +76,13 @@ class Context:
         """The least severe level that the client wants to hear of; None if it wants no log messages."""
         if self.client.revision.per_request:
             return self.meta.get(LOG_LEVEL)
-        return "info" if self.conversation is None else self.conversation.log_level
+        conversation = self.client.conversation
+        return "info" if conversation is None else conversation.log_level
 
     def set_log_level(self, level: str) -> None:
         """Remember the level for the rest of the session."""
-        if self.conversation is not None:
-            self.conversation.log_level = level
+        if self.client.conversation is not None:
+            self.client.conversation.log_level = level
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification on this request's stream.

@@ -16,7 +16,7 @@ from funcmcp.protocol.errors import INTERNAL_ERROR, ToolError
 from funcmcp.protocol.jsonrpc import Response
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from funcmcp.protocol.jsonrpc import RequestId
     from funcmcp.server.run import Run
@@ -90,40 +90,6 @@ class Conversation:
         for future in list(self._questions.values()):
             if not future.done():
                 future.set_result(Response(None, None, {"code": INTERNAL_ERROR, "message": "The client has gone."}))
-
-
-class Conversations:
-    """The conversations of this process by session id; an idle one takes no room.
-
-    Args:
-        limit: how many that are not idle may live; the least recently opened are dropped beyond.
-    """
-
-    def __init__(self, limit: int = 10_000) -> None:
-        self._limit = limit
-        self._open: dict[str, Conversation] = {}
-
-    def of(self, session_id: str) -> Conversation:
-        """Return the session's conversation: the same one for all of its requests, until `tidy` finds it idle."""
-        conversation = self._open.get(session_id)
-        if conversation is None:
-            conversation = self._open[session_id] = Conversation()
-            if len(self._open) > self._limit:
-                del self._open[next(iter(self._open))]
-        return conversation
-
-    def tidy(self, session_id: str) -> None:
-        """Drop a conversation that has nothing left to remember."""
-        conversation = self._open.get(session_id)
-        if conversation is not None and conversation.idle:
-            del self._open[session_id]
-
-    def end(self, session_id: str) -> None:
-        """Forget a session."""
-        self._open.pop(session_id, None)
-
-    def __iter__(self) -> Iterator[Conversation]:
-        return iter(self._open.values())
 
 
 def cancel_requested(conversation: Conversation, params: Mapping[str, Any]) -> None:

@@ -65,6 +65,8 @@ class Server:
             date: {name: HANDLERS[name] for name in methods_of(date) if name in HANDLERS} for date in self.revisions
         }
         self._result_meta = {envelope.SERVER_INFO: options.implementation()}
+        self.frames = {revision.date: self._frames_of(revision) for revision in revisions}
+        """By revision, the JSON around a text, and around a text with structured content, that make a tool's result."""
 
     @property
     def supported(self) -> list[str]:
@@ -82,7 +84,8 @@ class Server:
         """Run a request and return its answer. Every failure becomes an error object; none escapes."""
         request, revision = context.request, context.client.revision
         try:
-            result = await self.handler(request.method, revision)(self, context)
+            handler = self._handlers[revision.date].get(request.method) or self.handler(request.method, revision)
+            result = await handler(self, context)
             if isinstance(result, bytes):
                 return Reply(result_text(request.id, result))
             if isinstance(result, RawResponse):
@@ -103,6 +106,15 @@ class Server:
             "_meta": {**meta, **self._result_meta} if meta else self._result_meta,
         }
 
+    def _frames_of(self, revision: Revision) -> tuple[bytes, bytes]:
+        """Return what stands around a text, and around a text and structured content."""
+        begin, end = b'{"content":[{"type":"text","text":%b}]', b"}"
+        if revision.per_request:
+            begin = b'{"resultType":"complete",' + begin[1:]
+            end = b',"_meta":' + encode(self._result_meta).replace(b"%", b"%%") + b"}"
+        structured = b',"structuredContent":%b' if revision.structured_content is not None else b"%.0b"
+        return begin + end, begin + structured + end
+
     def implementation(self, revision: Revision) -> dict[str, Any]:
         """Return the server's Implementation as a revision has it."""
         return shape.implementation(self.options.implementation(), revision)
@@ -121,7 +133,8 @@ class Server:
 
 def result_text(request_id: RequestId, result: bytes) -> bytes:
     """Return the answer for a result that is encoded already."""
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(request_id), result)
+    own = b"%d" % request_id if type(request_id) is int else encode(request_id)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (own, result)
 
 
 def error_reply(error: MCPError, request_id: RequestId | None) -> Reply:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.protocol.codec import decode
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from funcmcp.protocol.headers import MirroredParameter
     from funcmcp.server.context import Context
 
-    ToolHandler = Callable[[Context, dict[str, Any]], Coroutine[Any, Any, "dict[str, Any] | RawResponse"]]
+    ToolHandler = Callable[[Context, dict[str, Any]], Coroutine[Any, Any, "dict[str, Any] | JSONResult | RawResponse"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,28 @@ class RawResponse:
     """A whole JSON-RPC response that a tool made itself; it is sent as it stands."""
 
     message: dict[str, Any]
+
+
+class JSONResult:
+    """A ``CallToolResult`` of one text block whose parts are JSON texts already, so that they are written only once.
+
+    Attributes:
+        text: the block's text, as a JSON string.
+        structured: the structured content, as a JSON object; None without.
+    """
+
+    __slots__ = ("structured", "text")
+
+    def __init__(self, text: bytes, structured: bytes | None = None) -> None:
+        self.text = text
+        self.structured = structured
+
+    def result(self) -> dict[str, Any]:
+        """Return the CallToolResult as a value."""
+        result: dict[str, Any] = {"content": [{"type": "text", "text": decode(self.text)}]}
+        if self.structured is not None:
+            result["structuredContent"] = decode(self.structured)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +58,7 @@ class Tool:
         describe: returns the tool's wire description (the newest revision's ``Tool``). Called when a list is
             built, never before, because it may have to generate schemas.
         handler: runs the tool. It gets the request's context and the unvalidated arguments, and returns a
-            ``CallToolResult`` in the newest revision's shape without ``resultType``; or raises.
+            ``CallToolResult`` in the newest revision's shape without ``resultType``, as a value or as JSON; or raises.
         interactive: whether the handler may report progress, log or ask the client something, so that a
             transport must be ready to stream.
         timeout: seconds after which the call is cancelled; None for no limit.

@@ -6,7 +6,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class RegistrationError(ValueError):
@@ -37,6 +37,8 @@ class Registry(Generic[F]):
         """Goes up with every change, so that a cached list knows when it is old."""
         self._features: dict[str, F] = {}
         self._folded: dict[str, str] = {}
+        self.get: Callable[[str], F | None] = self._features.get
+        """Returns the feature of exactly this name, or None."""
 
     def add(self, feature: F) -> None:
         """Add a feature; raise RegistrationError if its name is taken."""
@@ -56,10 +58,6 @@ class Registry(Generic[F]):
         del self._features[name]
         del self._folded[_fold(name)]
         self.version += 1
-
-    def get(self, name: str) -> F | None:
-        """Return the feature of exactly this name, or None."""
-        return self._features.get(name)
 
     def __iter__(self) -> Iterator[F]:
         return iter(self._features.values())

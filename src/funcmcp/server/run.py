@@ -11,32 +11,32 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Started(Generic[T]):
-    """A coroutine that has been run up to its first wait, in the task that it stays in.
+def begin(work: Coroutine[Any, Any, T]) -> T | Waiting[T]:
+    """Run a coroutine up to its first wait; return its result, or a `Waiting` to await if there was a wait.
 
-    Most calls never wait for anything. They are `done` here, before time limits, watches for the client's leaving
-    and the like have cost anything; nobody could have stopped them anyway. Await it where it is not done.
+    Most calls never wait for anything. They are done here, before time limits, watches for the client's leaving
+    and the like have cost anything; nobody could have stopped them anyway.
 
     Raises:
         BaseException: whatever the coroutine raises before its first wait.
     """
+    try:
+        return Waiting(work, work.send(None))
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
 
-    __slots__ = ("_waits_for", "_work", "done", "result")
 
-    result: T
+class Waiting(Generic[T]):
+    """A coroutine that has been run up to its first wait, in the task that it stays in. Await it for its result."""
 
-    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+    __slots__ = ("_waits_for", "_work")
+
+    def __init__(self, work: Coroutine[Any, Any, T], waits_for: Any) -> None:
         self._work = work
-        try:
-            self._waits_for = work.send(None)
-            self.done = False
-        except StopIteration as stop:
-            self.result = stop.value
-            self.done = True
+        self._waits_for = waits_for
 
     def __await__(self) -> Generator[Any, Any, T]:
-        if self.done:
-            return self.result
         waits_for = self._waits_for
         while True:
             resume: Callable[[Any], Any] = self._work.send
@@ -70,7 +70,7 @@ class Run:
         if self._task is not None:
             self._task.cancel()
 
-    async def wait(self, work: Coroutine[Any, Any, T] | Started[T]) -> T:
+    async def wait(self, work: Coroutine[Any, Any, T] | Waiting[T]) -> T:
         """Do the work and return its result."""
         task = self._task = asyncio.current_task()
         try:

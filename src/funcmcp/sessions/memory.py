@@ -28,42 +28,51 @@ class MemorySessions:
         self._limit = limit
         self._idle = idle
         self._clock = clock
-        # In the order of their last use, so that the oldest stand first.
-        self._sessions: dict[str, tuple[Handshake, float]] = {}
+        self._sessions: dict[str, _Session] = {}
+        self._full_until = 0.0
 
     async def create(self, handshake: Handshake) -> str:
         """Begin a session and return its id; raise SessionsFullError."""
-        self._drop_old()
+        now = self._clock()
+        if len(self._sessions) >= self._limit and now >= self._full_until:
+            self._drop_old(now)
         if len(self._sessions) >= self._limit:
-            oldest = next(iter(self._sessions.values()))[1]
-            raise SessionsFullError(max(1, int(oldest + self._idle - self._clock()) + 1))
+            raise SessionsFullError(max(1, int(self._full_until - now) + 1))
         session_id = base64.urlsafe_b64encode(os.urandom(33)).decode("ascii")
-        self._sessions[session_id] = (handshake, self._clock())
+        self._sessions[session_id] = _Session(handshake, now)
         return session_id
 
     async def get(self, session_id: str) -> Handshake | None:
         """Return a living session, or None; using it keeps it alive."""
-        entry = self._sessions.pop(session_id, None)
-        if entry is None:
+        session = self._sessions.get(session_id)
+        if session is None:
             return None
         now = self._clock()
-        if entry[1] + self._idle <= now:
+        if session.used + self._idle <= now:
+            del self._sessions[session_id]
             return None
-        self._sessions[session_id] = (entry[0], now)
-        return entry[0]
+        session.used = now
+        return session.handshake
 
     async def end(self, session_id: str) -> bool:
         """End a session; return whether there was one."""
+        self._full_until = 0.0
         return self._sessions.pop(session_id, None) is not None
 
     def __len__(self) -> int:
-        self._drop_old()
+        self._drop_old(self._clock())
         return len(self._sessions)
 
-    def _drop_old(self) -> None:
-        deadline = self._clock() - self._idle
-        while self._sessions:
-            session_id = next(iter(self._sessions))
-            if self._sessions[session_id][1] > deadline:
-                return
-            del self._sessions[session_id]
+    def _drop_old(self, now: float) -> None:
+        """Drop what is too old, and note until when nothing more can be: use only makes the sessions live longer."""
+        deadline = now - self._idle
+        self._sessions = {key: session for key, session in self._sessions.items() if session.used > deadline}
+        self._full_until = min((session.used for session in self._sessions.values()), default=now) + self._idle
+
+
+class _Session:
+    __slots__ = ("handshake", "used")
+
+    def __init__(self, handshake: Handshake, used: float) -> None:
+        self.handshake = handshake
+        self.used = used

@@ -179,7 +179,8 @@ class Connection:
             handshake, result = initialize(self._server, request.params)
         except MCPError as error:
             return error_reply(error, request.id).body
-        self._client = Client(self._server.revisions[handshake.revision], handshake.capabilities, handshake.info)
+        revision = self._server.revisions[handshake.revision]
+        self._client = Client(revision, handshake.capabilities, handshake.info, conversation=self._conversation)
         return result_text(request.id, encode(result))
 
     async def _begin(self, request: Request, deliver: Deliver, http: HTTPRequestInfo | None) -> None:
@@ -243,7 +244,7 @@ class Connection:
             client = Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
             return Context(request, client, call, http=call.http)
         if self._client is not None:
-            return Context(request, self._client, call, http=call.http, conversation=self._conversation)
+            return Context(request, self._client, call, http=call.http)
         if request.method == "ping":
             return Context(request, Client(server.revisions[max(handshakes)], {}, {}), call, http=call.http)
         raise MCPError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.sessions.memory import MemorySessions
-from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
+from funcmcp.testing import MemoryRequest
 from funcmcp.transports.http.options import HTTPOptions
 from funcmcp.transports.http.streamable import StreamableHTTP
 from tests import schemas
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from funcmcp.server.features import Tool
     from funcmcp.sessions.store import SessionStore
+    from funcmcp.transports.http.messages import HttpResponse
 
 BOTH = "application/json, text/event-stream"
 INITIALIZE = {
@@ -72,6 +73,15 @@ class Got:
         return found
 
 
+class _Request(MemoryRequest):
+    """A request whose client may leave."""
+
+    leaving: Callable[[], Awaitable[None]] | None = None
+
+    async def disconnected(self) -> None:
+        await (self.leaving or super().disconnected)()
+
+
 class Endpoint:
     """A server behind Streamable HTTP.
 
@@ -110,11 +120,6 @@ class Endpoint:
         """
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
 
-        async def read(limit: int) -> bytes:
-            if len(data) > limit:
-                raise BodyTooLargeError
-            return data
-
         usual = {"host": "127.0.0.1", "content-type": "application/json", "accept": BOTH}
         if isinstance(headers, list):
             given = [*usual.items(), *headers]
@@ -122,7 +127,8 @@ class Endpoint:
             merged: dict[str, str | None] = {**usual, **(headers or {})}
             given = [(name, value) for name, value in merged.items() if value is not None]
         lines = [(name.encode(), value.encode("latin-1")) for name, value in given]
-        request = HttpRequest(method, path, lines, read, disconnected=disconnected, server="127.0.0.1")
+        request = _Request(method, path, lines, data)
+        request.leaving = disconnected
         async with asyncio.timeout(PATIENCE):
             return await self.exchange(request)
 

@@ -245,8 +245,11 @@ class TestBatches:
     @pytest.mark.parametrize("revision", ["2025-03-26", NEWEST])
     async def test_a_refused_batch_leaves_nothing_behind(self, revision: str) -> None:
         endpoint = Endpoint()
-        await endpoint.send([], await endpoint.begin(revision))
-        assert list(endpoint.exchange._handshake._conversations) == []
+        session = await endpoint.begin(revision)
+        await endpoint.send([], session)
+        client = endpoint.exchange._handshake._clients.get(session["mcp-session-id"])
+        assert client is not None
+        assert client.conversation.idle
 
     async def test_a_batch_that_wants_no_answer_is_accepted(self) -> None:
         endpoint = Endpoint()

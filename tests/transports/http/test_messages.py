@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from funcmcp.transports.http.messages import HttpRequest, HttpResponse
-
-
-async def no_body(_limit: int) -> bytes:
-    return b""
 
 
 class Placed(HttpRequest):
@@ -21,7 +19,7 @@ class Placed(HttpRequest):
 
 def request(*pairs: tuple[str, str], query: str = "") -> Placed:
     lines = [(name.encode(), value.encode("latin-1")) for name, value in (("host", "example.com:8000"), *pairs)]
-    made = Placed("POST", "/mcp", lines, no_body)
+    made = Placed("POST", "/mcp", lines)
     made.query_string = query
     return made
 
@@ -65,10 +63,12 @@ def test_a_cookie_with_a_forbidden_name_gives_no_cookies() -> None:
     assert request(("cookie", "a:b,c=1; path@x=2")).cookies in ({}, {"a:b,c": "1", "path@x": "2"})
 
 
-def test_what_a_platform_cannot_tell_is_none() -> None:
+async def test_what_a_platform_cannot_tell_is_never_said() -> None:
     made = request()
-    assert made.disconnected is None
     assert made.server is None
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(made.disconnected(), 0.01)
+    assert await made.read(10) == b""
 
 
 def test_a_response_has_an_empty_body_by_default() -> None:

@@ -40,13 +40,9 @@ def is_loopback(name: str) -> bool:
     return (dotted and parts[0] == "127") or name == "[::1]"
 
 
-async def no_body(_limit: int) -> bytes:
-    return b""
-
-
 def request(pairs: list[tuple[str, str]], server: str | None) -> HttpRequest:
     lines = [(name.encode(), value.encode("utf-8")) for name, value in pairs]
-    return HttpRequest("POST", "/mcp", lines, no_body, server=server)
+    return HttpRequest("POST", "/mcp", lines, server)
 
 
 def refusal(
@@ -238,12 +234,3 @@ def test_what_passed_for_one_address_does_not_pass_for_another() -> None:
     check = OriginCheck(HTTPOptions())
     assert check.refusal(request([("host", "localhost")], LOOPBACK)) is None
     assert check.refusal(request([("host", "localhost")], PUBLIC)) is not None
-
-
-def test_many_different_headers_are_all_judged_and_take_bounded_room() -> None:
-    check = OriginCheck(HTTPOptions())
-    for port in range(1, 400):
-        assert check.refusal(request([("host", f"localhost:{port}")], LOOPBACK)) is None
-        assert check.refusal(request([("host", f"evil.example:{port}")], LOOPBACK)) is not None
-    assert check.refusal(request([("host", "localhost:399")], LOOPBACK)) is None
-    assert len(check._passed) <= 256

@@ -10,10 +10,10 @@ from funcmcp.protocol import shape
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.cursor import decode_cursor, encode_cursor
 from funcmcp.protocol.errors import InvalidParams, MCPError, ToolError
-from funcmcp.server.features import RawResponse
+from funcmcp.server.features import JSONResult, RawResponse
 from funcmcp.server.log import log_failure
 from funcmcp.server.rounds import Rounds, input_required
-from funcmcp.server.run import Started
+from funcmcp.server.run import Waiting, begin
 
 if TYPE_CHECKING:
     from funcmcp.server.context import Context
@@ -65,19 +65,19 @@ def _page(server: Server, cursor: str | None) -> tuple[list[Tool], str | None]:
     return page, encode_cursor(page[-1].name) if start + size < len(tools) else None
 
 
-async def call_tool(server: Server, context: Context) -> dict[str, Any] | RawResponse:
+async def call_tool(server: Server, context: Context) -> dict[str, Any] | bytes | RawResponse:
     """Answer `tools/call`."""
-    params = context.request.params
+    params, revision = context.request.params, context.client.revision
     tool = find_tool(server, params)
     arguments = params.get("arguments", {})
     if type(arguments) is not dict:
         raise InvalidParams('"arguments" must be an object.')
-    revision = context.client.revision
     if tool.interactive and revision.per_request:
         context.channel = Rounds(context.channel, context.request, server.keys)
     try:
-        started = Started(tool.handler(context, arguments))
-        result = started.result if started.done else await _within(tool.timeout, started)
+        result = begin(tool.handler(context, arguments))
+        if isinstance(result, Waiting):
+            result = await _within(tool.timeout, result)
     except BaseException as error:
         pending = input_required(error)
         if pending is not None:
@@ -85,14 +85,17 @@ async def call_tool(server: Server, context: Context) -> dict[str, Any] | RawRes
         if isinstance(error, MCPError) or not _is_of_the_tool(error):
             raise
         return _error_result(_text_for_client(error, tool.name))
+    if isinstance(result, JSONResult):
+        text_only, whole = server.frames[revision.date]
+        return text_only % result.text if result.structured is None else whole % (result.text, result.structured)
     return result if isinstance(result, RawResponse) else shape.tool_result(result, revision)
 
 
-async def _within(seconds: float | None, started: Started[T]) -> T:
+async def _within(seconds: float | None, run: Waiting[T]) -> T:
     """Wait for a run; raise ToolError when its time is up."""
     try:
         async with asyncio.timeout(seconds) as deadline:
-            return await started
+            return await run
     except TimeoutError:
         if deadline.expired():
             raise ToolError(f"The tool did not finish within {seconds:g} seconds.") from None

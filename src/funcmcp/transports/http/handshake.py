@@ -13,12 +13,12 @@ from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, MCPError
 from funcmcp.protocol.jsonrpc import Malformed, Notification, Request, Response, classify
 from funcmcp.server.channel import ClosedChannel
-from funcmcp.server.client import Client
+from funcmcp.server.clients import Clients, SessionClient
 from funcmcp.server.context import Context
-from funcmcp.server.conversation import Conversation, Conversations, cancel_requested
+from funcmcp.server.conversation import cancel_requested
 from funcmcp.server.dispatch import Reply, error_reply, result_text
 from funcmcp.server.handlers.lifecycle import initialize
-from funcmcp.server.run import Run, RunCancelledError, Started
+from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
 from funcmcp.sessions.store import SessionsFullError
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from funcmcp.protocol.jsonrpc import Body, Message
+    from funcmcp.server.conversation import Conversation
     from funcmcp.server.dispatch import Server
-    from funcmcp.sessions.store import SessionStore
+    from funcmcp.sessions.store import Handshake, SessionStore
+    from funcmcp.transports.http.gate import Entry
     from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.status import Accepts
 
@@ -48,36 +50,41 @@ class HandshakeEra:
     def __init__(self, server: Server, sessions: SessionStore) -> None:
         self._server = server
         self._sessions = sessions
-        self._conversations = Conversations()
+        self._clients = Clients()
 
-    async def post(self, http: HttpRequest, message: Body, accept: Accepts) -> HttpResponse:
+    async def post(self, http: HttpRequest, message: Body, entry: Entry) -> HttpResponse:
         """Answer one POST whose body has been decoded and classified."""
-        if isinstance(message, Malformed):
-            return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)
         if isinstance(message, Request) and message.method == "initialize":
             return await self._initialize(message)
-        client = await self._client(http)
+        if isinstance(message, Malformed):
+            return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)
+        session_id = _session_id(http)
+        client = self._client(session_id, await self._sessions.get(session_id), entry)
         if isinstance(client, HttpResponse):
             return client
+        if not isinstance(message, Request):
+            return await self._other(http, message, client)
+        context = Context(message, client, _CLOSED, http)
         try:
-            if isinstance(message, Request):
-                return await self._request(http, message, client, accept)
-            conversation = self._conversations.of(client.session_id or "")
-            if isinstance(message, list):
-                return await self._batch(http, message, client, conversation)
-            self._receive(message, conversation)
-            return accepted()
-        finally:
-            self._conversations.tidy(client.session_id or "")
+            if entry.accept.events and self._interactive(message):
+                context.channel = channel = StreamChannel(client.conversation)
+                work = _run(context, client.conversation, self._server.answer(context))
+                return await stream_response(work, channel, respond=handshake_response)
+            reply = begin(self._server.answer(context))
+            if isinstance(reply, Waiting):
+                reply = await _run(context, client.conversation, reply)
+            return HttpResponse(200, JSON_HEADERS, reply.body)
+        except RunCancelledError:
+            return _cancelled(message, entry.accept)
 
-    async def delete(self, http: HttpRequest) -> HttpResponse:
+    async def delete(self, http: HttpRequest, entry: Entry) -> HttpResponse:
         """End the session that the request names."""
-        client = await self._client(http)
+        session_id = _session_id(http)
+        client = self._client(session_id, await self._sessions.get(session_id), entry)
         if isinstance(client, HttpResponse):
             return client
-        session_id = client.session_id or ""
         await self._sessions.end(session_id)
-        self._conversations.end(session_id)
+        self._clients.end(session_id)
         return HttpResponse(204, ())
 
     async def _initialize(self, request: Request) -> HttpResponse:
@@ -94,58 +101,30 @@ class HandshakeEra:
         body = result_text(request.id, encode(result))
         return HttpResponse(200, (*JSON_HEADERS, (headers.SESSION_ID, session_id)), body)
 
-    async def _client(self, http: HttpRequest) -> Client | HttpResponse:
-        """Return the client that the session id names, or the refusal: 400 without one, 404 for one that is over."""
-        session_id = http.fields.get(b"mcp-session-id", b"").decode("latin-1").strip(" \t")
+    def _client(self, session_id: str, handshake: Handshake | None, entry: Entry) -> SessionClient | HttpResponse:
+        """Return the client of a session, or the refusal: 400 without an id, 404 for a session that is over."""
         if not session_id:
             return refuse(400, INVALID_REQUEST, "The header Mcp-Session-Id is missing; initialize first.")
-        handshake = await self._sessions.get(session_id)
-        if handshake is None:
+        revision = None if handshake is None else self._server.revisions.get(handshake.revision)
+        if handshake is None or revision is None:
             return refuse(404, INVALID_REQUEST, "There is no such session; initialize again.")
-        revision = self._server.revisions.get(handshake.revision)
-        if revision is None:
-            return refuse(404, INVALID_REQUEST, "There is no such session; initialize again.")
-        named = http.fields.get(b"mcp-protocol-version")
-        if named is not None and named.decode("latin-1").strip(" \t") not in self._server.revisions:
+        if not entry.known_version:
             return refuse(400, INVALID_REQUEST, f"Use a revision of {', '.join(self._server.supported)}.")
-        return Client(revision, handshake.capabilities, handshake.info, session_id)
+        client = self._clients.get(session_id)
+        if client is None:
+            client = SessionClient(revision, handshake, session_id)
+            self._clients.add(client)
+        return client
 
-    async def _request(self, http: HttpRequest, request: Request, client: Client, accept: Accepts) -> HttpResponse:
-        conversation = self._conversations.of(client.session_id or "")
-        context = Context(request, client, _CLOSED, http=http, conversation=conversation)
-        try:
-            if accept.events and self._interactive(request):
-                context.channel = channel = StreamChannel(conversation)
-                work = self._run(context, conversation, self._server.answer(context))
-                return await stream_response(work, channel, respond=handshake_response)
-            started = Started(self._server.answer(context))
-            reply = started.result if started.done else await self._run(context, conversation, started)
-            return handshake_response(reply)
-        except RunCancelledError:
-            return _cancelled(request, accept)
-
-    def _run(
-        self, context: Context, conversation: Conversation, work: Coroutine[Any, Any, Reply] | Started[Reply]
-    ) -> Coroutine[Any, Any, Reply]:
-        """Enter a run in its conversation at once, and return what waits for its answer.
-
-        Until that is there, the client can cancel the run or answer what it asks.
-        """
-        run = Run()
-        conversation.begin(context.request.id, run)
-
-        async def wait() -> Reply:
-            try:
-                return await run.wait(work)
-            finally:
-                conversation.finish(context.request.id, run)
-                self._conversations.tidy(context.client.session_id or "")
-
-        return wait()
-
-    async def _batch(
-        self, http: HttpRequest, values: list[object], client: Client, conversation: Conversation
+    async def _other(
+        self, http: HttpRequest, message: Notification | Response | list[Any], client: SessionClient
     ) -> HttpResponse:
+        if isinstance(message, list):
+            return await self._batch(http, message, client)
+        _receive(message, client.conversation)
+        return accepted()
+
+    async def _batch(self, http: HttpRequest, values: list[object], client: SessionClient) -> HttpResponse:
         """Answer a batch: requests run side by side, and their answers come in one array."""
         if not client.revision.batches:
             return refuse(400, INVALID_REQUEST, "This protocol revision has no batches; send one message.")
@@ -162,27 +141,53 @@ class HandshakeEra:
         work = []
         for message in messages:
             if isinstance(message, Request):
-                context = Context(message, client, _CLOSED, http=http, conversation=conversation)
-                work.append(self._run(context, conversation, self._server.answer(context)))
+                context = Context(message, client, _CLOSED, http)
+                work.append(_run(context, client.conversation, self._server.answer(context)))
             else:
-                self._receive(message, conversation)
+                _receive(message, client.conversation)
         if not work:
             return accepted()
         replies = await asyncio.gather(*work, return_exceptions=True)
         bodies = [reply.body for reply in replies if isinstance(reply, Reply)]
         return HttpResponse(200, JSON_HEADERS, b"[" + b",".join(bodies) + b"]") if bodies else accepted()
 
-    def _receive(self, message: Notification | Response, conversation: Conversation) -> None:
-        """Take a message that gets no answer; one that means nothing here is dropped."""
-        if isinstance(message, Response):
-            conversation.answer(message)
-        elif message.method == "notifications/cancelled":
-            cancel_requested(conversation, message.params)
-
     def _interactive(self, request: Request) -> bool:
-        name = request.params.get("name") if request.method == "tools/call" else None
-        tool = self._server.tools.get(name) if isinstance(name, str) else None
+        if request.method != "tools/call":
+            return False
+        name = request.params.get("name")
+        tool = self._server.tools.get(name) if type(name) is str else None
         return tool is not None and tool.interactive
+
+
+def _session_id(http: HttpRequest) -> str:
+    return http.fields.get(b"mcp-session-id", b"").decode("latin-1").strip(" \t")
+
+
+def _run(
+    context: Context, conversation: Conversation, work: Coroutine[Any, Any, Reply] | Waiting[Reply]
+) -> Coroutine[Any, Any, Reply]:
+    """Enter a run in its conversation at once, and return what waits for its answer.
+
+    Until that is there, the client can cancel the run or answer what it asks.
+    """
+    run = Run()
+    conversation.begin(context.request.id, run)
+
+    async def wait() -> Reply:
+        try:
+            return await run.wait(work)
+        finally:
+            conversation.finish(context.request.id, run)
+
+    return wait()
+
+
+def _receive(message: Notification | Response, conversation: Conversation) -> None:
+    """Take a message that gets no answer; one that means nothing here is dropped."""
+    if isinstance(message, Response):
+        conversation.answer(message)
+    elif message.method == "notifications/cancelled":
+        cancel_requested(conversation, message.params)
 
 
 def _cancelled(request: Request, accept: Accepts) -> HttpResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,41 +17,37 @@ class BodyTooLargeError(Exception):
 
 
 class HttpRequest:
-    """A request as a platform's adapter hands it over.
+    """A request as a platform's adapter hands it over; the adapter's subclass knows how to read the body.
 
     Args:
         method: upper case.
         path: the path below the adapter's own prefix, percent-decoded, without the query.
         pairs: (lower-case name, value) header lines as they came, duplicates included.
-        read: reads the body, at most so many bytes; raises BodyTooLargeError beyond.
-        disconnected: returns when the client has gone; None where the platform can't tell.
         server: the address that the connection was accepted on, or None if unknown.
 
     Attributes:
         fields: header values by lower-case name; lines of the same name are joined (RFC 9110 section 5.2).
     """
 
-    __slots__ = ("disconnected", "fields", "method", "pairs", "path", "read", "server")
+    __slots__ = ("fields", "method", "pairs", "path", "server")
 
-    def __init__(
-        self,
-        method: str,
-        path: str,
-        pairs: list[tuple[bytes, bytes]],
-        read: Callable[[int], Awaitable[bytes]],
-        *,
-        disconnected: Callable[[], Awaitable[None]] | None = None,
-        server: str | None = None,
-    ) -> None:
+    def __init__(self, method: str, path: str, pairs: list[tuple[bytes, bytes]], server: str | None = None) -> None:
         self.method = method
         self.path = path
         self.pairs = pairs
-        self.read = read
-        self.disconnected = disconnected
         self.server = server
         self.fields = dict(pairs)
         if len(self.fields) < len(pairs):
             self.fields = _joined(pairs)
+
+    async def read(self, limit: int) -> bytes:
+        """Read the body; raise BodyTooLargeError if it has more than so many bytes."""
+        del limit
+        return b""
+
+    async def disconnected(self) -> None:
+        """Return when the client has gone; never, where the platform can't tell."""
+        await asyncio.Event().wait()
 
     @property
     def scheme(self) -> str:

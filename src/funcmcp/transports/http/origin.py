@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
-_REMEMBERED = 256
 
 
 class OriginCheck:
@@ -30,23 +29,15 @@ class OriginCheck:
         self._require_origin = options.require_origin
         self._hosts = frozenset(host.lower() for host in options.allowed_hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in options.allowed_origins)
-        # What passed once passes again; what clients may vary at will is bounded.
-        self._passed: set[tuple[bytes | None, bytes | None, str | None]] = set()
 
     def refusal(self, request: HttpRequest) -> tuple[int, str] | None:
         """Return the status and the reason of a refusal, or None if the request may pass."""
-        fields = request.fields
-        key = (fields.get(b"host"), fields.get(b"origin"), request.server)
-        if key in self._passed:
-            return None  # lines of a name that came twice are joined, and no such value ever passed
         names = [name for name, _ in request.pairs]
         for name in ("Host", "Origin"):
             if names.count(name.lower().encode()) > 1:
                 return 400, f"More than one {name} header."
-        refusal = self._check(_text(key[0]), _text(key[1]), request.server)
-        if refusal is None and len(self._passed) < _REMEMBERED:
-            self._passed.add(key)
-        return refusal
+        fields = request.fields
+        return self._check(_text(fields.get(b"host")), _text(fields.get(b"origin")), request.server)
 
     def _check(self, host: str | None, origin: str | None, server: str | None) -> tuple[int, str] | None:
         if not self._host_allowed(host, server):

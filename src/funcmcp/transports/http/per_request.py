@@ -9,7 +9,7 @@ Source: 2026-07-28 "basic/transports" and "basic/index".
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol import envelope, headers
 from funcmcp.protocol.errors import HEADER_MISMATCH, INVALID_REQUEST, MCPError
@@ -20,7 +20,7 @@ from funcmcp.server.client import Client
 from funcmcp.server.context import Context
 from funcmcp.server.dispatch import error_reply
 from funcmcp.server.handlers.tools import find_tool
-from funcmcp.server.run import Run, RunCancelledError, Started
+from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import accepted, per_request_response, refuse
 from funcmcp.transports.http.stream import Leaving, StreamChannel, stream_response
@@ -28,8 +28,8 @@ from funcmcp.transports.http.stream import Leaving, StreamChannel, stream_respon
 if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import Body
     from funcmcp.server.dispatch import Reply, Server
+    from funcmcp.transports.http.gate import Entry
     from funcmcp.transports.http.messages import HttpRequest
-    from funcmcp.transports.http.status import Accepts
 
 _PATIENCE = 0.1
 """Seconds before a watch for the client's leaving is worth its cost."""
@@ -47,61 +47,72 @@ class PerRequestEra:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def post(self, http: HttpRequest, message: Body, accept: Accepts) -> HttpResponse:
+    async def post(self, http: HttpRequest, message: Body, entry: Entry) -> HttpResponse:
         """Answer one POST whose body has been decoded and classified."""
-        if isinstance(message, Notification):
-            named = _named_version(http)
-            if named and named not in self._server.revisions:
-                unsupported = envelope.unsupported_version(named, self._server.supported)
-                return per_request_response(error_reply(unsupported, None))
-            return accepted()
         if not isinstance(message, Request):
-            return _refuse_message(message)
+            return self._other(message, entry)
         try:
-            context = self._context(http, message)
+            context = self._context(http, message, entry)
         except MCPError as error:
             return per_request_response(error_reply(error, message.id))
-        run = Run()
-        leaving = Leaving(run, http.disconnected)
         try:
-            if accept.events and self._interactive(message):
-                channel = StreamChannel(None)
-                context.channel = channel
-                work = run.wait(self._server.answer(context))
-                return await stream_response(work, channel, respond=per_request_response, leaving=leaving)
-            started = Started(self._server.answer(context))
-            return per_request_response(started.result if started.done else await _watched(leaving, started))
+            if entry.accept.events and self._interactive(message):
+                return await self._stream(context, http)
+            reply = begin(self._server.answer(context))
+            if isinstance(reply, Waiting):
+                reply = await _watched(Leaving(Run(), http.disconnected), reply)
+            return per_request_response(reply)
         except RunCancelledError:
             return HttpResponse(204, ())  # the client has gone, so nobody reads this
 
-    def _context(self, http: HttpRequest, request: Request) -> Context:
+    async def _stream(self, context: Context, http: HttpRequest) -> HttpResponse:
+        run = Run()
+        context.channel = channel = StreamChannel(None)
+        work = run.wait(self._server.answer(context))
+        return await stream_response(
+            work, channel, respond=per_request_response, leaving=Leaving(run, http.disconnected)
+        )
+
+    def _other(self, message: Notification | Response | Malformed | list[Any], entry: Entry) -> HttpResponse:
+        """Answer what is no request: nothing but a notification is accepted."""
+        if not isinstance(message, Notification):
+            return _refuse_message(message)
+        if entry.version and not entry.known_version:
+            unsupported = envelope.unsupported_version(entry.version, self._server.supported)
+            return per_request_response(error_reply(unsupported, None))
+        return accepted()
+
+    def _context(self, http: HttpRequest, request: Request, entry: Entry) -> Context:
         """Check a request in the fixed order and return its context; raise MCPError with the first fault."""
         server = self._server
         try:
             meta = envelope.read_meta(request.params)
         except MCPError:
-            named = _named_version(http)
-            if named and named not in server.revisions:
-                raise envelope.unsupported_version(named, server.supported) from None
+            if entry.version and not entry.known_version:
+                raise envelope.unsupported_version(entry.version, server.supported) from None
             raise
         version = meta[envelope.PROTOCOL_VERSION]
-        said = _said(version, request)
-        if len(http.fields) < len(http.pairs) or not headers.agree(http.fields, said):
-            fault = _repeated(http) or headers.mismatch(http.headers, said)
-            if fault is not None:
-                raise MCPError(HEADER_MISMATCH, fault)
+        row = METHODS.get(request.method)
+        name = None if row is None or row.mirrored is None else request.params.get(row.mirrored)
+        said = name if type(name) is str else None
         revision = server.revisions.get(version)
+        if (
+            row is None
+            or revision is None
+            or len(http.fields) < len(http.pairs)
+            or not headers.agree(http.fields, version, request.method, said)
+        ):
+            _compare(http, version, request.method, said)
         if revision is None or not revision.per_request:
             raise envelope.unsupported_version(version, server.supported)
         server.handler(request.method, revision)
-        self._check_arguments(http, request)
+        if request.method == "tools/call":
+            self._check_arguments(http, request)
         client = Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
-        return Context(request, client, _CLOSED, http=http)
+        return Context(request, client, _CLOSED, http)
 
     def _check_arguments(self, http: HttpRequest, request: Request) -> None:
         """Compare `Mcp-Param-*` with a tool's arguments."""
-        if request.method != "tools/call":
-            return
         tool = find_tool(self._server, request.params)
         arguments = request.params.get("arguments")
         if tool.mirrored and type(arguments) is dict:
@@ -117,34 +128,28 @@ class PerRequestEra:
 _CLOSED = ClosedChannel()
 
 
-async def _watched(leaving: Leaving, started: Started[Reply]) -> Reply:
+async def _watched(leaving: Leaving, answer: Waiting[Reply]) -> Reply:
     """Wait for an answer, and cancel the run if the client leaves before: in this era that is how it cancels."""
     watch: list[asyncio.Task[None]] = []
     timer = asyncio.get_running_loop().call_later(
         _PATIENCE, lambda: watch.append(asyncio.ensure_future(leaving.watch()))
     )
     try:
-        return await leaving.run.wait(started)
+        return await leaving.run.wait(answer)
     finally:
         timer.cancel()
         for task in watch:
             task.cancel()
 
 
-def _named_version(http: HttpRequest) -> str:
-    """Return the revision that the version header names; empty without one."""
-    return http.fields.get(b"mcp-protocol-version", b"").decode("latin-1").strip(" \t")
-
-
-def _said(version: str, request: Request) -> dict[str, str]:
-    """Return what the mirrored headers must say."""
-    said = {headers.VERSION: version, headers.METHOD: request.method}
-    row = METHODS.get(request.method)
-    if row is not None and row.mirrored is not None:
-        name = request.params.get(row.mirrored)
-        if type(name) is str:
-            said[headers.NAME] = name
-    return said
+def _compare(http: HttpRequest, version: str, method: str, name: str | None) -> None:
+    """Compare the mirrored headers with what the message says; raise MCPError with the first difference."""
+    said = {headers.VERSION: version, headers.METHOD: method}
+    if name is not None:
+        said[headers.NAME] = name
+    fault = _repeated(http) or headers.mismatch(http.headers, said)
+    if fault is not None:
+        raise MCPError(HEADER_MISMATCH, fault)
 
 
 def _repeated(http: HttpRequest) -> str | None:
@@ -157,7 +162,7 @@ def _repeated(http: HttpRequest) -> str | None:
     return None
 
 
-def _refuse_message(message: Response | Malformed | list[object]) -> HttpResponse:
+def _refuse_message(message: Response | Malformed | list[Any]) -> HttpResponse:
     if isinstance(message, list):
         return refuse(400, INVALID_REQUEST, "This protocol revision has no batches; send one message.")
     if isinstance(message, Response):

@@ -6,7 +6,6 @@ because clients drop the body of any other status; 2026-07-28 fixes statuses per
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from funcmcp.protocol import errors
@@ -71,7 +70,6 @@ class Accepts:
         self.events = events
 
 
-@lru_cache(maxsize=64)
 def accepts(header: bytes | None) -> Accepts:
     """Read an Accept header (RFC 9110 section 12.5.1).
 
@@ -92,7 +90,6 @@ def _media_range(part: str) -> tuple[str, bool]:
     return name, quality.strip("0.") != ""
 
 
-@lru_cache(maxsize=64)
 def is_json(content_type: bytes | None) -> bool:
     """Tell whether a Content-Type is JSON: exactly `application/json`, parameters allowed, charset UTF-8 if any."""
     if content_type is None:

@@ -82,20 +82,19 @@ class Leaving:
 
     Args:
         run: what to cancel.
-        disconnected: returns when the client has gone; None where the platform can't tell.
+        disconnected: returns when the client has gone.
     """
 
-    __slots__ = ("disconnected", "run")
+    __slots__ = ("_disconnected", "run")
 
-    def __init__(self, run: Run, disconnected: Callable[[], Awaitable[None]] | None) -> None:
+    def __init__(self, run: Run, disconnected: Callable[[], Awaitable[None]]) -> None:
         self.run = run
-        self.disconnected = disconnected
+        self._disconnected = disconnected
 
     async def watch(self) -> None:
         """Wait for the client to leave, and cancel the run then."""
-        if self.disconnected is not None:
-            await self.disconnected()
-            self.run.cancel()
+        await self._disconnected()
+        self.run.cancel()
 
 
 async def stream_response(
