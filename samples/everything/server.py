@@ -10,19 +10,7 @@ import asyncio
 import base64
 from typing import Annotated, Any
 
-from funcmcp import (
-    Audio,
-    Elicit,
-    EmbeddedResource,
-    Header,
-    Image,
-    ListRoots,
-    MCPServer,
-    Sample,
-    Text,
-    ToolContext,
-    ToolError,
-)
+from funcmcp import Elicit, Header, ListRoots, MCPServer, Sample, ToolContext, ToolError, content
 
 PAUSE = 0.05
 """Seconds between two notifications of the tools that send several."""
@@ -53,32 +41,32 @@ def test_simple_text() -> str:
 
 
 @mcp.tool
-def test_image_content() -> Image:
+def test_image_content() -> content.Image:
     """Return an image."""
-    return Image(PNG, mime_type="image/png")
+    return content.Image(PNG, mime_type="image/png")
 
 
 @mcp.tool
-def test_audio_content() -> Audio:
+def test_audio_content() -> content.Audio:
     """Return a sound."""
-    return Audio(WAV, mime_type="audio/wav")
+    return content.Audio(WAV, mime_type="audio/wav")
 
 
 @mcp.tool
-def test_embedded_resource() -> EmbeddedResource:
+def test_embedded_resource() -> content.EmbeddedResource:
     """Return a resource inside the result."""
-    return EmbeddedResource(
+    return content.EmbeddedResource(
         "test://embedded-resource", text="This is an embedded resource content.", mime_type="text/plain"
     )
 
 
 @mcp.tool
-def test_multiple_content_types() -> list[Text | Image | EmbeddedResource]:
+def test_multiple_content_types() -> list[content.Text | content.Image | content.EmbeddedResource]:
     """Return a text, an image and a resource."""
     return [
-        Text("Multiple content types test:"),
-        Image(PNG, mime_type="image/png"),
-        EmbeddedResource(
+        content.Text("Multiple content types test:"),
+        content.Image(PNG, mime_type="image/png"),
+        content.EmbeddedResource(
             "test://mixed-content-resource", text='{"test":"data","value":123}', mime_type="application/json"
         ),
     ]

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from funcmcp.app import MCPServer
-    from funcmcp.authoring.content import Audio, EmbeddedResource, Icon, Image, ResourceLink, Text, ToolResult
-    from funcmcp.authoring.context import CancellationToken, ToolContext
+    from funcmcp.authoring import content
+    from funcmcp.authoring.context import CancellationToken, PromptContext, ResourceContext, ToolContext
     from funcmcp.authoring.formats import Format
+    from funcmcp.authoring.pages import UI, UIResource
+    from funcmcp.authoring.prompts import prompt
     from funcmcp.authoring.questions import Elicit, ListRoots, Sample
+    from funcmcp.authoring.resources import resource
     from funcmcp.authoring.signature import Arguments, Header, JSONRPCRequest, JSONRPCResponse
     from funcmcp.authoring.tools import tool
-    from funcmcp.protocol.errors import InvalidParams, MCPError, ToolError
+    from funcmcp.protocol.errors import InvalidParams, MCPError, ResourceNotFound, ToolError
     from funcmcp.server.registry import RegistrationError
     from funcmcp.transports.http.options import HTTPOptions
 
@@ -21,55 +24,57 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Arguments": "authoring.signature",
-    "Audio": "authoring.content",
     "CancellationToken": "authoring.context",
     "Elicit": "authoring.questions",
-    "EmbeddedResource": "authoring.content",
     "Format": "authoring.formats",
     "HTTPOptions": "transports.http.options",
     "Header": "authoring.signature",
-    "Icon": "authoring.content",
-    "Image": "authoring.content",
     "InvalidParams": "protocol.errors",
     "JSONRPCRequest": "authoring.signature",
     "JSONRPCResponse": "authoring.signature",
     "ListRoots": "authoring.questions",
     "MCPError": "protocol.errors",
     "MCPServer": "app",
+    "PromptContext": "authoring.context",
     "RegistrationError": "server.registry",
-    "ResourceLink": "authoring.content",
+    "ResourceContext": "authoring.context",
+    "ResourceNotFound": "protocol.errors",
     "Sample": "authoring.questions",
-    "Text": "authoring.content",
     "ToolContext": "authoring.context",
     "ToolError": "protocol.errors",
-    "ToolResult": "authoring.content",
+    "UI": "authoring.pages",
+    "UIResource": "authoring.pages",
+    "content": "authoring.content",
+    "prompt": "authoring.prompts",
+    "resource": "authoring.resources",
     "tool": "authoring.tools",
 }
 
 __all__ = [
+    "UI",
     "Arguments",
-    "Audio",
     "CancellationToken",
     "Elicit",
-    "EmbeddedResource",
     "Format",
     "HTTPOptions",
     "Header",
-    "Icon",
-    "Image",
     "InvalidParams",
     "JSONRPCRequest",
     "JSONRPCResponse",
     "ListRoots",
     "MCPError",
     "MCPServer",
+    "PromptContext",
     "RegistrationError",
-    "ResourceLink",
+    "ResourceContext",
+    "ResourceNotFound",
     "Sample",
-    "Text",
     "ToolContext",
     "ToolError",
-    "ToolResult",
+    "UIResource",
+    "content",
+    "prompt",
+    "resource",
     "tool",
 ]
 
@@ -78,7 +83,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'funcmcp' has no attribute {name!r}")
-    value = getattr(import_module(f"funcmcp.{home}"), name)
+    module = import_module(f"funcmcp.{home}")
+    value = module if home.endswith(f".{name}") else getattr(module, name)
     globals()[name] = value
     return value
 

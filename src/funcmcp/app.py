@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp.adapters.asgi import ASGIApplication
 from funcmcp.adapters.asgi_websocket import serve_websocket
+from funcmcp.authoring.marks import features_of, with_name
+from funcmcp.authoring.prompts import PromptOptions, make_prompt
+from funcmcp.authoring.resources import ResourceOptions, make_lister, make_resource
 from funcmcp.authoring.services import Services
-from funcmcp.authoring.tools import ToolOptions, make_tool, tools_of
+from funcmcp.authoring.tools import ToolOptions, make_tool
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.dispatch import Server
+from funcmcp.server.hub import updated
 from funcmcp.server.options import ServerOptions
 from funcmcp.server.registry import RegistrationError
 from funcmcp.sessions.memory import MemorySessions
@@ -24,9 +29,13 @@ if TYPE_CHECKING:
     from typing import Literal, Unpack
 
     from funcmcp.adapters.asgi import Receive, Scope, Send
+    from funcmcp.authoring.prompts import PromptKeywords
+    from funcmcp.authoring.resources import ResourceKeywords
     from funcmcp.authoring.tools import ToolKeywords
     from funcmcp.server.options import ServerKeywords
     from funcmcp.sessions.store import SessionStore
+
+    Maker = Callable[..., Any]
     from funcmcp.transports.http.messages import Exchange
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -98,38 +107,88 @@ class MCPServer(ASGIApplication):
         Raises:
             RegistrationError: the function can't be a tool, or the name is taken.
         """
-        if callable(function):
-            self.server.tools.add(make_tool(function, ToolOptions(**options), self.services))
-            return function
-        if function is not None:
-            if "name" in options:
-                raise RegistrationError("Give the tool's name once: by position or as name=.")
-            options["name"] = function
-        chosen = ToolOptions(**options)
+        return self._register(function, options, lambda chosen: partial(make_tool, options=ToolOptions(**chosen)))
 
-        def register(decorated: F) -> F:
-            self.server.tools.add(make_tool(decorated, chosen, self.services))
-            return decorated
+    @overload
+    def prompt(self, function: F, /) -> F: ...
 
-        return register
+    @overload
+    def prompt(self, name: str | None = None, /, **options: Unpack[PromptKeywords]) -> Callable[[F], F]: ...
+
+    def prompt(self, function: Any = None, /, **options: Any) -> Any:
+        """Make a prompt of a function; use it as ``@mcp.prompt`` or ``@mcp.prompt("name", ...)``.
+
+        The function's parameters are the prompt's arguments. It returns a text, a content block, a `Message`, a list of
+        these, or a `PromptResult`.
+
+        Raises:
+            RegistrationError: the function can't be a prompt, or the name is taken.
+        """
+        return self._register(function, options, lambda chosen: partial(make_prompt, options=PromptOptions(**chosen)))
+
+    def resource(self, uri: str, /, **options: Unpack[ResourceKeywords]) -> Callable[[F], F]:
+        """Make a resource of a function: ``@mcp.resource("menu://today")``.
+
+        A URI with variables, such as ``menu://categories/{category_id}``, is a template; the function's parameters are
+        its variables. The function returns a text, bytes, a value that is sent as JSON, `Contents`, a list of
+        `Contents`, or None where there is nothing.
+
+        Raises:
+            RegistrationError: the function can't be a resource, or the URI is taken.
+        """
+        return self._registering(partial(make_resource, uri=uri, options=ResourceOptions(**options)))
+
+    def resource_list(self, scheme: str, /) -> Callable[[F], F]:
+        """Make a function list resources of a scheme, each time that a client asks; it returns `ResourceInfo` objects.
+
+        What reads them is registered as a resource or, mostly, as a template.
+
+        Raises:
+            RegistrationError: the scheme is none, or has a list already.
+        """
+        return self._registering(partial(make_lister, scheme=scheme))
 
     def add(self, owner: object) -> None:
-        """Add every method of a class or an object that is marked with ``@funcmcp.tool``.
+        """Add every method of a class or an object that is marked with ``@tool``, ``@resource`` or ``@prompt``.
 
         A class is constructed for each request, its constructor's parameters injected from `services`.
 
         Raises:
             RegistrationError: nothing in it is marked, or a name is taken.
         """
-        tools = tools_of(owner, self.services)
-        if not tools:
-            raise RegistrationError(f"{owner!r} has no method marked with @funcmcp.tool.")
-        for tool in tools:
-            self.server.tools.add(tool)
+        features = features_of(owner, self.services)
+        if not features:
+            raise RegistrationError(f"{owner!r} has no method marked with @tool, @resource or @prompt of funcmcp.")
+        for feature in features:
+            self.server.add(feature)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool; raise KeyError if there is none of that name."""
         self.server.tools.remove(name)
+
+    def remove_prompt(self, name: str) -> None:
+        """Remove a prompt; raise KeyError if there is none of that name."""
+        self.server.prompts.remove(name)
+
+    def remove_resource(self, uri: str) -> None:
+        """Remove a resource or a template; raise KeyError if there is none of that URI."""
+        (self.server.resources if self.server.resources.get(uri) else self.server.templates).remove(uri)
+
+    async def resource_updated(self, uri: str) -> None:
+        """Tell the clients that subscribed to a resource that it has changed."""
+        self.server.hub.publish(updated(uri))
+
+    def _register(self, function: Any, options: dict[str, Any], make: Callable[[dict[str, Any]], Maker]) -> Any:
+        if callable(function):
+            return self._registering(make(options))(function)
+        return self._registering(make(with_name(function, options)))
+
+    def _registering(self, make: Maker) -> Callable[[F], F]:
+        def register(function: F) -> F:
+            self.server.add(make(function, services=self.services))
+            return function
+
+        return register
 
     def run(self, transport: Literal["http", "stdio"] = "http", *, host: str = "127.0.0.1", port: int = 8000) -> None:
         """Serve until the process is told to stop.

@@ -26,6 +26,8 @@ EVERYTHING: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling"
 class Peer:
     """A channel that keeps what is sent, and answers questions by their key or their method."""
 
+    pushes = True
+
     def __init__(self, answers: Mapping[str, dict[str, Any]] | None = None) -> None:
         self.answers = answers or {}
         self.sent: list[tuple[str, dict[str, Any]]] = []

@@ -14,9 +14,10 @@ import pytest
 from pydantic import BaseModel, Field
 
 from funcmcp.authoring.context import CancellationToken, ToolContext
+from funcmcp.authoring.marks import features_of
 from funcmcp.authoring.services import Services
 from funcmcp.authoring.signature import JSONRPCRequest, JSONRPCResponse
-from funcmcp.authoring.tools import tool, tools_of
+from funcmcp.authoring.tools import tool
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.features import RawResponse
 from funcmcp.server.registry import RegistrationError
@@ -76,7 +77,7 @@ def test_name_1_explicit_by_position() -> None:
         @tool("add_numbers")
         def add_tool(self) -> None: ...
 
-    assert [made.name for made in tools_of(Tools, Services())] == ["add_numbers"]
+    assert [made.name for made in features_of(Tools, Services())] == ["add_numbers"]
 
 
 def test_name_2_explicit_by_keyword() -> None:

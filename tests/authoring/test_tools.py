@@ -12,9 +12,10 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from funcmcp.authoring.content import Icon
 from funcmcp.authoring.context import ToolContext
+from funcmcp.authoring.marks import features_of
 from funcmcp.authoring.services import Services
 from funcmcp.authoring.signature import Arguments, Header
-from funcmcp.authoring.tools import ToolOptions, make_tool, tool, tools_of
+from funcmcp.authoring.tools import ToolOptions, make_tool, tool
 from funcmcp.protocol.headers import MirroredParameter
 from funcmcp.server.features import Tool
 from funcmcp.server.registry import RegistrationError
@@ -305,7 +306,7 @@ async def run(made: Tool, arguments: dict[str, Any] | None = None) -> str:
 async def test_a_class_is_constructed_for_each_call_with_its_services() -> None:
     services = Services()
     services.register_value(Word, Word("hi"))
-    tools = {made.name: made for made in tools_of(Greeter, services)}
+    tools = {made.name: made for made in features_of(Greeter, services)}
     assert list(tools) == ["first", "dropped", "greet", "still", "static_too", "of_class"]
     assert await run(tools["greet"], {"name": "Ada"}) == "hi Ada 1"
     assert await run(tools["greet"], {"name": "Ada"}) == "hi Ada 1"
@@ -319,13 +320,13 @@ async def test_a_class_is_constructed_for_each_call_with_its_services() -> None:
 
 
 async def test_an_object_is_used_as_it_is() -> None:
-    tools = {made.name: made for made in tools_of(Greeter(Word("hey")), Services())}
+    tools = {made.name: made for made in features_of(Greeter(Word("hey")), Services())}
     assert await run(tools["greet"], {"name": "Ada"}) == "hey Ada 1"
     assert await run(tools["greet"], {"name": "Ada"}) == "hey Ada 2"
 
 
 def test_a_class_without_marks_has_no_tools() -> None:
-    assert tools_of(Services, Services()) == []
+    assert features_of(Services, Services()) == []
 
 
 async def test_a_marked_method_stays_callable_as_it_was() -> None:

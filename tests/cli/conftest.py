@@ -26,7 +26,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from funcmcp import EmbeddedResource, Image, MCPServer, ResourceLink, Text, ToolContext, ToolError, ToolResult
+from funcmcp import MCPServer, ToolContext, ToolError
+from funcmcp.authoring.content import EmbeddedResource, Image, ResourceLink, Text, ToolResult
 
 mcp = MCPServer("Kinds")
 

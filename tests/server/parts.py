@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.jsonrpc import Request
 from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.protocol.uri_template import URITemplate
 from funcmcp.server.channel import ClosedChannel
 from funcmcp.server.client import Client
 from funcmcp.server.context import Context
 from funcmcp.server.dispatch import Server
-from funcmcp.server.features import Tool
+from funcmcp.server.features import Completion, Prompt, Resource, ResourceTemplate, Tool
 from funcmcp.server.options import ServerOptions
 from funcmcp.sessions.seal import KeyRing
 from tests import schemas
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from funcmcp.server.channel import Channel
     from funcmcp.server.conversation import Conversation
-    from funcmcp.server.features import ToolHandler
+    from funcmcp.server.features import PromptHandler, ResourceHandler, ResourceLister, ToolHandler
 
 PATIENCE = 5.0
 """Seconds that any wait of a test may last before it counts as lost."""
@@ -63,11 +64,46 @@ def tool(name: str, handler: ToolHandler | None = None, **members: Any) -> Tool:
     return Tool(name, lambda: definition, handler or say_name, **members)
 
 
-def server(*tools: Tool, revisions: Sequence[str] = schemas.REVISIONS, **options: Any) -> Server:
-    """Return a server with tools."""
+def resource(uri: str, handler: ResourceHandler | None = None, **members: Any) -> Resource:
+    """Return a resource; without a handler it holds its own URI."""
+    return Resource(uri, lambda: {"uri": uri, "name": uri}, handler or hold_uri, **members)
+
+
+def template(text: str, handler: ResourceHandler | None = None, **members: Any) -> ResourceTemplate:
+    """Return a template; without a handler each of its resources holds its own URI and values."""
+    definition = {"uriTemplate": text, "name": text}
+    return ResourceTemplate(URITemplate(text), lambda: definition, handler or hold_uri, **members)
+
+
+async def hold_uri(_context: Context, uri: str, values: Any) -> dict[str, Any]:
+    """Read a resource that holds its own URI and values."""
+    return {"contents": [{"uri": uri, "text": json.dumps([uri, values])}]}
+
+
+def prompt(
+    name: str, handler: PromptHandler | None = None, *, completers: Sequence[str] = (), **members: Any
+) -> Prompt:
+    """Return a prompt with an argument `a`; without a handler it says its arguments."""
+
+    async def say(_context: Context, arguments: dict[str, str]) -> dict[str, Any]:
+        return {"messages": [{"role": "user", "content": {"type": "text", "text": json.dumps(arguments)}}]}
+
+    async def complete(_context: Context, value: str, others: Mapping[str, str]) -> Completion:
+        return Completion([value, *others.values()])
+
+    definition = {"name": name, "arguments": [{"name": "a", "required": True}]}
+    return Prompt(name, lambda: definition, handler or say, completers=dict.fromkeys(completers, complete), **members)
+
+
+def server(
+    *features: Tool | Resource | ResourceTemplate | ResourceLister | Prompt,
+    revisions: Sequence[str] = schemas.REVISIONS,
+    **options: Any,
+) -> Server:
+    """Return a server with features."""
     made = Server(ServerOptions("orders", **options), [REVISIONS[date] for date in revisions], keys=KEYS)
-    for one in tools:
-        made.tools.add(one)
+    for one in features:
+        made.add(one)
     return made
 
 
@@ -101,6 +137,8 @@ async def answer(served: Server, asked: Context) -> dict[str, Any]:
 
 class Recorder:
     """A channel that keeps what is sent, and answers questions from a table."""
+
+    pushes = True
 
     def __init__(self, answers: Mapping[str, dict[str, Any]] | None = None) -> None:
         self.sent: list[tuple[str, dict[str, Any]]] = []

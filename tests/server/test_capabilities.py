@@ -4,22 +4,45 @@ from __future__ import annotations
 
 import pytest
 
+from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.capabilities import capabilities
-from funcmcp.server.dispatch import HANDLERS
 from tests import schemas
-from tests.server.parts import server
+from tests.server.parts import prompt, resource, server, template, tool
+
+EVERYTHING = (tool("t"), prompt("p", completers=("a",)), resource("ui://page"), template("menu://{dish}"))
 
 
+@pytest.mark.parametrize("pushes", [True, False])
 @pytest.mark.parametrize("revision", schemas.REVISIONS)
-def test_the_capabilities_are_valid_in_every_revision(revision: str) -> None:
-    schemas.validate_as(capabilities(server()), revision, "ServerCapabilities")
+def test_the_capabilities_are_valid_in_every_revision(revision: str, pushes: bool) -> None:
+    for served in (server(), server(*EVERYTHING)):
+        schemas.validate_as(capabilities(served, REVISIONS[revision], pushes=pushes), revision, "ServerCapabilities")
 
 
-def test_what_is_declared_is_served() -> None:
-    declared = capabilities(server())
-    assert set(declared) == {"logging", "tools"}
-    assert {"tools/list", "tools/call", "logging/setLevel"} <= set(HANDLERS)
+def test_a_server_of_tools_declares_tools_and_log_messages() -> None:
+    assert capabilities(server(), REVISIONS["2026-07-28"], pushes=False) == {"logging": {}, "tools": {}}
 
 
-def test_no_changes_of_lists_are_promised() -> None:
-    assert "listChanged" not in capabilities(server())["tools"]
+def test_what_is_offered_is_declared_as_far_as_the_revision_knows_it() -> None:
+    served = server(*EVERYTHING)
+    assert capabilities(served, REVISIONS["2026-07-28"], pushes=True) == {
+        "completions": {},
+        "logging": {},
+        "prompts": {"listChanged": True},
+        "resources": {"listChanged": True, "subscribe": True},
+        "tools": {"listChanged": True},
+        "extensions": {"io.modelcontextprotocol/ui": {}},
+    }
+    assert set(capabilities(served, REVISIONS["2024-11-05"], pushes=False)) == {
+        "logging",
+        "prompts",
+        "resources",
+        "tools",
+    }
+
+
+def test_an_offer_can_be_switched_off_and_made_before_there_is_anything() -> None:
+    served = server(*EVERYTHING, enable_tools=False, enable_prompts=False, enable_resources=False)
+    assert set(capabilities(served, REVISIONS["2026-07-28"], pushes=True)) == {"logging"}
+    empty = server(enable_prompts=True, enable_resources=True, enable_tools=None)
+    assert set(capabilities(empty, REVISIONS["2026-07-28"], pushes=True)) == {"logging", "prompts", "resources"}

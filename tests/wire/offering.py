@@ -8,20 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from funcmcp import (
-    Audio,
-    Elicit,
-    EmbeddedResource,
-    Image,
-    InvalidParams,
-    MCPError,
-    MCPServer,
-    ResourceLink,
-    Text,
-    ToolContext,
-    ToolError,
-    ToolResult,
-)
+from funcmcp import Elicit, InvalidParams, MCPError, MCPServer, ToolContext, ToolError
+from funcmcp.authoring.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.sessions.memory import MemorySessions
 from tests.wire.gates import Gates

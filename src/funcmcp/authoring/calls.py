@@ -1,6 +1,6 @@
-"""Running a tool's function: arguments in, services and context beside them, result out.
+"""Running a feature's function: arguments in, services and context beside them, result out.
 
-What there is to do is worked out when the tool is first called or listed, and kept.
+What there is to do is worked out when the feature is first used or listed, and kept.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ import functools
 import inspect
 from asyncio import CancelledError
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, get_origin
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_origin
 
 from funcmcp.authoring.arguments import explicit_reader, input_schema, is_spread, parts_of, reader_of
-from funcmcp.authoring.context import CancellationToken, ToolContext
+from funcmcp.authoring.context import CancellationToken, FeatureContext, PromptContext, ResourceContext, ToolContext
 from funcmcp.authoring.docstring import parameter_descriptions
 from funcmcp.authoring.hints import without_marks
 from funcmcp.authoring.results import declared_rendering, rendering_of
 from funcmcp.authoring.signature import EMPTY, JSONRPCRequest
 from funcmcp.server.features import JSONResult, RawResponse
+from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from funcmcp.authoring.signature import Parameter, Signature
     from funcmcp.server.context import Context
 
-SPECIAL: tuple[type, ...] = (ToolContext, CancellationToken, JSONRPCRequest)
+SPECIAL: tuple[type, ...] = (ToolContext, ResourceContext, PromptContext, CancellationToken, JSONRPCRequest)
 """Types of parameters that are never arguments."""
+
+T = TypeVar("T")
 
 
 class Schemas(NamedTuple):
@@ -55,39 +58,108 @@ class Plan(NamedTuple):
     whole: str | None
 
 
-class ToolCall:
-    """Runs one tool's function.
+class FunctionCall:
+    """Runs a feature's function with its services and its context.
 
     Args:
-        name: the tool's name.
+        name: the feature's name.
         function: the function, or the plain function of a method.
         signature: its signature.
         services: the server's services.
-        schemas: its hand-written schemas.
-        lax: whether arguments are converted as pydantic does by default.
+        context: the type of context that the feature has.
+        explicit: the hand-written schema of its arguments, if there is one.
         owner: the class that is constructed for each call, if the function is one of its methods.
     """
 
-    def __init__(  # noqa: PLR0913 - each is a different thing, and there is one caller
+    def __init__(  # noqa: PLR0913 - each is a different thing
         self,
         name: str,
         function: Callable[..., Any],
         signature: Signature,
         *,
         services: Services,
-        schemas: Schemas,
-        lax: bool = False,
+        context: type[FeatureContext],
+        explicit: Mapping[str, Any] | None = None,
         owner: type | None = None,
     ) -> None:
-        self._name = name
-        self._function = function
-        self._signature = signature
+        self.name = name
+        self.function = function
+        self.signature = signature
+        self.is_async = is_async(function)
         self._services = services
+        self._context = context
+        self._explicit = explicit
+        self._owner = owner
+        self._plan: Plan | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """What each parameter is; types that are registered as services by the first look are injected."""
+        if self._plan is None:
+            self._plan = plan_of(self.signature, self._services, self._context, explicit=self._explicit)
+        return self._plan
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the function takes nothing but its arguments."""
+        return self._owner is None and not self.plan.special and not self.plan.services
+
+    async def run(
+        self,
+        context: Context,
+        kwargs: dict[str, Any],
+        *,
+        make_context: Callable[[], FeatureContext],
+        render: Callable[[Any], T],
+    ) -> T:
+        """Call the function with its arguments and what else it takes; return what `render` makes of its result."""
+        company = _Company(context, make_context)
+        scope = self._services.scope()
+        try:
+            for name, special in self.plan.special.items():
+                kwargs[name] = company.get(special)
+            return render(await self.call(await self._bound(scope, kwargs), kwargs))
+        except (CancelledError, GeneratorExit):
+            company.token.cancel()
+            raise
+        except SystemExit as error:
+            raise RuntimeError(f"{self.name} wanted to end the process.") from error
+        finally:
+            company.leave()
+            await scope.aclose()
+
+    async def call(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+        """Call the function: on the event loop if it is async, in a worker thread if it is not."""
+        if self.is_async:
+            return await function(**kwargs)
+        value = await self._services.threads.run(function, kwargs)
+        return await value if inspect.isawaitable(value) else value
+
+    async def _bound(self, scope: Scope, kwargs: dict[str, Any]) -> Callable[..., Any]:
+        """Add the services, and return what is to be called: the method of a new object where there is an owner."""
+        for name, service in self.plan.services.items():
+            kwargs[name] = await scope.get(service)
+        if self._owner is None:
+            return self.function
+        return functools.partial(self.function, await scope.construct(self._owner))
+
+
+class ToolCall:
+    """Runs one tool's function.
+
+    Args:
+        call: runs the function.
+        schemas: the tool's hand-written schemas.
+        lax: whether arguments are converted as pydantic does by default.
+    """
+
+    def __init__(self, call: FunctionCall, schemas: Schemas, *, lax: bool = False) -> None:
+        self._call = call
+        self._name = call.name
+        self._function = call.function
+        self._is_async = call.is_async
         self._schemas = schemas
         self._lax = lax
-        self._owner = owner
-        self._is_async = is_async(function)
-        self._plan: Plan | None = None
         self._kept_parts: list[Part] | None = None
         self._rendering: Rendering | None = None
         self._read: Reader | None = None
@@ -99,11 +171,12 @@ class ToolCall:
         read = self._read or self._prepare()
         kwargs = read(arguments)
         if not self._direct:
-            return await self._run_with_company(context, arguments, kwargs)
+            make = functools.partial(ToolContext, context, self._name, arguments)
+            return _answering(await self._call.run(context, kwargs, make_context=make, render=self._render), context)
         try:
             if self._is_async:
                 return self._render(await self._function(**kwargs))
-            return self._render(await self._call(self._function, kwargs))
+            return self._render(await self._call.call(self._function, kwargs))
         except SystemExit as error:
             raise RuntimeError(f"{self._name} wanted to end the process.") from error
 
@@ -118,10 +191,9 @@ class ToolCall:
         return self._results().output_schema()
 
     def _prepare(self) -> Reader:
-        plan = self._planned()
+        plan = self._call.plan
         self._render, _, is_response = self._results()
-        alone = self._owner is None and not plan.special and not plan.services
-        self._direct = alone and not is_response
+        self._direct = self._call.is_direct and not is_response
         explicit = self._schemas.input
         if explicit is None:
             read = reader_of(self._parts(), lax=self._lax)
@@ -131,72 +203,31 @@ class ToolCall:
         self._read = read
         return read
 
-    def _planned(self) -> Plan:
-        if self._plan is None:
-            self._plan = plan_of(self._signature, self._services, explicit=self._schemas.input)
-        return self._plan
-
     def _parts(self) -> list[Part]:
         if self._kept_parts is None:
-            self._kept_parts = parts_of(self._planned().arguments, self._name, lax=self._lax)
+            self._kept_parts = parts_of(self._call.plan.arguments, self._name, lax=self._lax)
         return self._kept_parts
 
     def _results(self) -> Rendering:
         if self._rendering is None:
             declared = self._schemas.output
             self._rendering = (
-                rendering_of(self._signature.returns(), self._name)
+                rendering_of(self._call.signature.returns(), self._name)
                 if declared is None
                 else declared_rendering(declared, self._name)
             )
         return self._rendering
 
-    async def _run_with_company(
-        self, context: Context, arguments: dict[str, Any], kwargs: dict[str, Any]
-    ) -> dict[str, Any] | JSONResult | RawResponse:
-        """Run a function that is plain, or wants more than its arguments."""
-        company = _Company(context, self._name, arguments)
-        scope = self._services.scope()
-        try:
-            plan = self._planned()
-            for name, special in plan.special.items():
-                kwargs[name] = company.get(special)
-            result = self._render(await self._call(await self._bound(scope, plan, kwargs), kwargs))
-        except (CancelledError, GeneratorExit):
-            company.token.cancel()
-            raise
-        except SystemExit as error:
-            raise RuntimeError(f"{self._name} wanted to end the process.") from error
-        finally:
-            company.leave()
-            await scope.aclose()
-        return _answering(result, context)
-
-    async def _bound(self, scope: Scope, plan: Plan, kwargs: dict[str, Any]) -> Callable[..., Any]:
-        """Add the services, and return what is to be called: the method of a new object where there is an owner."""
-        for name, service in plan.services.items():
-            kwargs[name] = await scope.get(service)
-        if self._owner is None:
-            return self._function
-        return functools.partial(self._function, await scope.construct(self._owner))
-
-    async def _call(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-        if self._is_async:
-            return await function(**kwargs)
-        value = await self._services.threads.run(function, kwargs)
-        return await value if inspect.isawaitable(value) else value
-
 
 class _Company:
     """What goes with one call; made when it is asked for."""
 
-    __slots__ = ("_arguments", "_context", "_name", "_tool_context", "token")
+    __slots__ = ("_context", "_feature_context", "_make", "token")
 
-    def __init__(self, context: Context, name: str, arguments: dict[str, Any]) -> None:
+    def __init__(self, context: Context, make: Callable[[], FeatureContext]) -> None:
         self._context = context
-        self._name = name
-        self._arguments = arguments
-        self._tool_context: ToolContext | None = None
+        self._make = make
+        self._feature_context: FeatureContext | None = None
         self.token = CancellationToken()
 
     def get(self, special: type) -> Any:
@@ -204,13 +235,13 @@ class _Company:
             return self.token
         if special is JSONRPCRequest:
             return self._context.request
-        if self._tool_context is None:
-            self._tool_context = ToolContext(self._context, self._name, self._arguments)
-        return self._tool_context
+        if self._feature_context is None:
+            self._feature_context = self._make()
+        return self._feature_context
 
     def leave(self) -> None:
-        if self._tool_context is not None:
-            self._tool_context.close()
+        if self._feature_context is not None:
+            self._feature_context.close()
 
 
 def is_async(function: Any) -> bool:
@@ -222,11 +253,13 @@ def is_async(function: Any) -> bool:
     return not inspect.isroutine(function) and inspect.iscoroutinefunction(type(function).__call__)
 
 
-def plan_of(signature: Signature, services: Services, *, explicit: Mapping[str, Any] | None) -> Plan:
+def plan_of(
+    signature: Signature, services: Services, context: type[FeatureContext], *, explicit: Mapping[str, Any] | None
+) -> Plan:
     """Tell what each parameter is; types that are registered as services by now are injected.
 
     Raises:
-        RegistrationError: a type hint can't be resolved.
+        RegistrationError: a type hint can't be resolved, or it is that of another feature's context.
     """
     arguments: list[Parameter] = []
     special: dict[str, type] = {}
@@ -235,6 +268,10 @@ def plan_of(signature: Signature, services: Services, *, explicit: Mapping[str, 
         kind = special_type(parameter.annotation)
         bare = without_marks(parameter.annotation)
         if kind is not None:
+            if issubclass(kind, FeatureContext) and kind is not context:
+                raise RegistrationError(
+                    f"{parameter.name!r} is a {kind.__name__}; what is wanted is {context.__name__}."
+                )
             special[parameter.name] = kind
         elif bare in services and not is_spread(parameter):
             injected[parameter.name] = bare

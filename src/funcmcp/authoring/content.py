@@ -1,4 +1,4 @@
-"""Content blocks and whole results that a tool may return.
+"""Content blocks, messages, and whole results that tools, resources and prompts may return.
 
 Each class holds its own wire form in ``block``. Bytes are encoded as base64. Every block takes ``annotations``
 (``{"audience": ["user"], "priority": 0.5}``) and ``meta``, a JSON object that is sent as ``_meta``.
@@ -34,12 +34,17 @@ if TYPE_CHECKING:
         size: int
         icons: Sequence[Icon | Mapping[str, Any]]
 
+    class InfoDetails(LinkDetails, total=False):
+        """What a listed resource may carry."""
+
     Blocks: TypeAlias = "str | Content | Sequence[str | Content]"
 
 _WIRE_NAMES = {"mime_type": "mimeType", "meta": "_meta"}
 _BLOCK = frozenset({"annotations", "meta"})
 _RESOURCE = frozenset({"mime_type"})
+_ROLES = ("user", "assistant")
 _LINK = _BLOCK | _RESOURCE | {"title", "description", "size", "icons"}
+_INFO = _LINK
 
 
 class Content:
@@ -169,6 +174,102 @@ class ToolResult:
         self.content: Sequence[str | Content] = [content] if isinstance(content, str | Content) else content
         self.structured_content = structured_content
         self.is_error = is_error
+        self.meta = meta
+
+
+class Contents:
+    """What a resource holds, for one that wants to decide every part of it, or has several.
+
+    Args:
+        text: its text; or
+        blob: its bytes.
+        uri: its own URI, where it is not the one that is read.
+        mime_type: its media type, where it is not the resource's.
+        meta: a JSON object that is sent as ``_meta``.
+    """
+
+    __slots__ = ("wire",)
+
+    def __init__(
+        self,
+        text: str | None = None,
+        *,
+        blob: bytes | None = None,
+        uri: str | None = None,
+        mime_type: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        if (text is None) == (blob is None):
+            raise TypeError("Contents takes either a text or blob=.")
+        members = {
+            "uri": uri,
+            "mimeType": mime_type,
+            "text": text,
+            "blob": None if blob is None else base64(blob),
+            "_meta": meta,
+        }
+        self.wire = {name: value for name, value in members.items() if value is not None}
+
+
+class ResourceInfo:
+    """A resource as a list has it, for functions that list resources.
+
+    Args:
+        uri: its URI.
+        name: a name for programs.
+        title: a name for people.
+        description: what it is.
+        mime_type: its media type.
+        size: bytes that it has.
+        annotations: such as ``{"audience": ["user"], "priority": 0.5, "lastModified": "2026-07-28T12:00:00Z"}``.
+        icons: `Icon` objects, or dicts as the specification has them.
+        meta: a JSON object that is sent as ``_meta``.
+    """
+
+    __slots__ = ("wire",)
+
+    def __init__(self, uri: str, name: str, **details: Unpack[InfoDetails]) -> None:
+        self.wire: dict[str, Any] = {"uri": uri, "name": name, **_details(details, _INFO)}
+        if "icons" in details:
+            self.wire["icons"] = icon_list(details["icons"])
+
+
+class Message:
+    """A message of a prompt: ``Message("What can I do for you?", role="assistant")``.
+
+    Args:
+        content: a text or a content block.
+        role: ``"user"`` or ``"assistant"``.
+    """
+
+    __slots__ = ("wire",)
+
+    def __init__(self, content: str | Content, *, role: str = "user") -> None:
+        if role not in _ROLES:
+            raise ValueError(f"role must be {' or '.join(map(repr, _ROLES))}; got {role!r}.")
+        self.wire = {"role": role, "content": (Text(content) if isinstance(content, str) else content).block}
+
+
+class PromptResult:
+    """A whole result, for a prompt that wants to decide every part of it.
+
+    Args:
+        messages: texts, content blocks or `Message` objects.
+        description: what the result is.
+        meta: a JSON object that is sent as ``_meta``.
+    """
+
+    __slots__ = ("description", "messages", "meta")
+
+    def __init__(
+        self,
+        messages: Sequence[str | Content | Message],
+        *,
+        description: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.messages = messages
+        self.description = description
         self.meta = meta
 
 

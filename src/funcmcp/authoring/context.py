@@ -1,4 +1,4 @@
-"""`ToolContext`: what a tool may know of its call, and its ways back to the client; `CancellationToken`."""
+"""What a feature may know of its request, and its ways back to the client; `CancellationToken`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,18 @@ if TYPE_CHECKING:
     from funcmcp.authoring.questions import Question, SampleOptions
     from funcmcp.server.context import Context, HTTPRequestInfo
 
-__all__ = ["CancellationToken", "Elicit", "Elicited", "ListRoots", "Root", "Sample", "Sampled", "ToolContext"]
+__all__ = [
+    "CancellationToken",
+    "Elicit",
+    "Elicited",
+    "ListRoots",
+    "PromptContext",
+    "ResourceContext",
+    "Root",
+    "Sample",
+    "Sampled",
+    "ToolContext",
+]
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -64,22 +75,16 @@ class CancellationToken:
         self._cancelled = True
 
 
-class ToolContext:
-    """What a tool may know of its call, and its ways back to the client.
+class FeatureContext:
+    """What a feature may know of its request, and its ways back to the client.
 
-    A tool gets it by a parameter of this type. In a plain function, which runs in a worker thread, the async methods
+    A function gets it by a parameter of its type. In a plain function, which runs in a worker thread, the async methods
     are called through `wait`: ``context.wait(context.progress(1, 10))``.
-
-    Attributes:
-        tool_name: the tool's name.
-        arguments: the arguments as they came.
     """
 
-    __slots__ = ("_closed", "_context", "_counts", "_loop", "_progress", "_waits", "arguments", "tool_name")
+    __slots__ = ("_closed", "_context", "_counts", "_loop", "_progress", "_waits")
 
-    def __init__(self, context: Context, tool_name: str, arguments: Mapping[str, Any]) -> None:
-        self.tool_name = tool_name
-        self.arguments = arguments
+    def __init__(self, context: Context) -> None:
         self._context = context
         self._loop = asyncio.get_running_loop()
         self._counts: dict[str, int] = {}
@@ -122,32 +127,6 @@ class ToolContext:
         """The W3C trace context that the client sent: ``traceparent``, ``tracestate``, ``baggage``, where present."""
         meta = self.meta
         return {name: meta[name] for name in _TRACE if isinstance(meta.get(name), str)}
-
-    @overload
-    def get_argument(self, name: str, type: type[T]) -> T | None: ...
-
-    @overload
-    def get_argument(self, name: str, type: type[T], default: D) -> T | D: ...
-
-    def get_argument(self, name: str, type: Any = Any, default: Any = None) -> Any:
-        """Return an argument as a type, or the default if it is absent or null.
-
-        Raises:
-            ToolError: it does not fit the type.
-        """
-        value = self.arguments.get(name)
-        return default if value is None else _read(name, value, type)
-
-    def get_required_argument(self, name: str, type: type[T]) -> T:
-        """Return an argument as a type.
-
-        Raises:
-            ToolError: it is absent, or does not fit the type.
-        """
-        if name not in self.arguments:
-            raise ToolError(f"{name}: is required")
-        result: T = _read(name, self.arguments[name], type)
-        return result
 
     def can(self, capability: str) -> bool:
         """Tell whether the client declared a capability: ``"elicitation"``, ``"sampling"``, ``"roots"``."""
@@ -277,6 +256,78 @@ class ToolContext:
         self._closed = True
         for future in tuple(self._waits):
             future.cancel()
+
+
+class ToolContext(FeatureContext):
+    """The context of a tool's call.
+
+    Attributes:
+        tool_name: the tool's name.
+        arguments: the arguments as they came.
+    """
+
+    __slots__ = ("arguments", "tool_name")
+
+    def __init__(self, context: Context, tool_name: str, arguments: Mapping[str, Any]) -> None:
+        super().__init__(context)
+        self.tool_name = tool_name
+        self.arguments = arguments
+
+    @overload
+    def get_argument(self, name: str, type: type[T]) -> T | None: ...
+
+    @overload
+    def get_argument(self, name: str, type: type[T], default: D) -> T | D: ...
+
+    def get_argument(self, name: str, type: Any = Any, default: Any = None) -> Any:
+        """Return an argument as a type, or the default if it is absent or null.
+
+        Raises:
+            ToolError: it does not fit the type.
+        """
+        value = self.arguments.get(name)
+        return default if value is None else _read(name, value, type)
+
+    def get_required_argument(self, name: str, type: type[T]) -> T:
+        """Return an argument as a type.
+
+        Raises:
+            ToolError: it is absent, or does not fit the type.
+        """
+        if name not in self.arguments:
+            raise ToolError(f"{name}: is required")
+        result: T = _read(name, self.arguments[name], type)
+        return result
+
+
+class ResourceContext(FeatureContext):
+    """The context of reading a resource, or of listing some.
+
+    Attributes:
+        uri: the URI that is read; empty while resources are listed.
+    """
+
+    __slots__ = ("uri",)
+
+    def __init__(self, context: Context, uri: str = "") -> None:
+        super().__init__(context)
+        self.uri = uri
+
+
+class PromptContext(FeatureContext):
+    """The context of getting a prompt.
+
+    Attributes:
+        prompt_name: the prompt's name.
+        arguments: the arguments as they came, texts by name.
+    """
+
+    __slots__ = ("arguments", "prompt_name")
+
+    def __init__(self, context: Context, prompt_name: str, arguments: Mapping[str, str]) -> None:
+        super().__init__(context)
+        self.prompt_name = prompt_name
+        self.arguments = arguments
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

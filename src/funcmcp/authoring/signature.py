@@ -130,6 +130,10 @@ class Signature:
         """Return the annotations as they were written."""
         return getattr(self._annotated, "__annotations__", {})
 
+    def names(self) -> dict[str, Any]:
+        """Return the defaults of all parameters by name, EMPTY where there is none."""
+        return {parameter.name: parameter.default for parameter in self._parameters}
+
     def parameters(self) -> list[Parameter]:
         """Return the parameters with resolved annotations; raise RegistrationError while a name is unknown."""
         hints = self._resolved()

@@ -1,21 +1,23 @@
-"""Tools from Python functions: `make_tool`, the marker `tool` for methods, and `tools_of` for classes of them."""
+"""Tools from Python functions: `make_tool`, and the marker `tool` for methods."""
 
 from __future__ import annotations
 
 import functools
-import inspect
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp.authoring.arguments import input_schema, parts_of
-from funcmcp.authoring.calls import Schemas, ToolCall, special_type
+from funcmcp.authoring.calls import FunctionCall, Schemas, ToolCall
 from funcmcp.authoring.content import icon_list
 from funcmcp.authoring.context import ToolContext
 from funcmcp.authoring.docstring import summary
-from funcmcp.authoring.explicit import check_json, check_schema
+from funcmcp.authoring.explicit import check_schema
 from funcmcp.authoring.hints import parts_of_type
-from funcmcp.authoring.naming import humanised, is_name, snake_case
+from funcmcp.authoring.marks import decorate
+from funcmcp.authoring.naming import humanised
+from funcmcp.authoring.pages import page_meta
+from funcmcp.authoring.registration import check_common, feature_name, is_interactive
 from funcmcp.authoring.signature import Header, Signature, function_name
 from funcmcp.protocol.headers import mirrored_parameters
 from funcmcp.server.features import Tool
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from typing import TypedDict, Unpack
 
     from funcmcp.authoring.content import Icon
+    from funcmcp.authoring.pages import UI
     from funcmcp.authoring.services import Services
     from funcmcp.protocol.headers import MirroredParameter
 
@@ -45,11 +48,10 @@ if TYPE_CHECKING:
         meta: Mapping[str, Any]
         timeout: float | None
         lax: bool
+        ui: str | UI
 
 
 F = TypeVar("F", bound="Callable[..., Any]")
-
-_MARK = "__funcmcp_tool__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class ToolOptions:
         meta: a JSON object that is sent as ``_meta``.
         timeout: seconds after which a call is cancelled; None for no limit.
         lax: convert arguments as pydantic does by default, such as ``"5"`` to 5.
+        ui: the page that shows the tool's result where the client has MCP Apps: its ``ui://`` URI, or a `UI`.
     """
 
     name: str | None = None
@@ -85,6 +88,7 @@ class ToolOptions:
     meta: Mapping[str, Any] | None = None
     timeout: float | None = 60.0
     lax: bool = False
+    ui: str | UI | None = None
 
 
 def make_tool(
@@ -101,20 +105,25 @@ def make_tool(
     Raises:
         RegistrationError: the function can't be a tool.
     """
-    if isinstance(function, type):
-        raise RegistrationError(f"{function.__name__} is a class; add its marked methods with mcp.add(...).")
-    name = _name(function, options.name)
-    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-        raise RegistrationError(f"{name} is a generator; return a list instead of yielding.")
+    name = feature_name(function, options.name, "tool")
     _check_options(name, options)
     signature = Signature(function, bound=owner is not None)
     schemas = Schemas(options.input_schema, options.output_schema)
-    call = ToolCall(name, function, signature, services=services, schemas=schemas, lax=options.lax, owner=owner)
+    runs = FunctionCall(
+        name,
+        function,
+        signature,
+        services=services,
+        context=ToolContext,
+        explicit=options.input_schema,
+        owner=owner,
+    )
+    call = ToolCall(runs, schemas, lax=options.lax)
     return Tool(
         name=name,
         describe=functools.cache(lambda: _definition(name, function, options, call)),
         handler=call.run,
-        interactive=_is_interactive(signature),
+        interactive=is_interactive(signature),
         timeout=options.timeout,
         mirrored=_mirrored(name, signature, options.input_schema),
     )
@@ -145,51 +154,7 @@ def tool(function: Any = None, /, **options: Any) -> Any:
         mcp.add(OrderTools)
         ```
     """
-    if callable(function) or isinstance(function, classmethod):
-        return _marked(function, ToolOptions(**options))
-    if function is not None:
-        if "name" in options:
-            raise RegistrationError("Give the tool's name once: by position or as name=.")
-        options["name"] = function
-    return functools.partial(_marked, options=ToolOptions(**options))
-
-
-def _marked(function: Any, options: ToolOptions) -> Any:
-    setattr(getattr(function, "__func__", function), _MARK, options)
-    return function
-
-
-def tools_of(owner: object, services: Services) -> list[Tool]:
-    """Make tools of the marked methods of a class or an object, base classes first, in the order of definition.
-
-    A class is constructed for each call, its constructor's parameters injected; an object is used as it is.
-    """
-    cls = owner if isinstance(owner, type) else type(owner)
-    members: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        members.update(vars(base))
-    made = []
-    for name, member in members.items():
-        options = getattr(getattr(member, "__func__", member), _MARK, None)
-        if not isinstance(options, ToolOptions):
-            continue
-        if isinstance(owner, type) and not isinstance(member, staticmethod | classmethod):
-            made.append(make_tool(member, options, services, owner=owner))
-        else:
-            made.append(make_tool(getattr(owner, name), options, services))
-    return made
-
-
-def _name(function: Any, given: str | None) -> str:
-    """Return the tool's name: the one given, the function's in snake_case, or as it is."""
-    own = function_name(function)
-    candidates = (snake_case(own), own) if given is None else (given,)
-    for name in candidates:
-        if isinstance(name, str) and is_name(name):
-            return name
-    raise RegistrationError(
-        f"{candidates[0]!r} can't be a tool's name; give one with name=: 1 to 128 letters, digits, '_', '-' and '.'."
-    )
+    return decorate(function, options, lambda chosen: functools.partial(make_tool, options=ToolOptions(**chosen)))
 
 
 def _check_options(name: str, options: ToolOptions) -> None:
@@ -197,23 +162,7 @@ def _check_options(name: str, options: ToolOptions) -> None:
         check_schema(options.input_schema, f"input_schema of {name}", objects_only=True)
     if options.output_schema is not None:
         check_schema(options.output_schema, f"output_schema of {name}", objects_only=False)
-    if options.meta is not None:
-        if not isinstance(options.meta, dict):
-            raise RegistrationError(f"meta of {name} must be a dict, not {type(options.meta).__name__}.")
-        check_json(options.meta, f"meta of {name}")
-    if options.icons:
-        check_json(icon_list(options.icons), f"icons of {name}")
-    timeout = options.timeout
-    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
-        raise RegistrationError(f"timeout of {name} must be a number of seconds above 0, or None.")
-
-
-def _is_interactive(signature: Signature) -> bool:
-    """Tell whether a function takes a ToolContext; of a hint that can't be resolved yet, its text has to tell."""
-    hints = signature.try_hints()
-    if hints is None:
-        return any(ToolContext.__name__ in str(hint) for hint in signature.raw_annotations().values())
-    return any(special_type(hint) is ToolContext for name, hint in hints.items() if name != "return")
+    check_common(name, meta=options.meta, icons=options.icons, timeout=options.timeout)
 
 
 def _mirrored(name: str, signature: Signature, explicit: Mapping[str, Any] | None) -> tuple[MirroredParameter, ...]:
@@ -286,6 +235,7 @@ def _definition(name: str, function: Any, options: ToolOptions, call: ToolCall) 
         definition["annotations"] = annotations
     if options.icons:
         definition["icons"] = icon_list(options.icons)
-    if options.meta is not None:
-        definition["_meta"] = dict(options.meta)
+    meta = {**(options.meta or {}), **page_meta(options.ui)}
+    if meta or options.meta is not None:
+        definition["_meta"] = meta
     return definition

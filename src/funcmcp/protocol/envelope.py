@@ -17,6 +17,7 @@ CLIENT_CAPABILITIES = PREFIX + "clientCapabilities"
 CLIENT_INFO = PREFIX + "clientInfo"
 LOG_LEVEL = PREFIX + "logLevel"
 SERVER_INFO = PREFIX + "serverInfo"
+SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 
 
 def carries_version(params: object) -> bool:

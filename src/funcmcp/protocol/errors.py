@@ -59,6 +59,17 @@ class InvalidParams(MCPError):
         super().__init__(INVALID_PARAMS, message, data)
 
 
+class ResourceNotFound(MCPError):
+    """There is no resource of this URI: -32002 before 2026-07-28, -32602 from it on, with the URI as data.
+
+    Args:
+        uri: the URI that was asked for.
+    """
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri})
+
+
 class MissingClientCapability(MCPError):
     """The request needs a capability that the client did not declare: -32021 (2026-07-28).
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from funcmcp.protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND
+
 
 @dataclass(frozen=True, slots=True)
 class Revision:
@@ -18,7 +20,11 @@ class Revision:
         batches: whether an array of messages is a valid body (JSON-RPC batches, 2025-03-26 only).
         content_types: the kinds of content blocks that a result may carry.
         tool_fields: the members that a tool's definition may have.
+        feature_fields: the members that the definition of a resource, a template or a prompt may have.
+        argument_fields: the members that a prompt's argument may have.
         info_fields: the members that an Implementation (client or server info) may have.
+        capabilities: the members that ServerCapabilities may have.
+        not_found: the error code for a resource that is not there.
         structured_content: ``None``, ``"object"`` or ``"any"``: which JSON values a tool's structuredContent may be.
     """
 
@@ -27,7 +33,11 @@ class Revision:
     batches: bool = False
     content_types: frozenset[str] = frozenset()
     tool_fields: frozenset[str] = frozenset()
+    feature_fields: frozenset[str] = frozenset()
+    argument_fields: frozenset[str] = frozenset()
     info_fields: frozenset[str] = frozenset()
+    capabilities: frozenset[str] = frozenset()
+    not_found: int = RESOURCE_NOT_FOUND
     structured_content: str | None = None
 
 
@@ -40,6 +50,18 @@ _TOOL_2025_03 = _TOOL_2024 | {"annotations"}
 _TOOL_2025_06 = _TOOL_2025_03 | {"title", "outputSchema", "_meta"}
 _TOOL_2025_11 = _TOOL_2025_06 | {"icons"}
 
+_FEATURE_2024 = frozenset({"annotations", "arguments", "description", "mimeType", "name", "size", "uri", "uriTemplate"})
+_FEATURE_2025_06 = _FEATURE_2024 | {"title", "_meta"}
+_FEATURE_2025_11 = _FEATURE_2025_06 | {"icons"}
+
+_ARGUMENT_2024 = frozenset({"name", "description", "required"})
+_ARGUMENT_2025_06 = _ARGUMENT_2024 | {"title"}
+
+_CAPABILITIES_2024 = frozenset({"experimental", "logging", "prompts", "resources", "tools"})
+_CAPABILITIES_2025_03 = _CAPABILITIES_2024 | {"completions"}
+# The 2025-11-25 schema does not name extensions, but the extension framework puts them there, and the object is open.
+_CAPABILITIES_2025_11 = _CAPABILITIES_2025_03 | {"extensions"}
+
 _INFO_2024 = frozenset({"name", "version"})
 _INFO_2025_06 = _INFO_2024 | {"title"}
 _INFO_2025_11 = _INFO_2025_06 | {"description", "icons", "websiteUrl"}
@@ -51,27 +73,39 @@ REVISIONS: dict[str, Revision] = {
             "2024-11-05",
             content_types=_CONTENT_2024,
             tool_fields=_TOOL_2024,
+            feature_fields=_FEATURE_2024,
+            argument_fields=_ARGUMENT_2024,
             info_fields=_INFO_2024,
+            capabilities=_CAPABILITIES_2024,
         ),
         Revision(
             "2025-03-26",
             batches=True,
             content_types=_CONTENT_2025_03,
             tool_fields=_TOOL_2025_03,
+            feature_fields=_FEATURE_2024,
+            argument_fields=_ARGUMENT_2024,
             info_fields=_INFO_2024,
+            capabilities=_CAPABILITIES_2025_03,
         ),
         Revision(
             "2025-06-18",
             content_types=_CONTENT_2025_06,
             tool_fields=_TOOL_2025_06,
+            feature_fields=_FEATURE_2025_06,
+            argument_fields=_ARGUMENT_2025_06,
             info_fields=_INFO_2025_06,
+            capabilities=_CAPABILITIES_2025_03,
             structured_content="object",
         ),
         Revision(
             "2025-11-25",
             content_types=_CONTENT_2025_06,
             tool_fields=_TOOL_2025_11,
+            feature_fields=_FEATURE_2025_11,
+            argument_fields=_ARGUMENT_2025_06,
             info_fields=_INFO_2025_11,
+            capabilities=_CAPABILITIES_2025_11,
             structured_content="object",
         ),
         Revision(
@@ -79,7 +113,11 @@ REVISIONS: dict[str, Revision] = {
             per_request=True,
             content_types=_CONTENT_2025_06,
             tool_fields=_TOOL_2025_11,
+            feature_fields=_FEATURE_2025_11,
+            argument_fields=_ARGUMENT_2025_06,
             info_fields=_INFO_2025_11,
+            capabilities=_CAPABILITIES_2025_11,
+            not_found=INVALID_PARAMS,
             structured_content="any",
         ),
     )

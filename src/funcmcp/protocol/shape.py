@@ -37,6 +37,27 @@ def _as_object(schema: Any) -> Any:
     return ({} if schema else {"not": {}}) if isinstance(schema, bool) else schema
 
 
+def definition(definition: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
+    """Return a Resource, a ResourceTemplate or a Prompt with the members that the revision has."""
+    shaped = {name: value for name, value in definition.items() if name in revision.feature_fields}
+    if "arguments" in shaped:
+        known = revision.argument_fields
+        shaped["arguments"] = [
+            {name: value for name, value in argument.items() if name in known} for argument in shaped["arguments"]
+        ]
+    return shaped
+
+
+def prompt_result(result: dict[str, Any], revision: Revision) -> dict[str, Any]:
+    """Return a GetPromptResult with the content that the revision has."""
+    known = revision.content_types
+    messages = [
+        message if message["content"]["type"] in known else {**message, "content": _in_words(message["content"])}
+        for message in result["messages"]
+    ]
+    return {**result, "messages": messages}
+
+
 def tool_result(result: dict[str, Any], revision: Revision) -> dict[str, Any]:
     """Return a CallToolResult with the content and the members that the revision has."""
     if "structuredContent" in result and revision.structured_content != "any":

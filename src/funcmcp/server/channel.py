@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 class Channel(Protocol):
     """The way from a running feature to the client that called it."""
 
+    @property
+    def pushes(self) -> bool:
+        """Whether notifications arrive before the answer; where not, they are dropped."""
+
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification, or drop it where that is impossible: it never fails."""
 
@@ -24,6 +28,7 @@ class ClosedChannel:
     """A channel that drops notifications and refuses questions."""
 
     __slots__ = ()
+    pushes = False
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Drop the notification."""

@@ -19,23 +19,38 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from funcmcp.protocol.jsonrpc import RequestId
+    from funcmcp.server.hub import Change
     from funcmcp.server.run import Run
 
 
 class Conversation:
-    """The moving parts of one session in this process."""
+    """The moving parts of one session in this process.
 
-    __slots__ = ("_questions", "_runs", "log_level")
+    Args:
+        pushes: whether messages outside of a request can reach the client.
 
-    def __init__(self) -> None:
+    Attributes:
+        log_level: the least severe level that the client wants to hear of.
+        subscribed: URIs of resources whose changes it wants to hear of.
+    """
+
+    __slots__ = ("_questions", "_runs", "log_level", "pushes", "subscribed")
+
+    def __init__(self, *, pushes: bool = False) -> None:
+        self.pushes = pushes
         self.log_level = "info"
+        self.subscribed: set[str] = set()
         self._runs: dict[RequestId, list[Run]] = {}
         self._questions: dict[str, asyncio.Future[Response]] = {}
 
     @property
     def idle(self) -> bool:
         """Whether nothing here would be missed."""
-        return not self._runs and not self._questions and self.log_level == "info"
+        return not (self._runs or self._questions or self.subscribed) and self.log_level == "info"
+
+    def wants(self, change: Change) -> bool:
+        """Tell whether the client wants to hear of a change: of every list, and of the resources it subscribed to."""
+        return change.uri is None or change.uri in self.subscribed
 
     def begin(self, request_id: RequestId, run: Run) -> None:
         """Remember a run, so that the client can cancel it; several may have the same id."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp.protocol import envelope, shape
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, MCPError
 from funcmcp.protocol.methods import methods_of
-from funcmcp.server.features import RawResponse
-from funcmcp.server.handlers import lifecycle, tools
+from funcmcp.server.features import Prompt, RawResponse, Resource, ResourceLister, ResourceTemplate, Tool
+from funcmcp.server.handlers import completions, lifecycle, prompts, resources, subscriptions, tools
+from funcmcp.server.hub import PROMPTS, RESOURCES, TOOLS, Hub
 from funcmcp.server.log import log_failure, quote
 from funcmcp.server.registry import Registry
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import Request, RequestId
     from funcmcp.protocol.revisions import Revision
     from funcmcp.server.context import Context
-    from funcmcp.server.features import Tool
+    from funcmcp.server.hub import Change
     from funcmcp.server.options import ServerOptions
     from funcmcp.sessions.seal import KeyRing
 
@@ -32,6 +34,15 @@ HANDLERS: dict[str, Handler] = {
     "logging/setLevel": lifecycle.set_level,
     "tools/list": tools.list_tools,
     "tools/call": tools.call_tool,
+    "resources/list": resources.list_resources,
+    "resources/templates/list": resources.list_templates,
+    "resources/read": resources.read_resource,
+    "resources/subscribe": resources.subscribe,
+    "resources/unsubscribe": resources.unsubscribe,
+    "prompts/list": prompts.list_prompts,
+    "prompts/get": prompts.get_prompt,
+    "completion/complete": completions.complete,
+    "subscriptions/listen": subscriptions.listen,
 }
 
 
@@ -59,14 +70,60 @@ class Server:
         self.revisions = {revision.date: revision for revision in revisions}
         self.keys = keys
         self.tools: Registry[Tool] = Registry("tool")
+        self.resources: Registry[Resource] = Registry("resource", str)
+        self.templates: Registry[ResourceTemplate] = Registry("resource template", str)
+        self.listers: Registry[ResourceLister] = Registry("resource list")
+        self.prompts: Registry[Prompt] = Registry("prompt")
+        self.hub = Hub()
         self.lists: dict[tuple[str, str, str | None], tuple[int, bytes]] = {}
         """Encoded lists by kind, revision and cursor, with the registry's version that they were made of."""
-        self._handlers = {
-            date: {name: HANDLERS[name] for name in methods_of(date) if name in HANDLERS} for date in self.revisions
-        }
         self._result_meta = {envelope.SERVER_INFO: options.implementation()}
         self.frames = {revision.date: self._frames_of(revision) for revision in revisions}
         """By revision, the JSON around a text, and around a text with structured content, that make a tool's result."""
+        self.offered: set[str] = set()
+        self._registries: dict[type, tuple[Registry[Any], Change]] = {
+            Tool: (self.tools, TOOLS),
+            Resource: (self.resources, RESOURCES),
+            ResourceTemplate: (self.templates, RESOURCES),
+            ResourceLister: (self.listers, RESOURCES),
+            Prompt: (self.prompts, PROMPTS),
+        }
+        for registry, change in self._registries.values():
+            registry.listeners += [self._see_offer, partial(self.hub.publish, change)]
+        self._see_offer()
+
+    def add(self, feature: Tool | Resource | ResourceTemplate | ResourceLister | Prompt) -> None:
+        """Offer a feature, and tell those who listen; raise RegistrationError if its key is taken."""
+        self._registries[type(feature)][0].add(feature)
+
+    def _see_offer(self) -> None:
+        """Note which capabilities the server has now; methods of others are not found."""
+        kinds = {
+            "tools": (self.options.enable_tools, [self.tools]),
+            "resources": (self.options.enable_resources, [self.resources, self.templates, self.listers]),
+            "prompts": (self.options.enable_prompts, [self.prompts]),
+        }
+        offered = {"logging"} | {
+            name
+            for name, (wanted, registries) in kinds.items()
+            if (any(map(len, registries)) if wanted is None else wanted)
+        }
+        completed = [
+            kind for name, kind in (("prompts", self.prompts), ("resources", self.templates)) if name in offered
+        ]
+        if any(feature.completers for kind in completed for feature in kind):
+            offered.add("completions")
+        if offered == self.offered:
+            return
+        self.offered = offered
+        self._handlers = {
+            date: {
+                name: HANDLERS[name]
+                for name, row in methods_of(date).items()
+                if name in HANDLERS and (row.capability is None or row.capability in self.offered)
+            }
+            for date in self.revisions
+        }
 
     @property
     def supported(self) -> list[str]:
@@ -79,6 +136,11 @@ class Server:
         if handler is None:
             raise MCPError(METHOD_NOT_FOUND, "Method not found", {"method": method[:200]})
         return handler
+
+    def is_interactive(self, request: Request) -> bool:
+        """Tell whether the answer to a request may come with other messages, so that a stream must be at hand."""
+        find = _INTERACTIVE.get(request.method)
+        return find is not None and find(self, request.params)
 
     async def answer(self, context: Context) -> Reply:
         """Run a request and return its answer. Every failure becomes an error object; none escapes."""
@@ -143,3 +205,27 @@ def error_reply(error: MCPError, request_id: RequestId | None) -> Reply:
     if request_id is not None:
         message["id"] = request_id
     return Reply(encode(message), error.code)
+
+
+def _in_registry(registry: str, member: str) -> Callable[[Server, dict[str, Any]], bool]:
+    def find(server: Server, params: dict[str, Any]) -> bool:
+        key = params.get(member)
+        feature = getattr(server, registry).get(key) if type(key) is str else None
+        return feature is not None and feature.interactive
+
+    return find
+
+
+def _reading(server: Server, params: dict[str, Any]) -> bool:
+    try:
+        return resources.find_resource(server, resources.uri_of(params))[0].interactive
+    except MCPError:
+        return False  # what is wrong with it is told when it is answered
+
+
+_INTERACTIVE: dict[str, Callable[[Server, dict[str, Any]], bool]] = {
+    "tools/call": _in_registry("tools", "name"),
+    "prompts/get": _in_registry("prompts", "name"),
+    "resources/read": _reading,
+    "subscriptions/listen": lambda _server, _params: True,
+}

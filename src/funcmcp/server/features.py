@@ -6,18 +6,22 @@ else. The server cannot tell them apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.codec import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from funcmcp.protocol.headers import MirroredParameter
+    from funcmcp.protocol.uri_template import URITemplate, Values
     from funcmcp.server.context import Context
 
     ToolHandler = Callable[[Context, dict[str, Any]], Coroutine[Any, Any, "dict[str, Any] | JSONResult | RawResponse"]]
+    ResourceHandler = Callable[[Context, str, Values], Coroutine[Any, Any, dict[str, Any]]]
+    PromptHandler = Callable[[Context, dict[str, str]], Coroutine[Any, Any, dict[str, Any]]]
+    Completer = Callable[[Context, str, Mapping[str, str]], Coroutine[Any, Any, "Completion"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +75,119 @@ class Tool:
     interactive: bool = False
     timeout: float | None = 60.0
     mirrored: tuple[MirroredParameter, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The name."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource.
+
+    Attributes:
+        uri: unique in the server.
+        describe: returns the newest revision's ``Resource``.
+        handler: reads the resource. It gets the request's context, the URI and no values, and returns a
+            ``ReadResourceResult`` with its ``contents`` only; or raises.
+        interactive: see `Tool`.
+        timeout: see `Tool`.
+    """
+
+    uri: str
+    describe: Callable[[], Mapping[str, Any]]
+    handler: ResourceHandler
+    interactive: bool = False
+    timeout: float | None = 60.0
+
+    @property
+    def key(self) -> str:
+        """The URI."""
+        return self.uri
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceTemplate:
+    """All resources whose URIs a template describes.
+
+    Attributes:
+        template: the parsed template; its text is unique in the server.
+        describe: returns the newest revision's ``ResourceTemplate``.
+        handler: as that of `Resource`, with the decoded values of the template's variables.
+        interactive: see `Tool`.
+        timeout: see `Tool`.
+        completers: complete the values of variables, by name.
+    """
+
+    template: URITemplate
+    describe: Callable[[], Mapping[str, Any]]
+    handler: ResourceHandler
+    interactive: bool = False
+    timeout: float | None = 60.0
+    completers: Mapping[str, Completer] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The template's text."""
+        return self.template.text
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLister:
+    """Lists resources of one scheme that are not known before somebody asks.
+
+    Attributes:
+        scheme: of the URIs that it lists; unique in the server.
+        handler: gets the request's context and returns ``Resource`` objects of the newest revision.
+    """
+
+    scheme: str
+    handler: Callable[[Context], Coroutine[Any, Any, list[dict[str, Any]]]]
+
+    @property
+    def key(self) -> str:
+        """The scheme."""
+        return self.scheme
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt.
+
+    Attributes:
+        name: unique in the server.
+        describe: returns the newest revision's ``Prompt``.
+        handler: makes the messages. It gets the request's context and the arguments, texts by name, and returns a
+            ``GetPromptResult`` in the newest revision's shape without ``resultType``; or raises.
+        interactive: see `Tool`.
+        timeout: see `Tool`.
+        completers: complete arguments, by name.
+    """
+
+    name: str
+    describe: Callable[[], Mapping[str, Any]]
+    handler: PromptHandler
+    interactive: bool = False
+    timeout: float | None = 60.0
+    completers: Mapping[str, Completer] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The name."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Suggestions for the rest of a value.
+
+    Attributes:
+        values: the best first; clients get at most 100 of them.
+        total: how many there are in all, if that is known.
+        has_more: whether there are more than those.
+    """
+
+    values: Sequence[str]
+    total: int | None = None
+    has_more: bool = False

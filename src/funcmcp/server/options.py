@@ -20,6 +20,10 @@ class ServerKeywords(TypedDict, total=False):
     instructions: str | None
     page_size: int | None
     list_ttl: float
+    read_ttl: float
+    enable_tools: bool | None
+    enable_resources: bool | None
+    enable_prompts: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,10 @@ class ServerOptions:
         instructions: guidance for the model on how to use the server.
         page_size: how many items a page of a list has; None for all on one page.
         list_ttl: seconds for which a client may keep a list (2026-07-28).
+        read_ttl: seconds for which a client may keep what it has read of a resource (2026-07-28).
+        enable_tools: whether tools are offered; None to offer them as long as there are any.
+        enable_resources: the same for resources.
+        enable_prompts: the same for prompts.
     """
 
     name: str
@@ -47,6 +55,10 @@ class ServerOptions:
     instructions: str | None = None
     page_size: int | None = None
     list_ttl: float = 60.0
+    read_ttl: float = 0.0
+    enable_tools: bool | None = True
+    enable_resources: bool | None = None
+    enable_prompts: bool | None = None
 
     def implementation(self) -> dict[str, Any]:
         """Return the Implementation in the newest revision's shape."""

@@ -1,4 +1,4 @@
-"""The features that a server offers, by name."""
+"""The features that a server offers, by name or URI."""
 
 from __future__ import annotations
 
@@ -13,58 +13,71 @@ class RegistrationError(ValueError):
     """A feature can't be registered; the text says why and what to do."""
 
 
-class Named(Protocol):
-    """Anything with a unique name."""
+class Keyed(Protocol):
+    """Anything with a unique key."""
 
     @property
-    def name(self) -> str:
-        """The name, unique in its kind."""
+    def key(self) -> str:
+        """The name or URI, unique in its kind."""
 
 
-F = TypeVar("F", bound=Named)
+F = TypeVar("F", bound=Keyed)
+
+
+def looks(name: str) -> str:
+    """Return what a name looks like to a person: the same for names that differ by case or compatible forms only."""
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 class Registry(Generic[F]):
     """Features of one kind in the order of their registration.
 
-    Look-up is exact and case-sensitive. A name that differs from a registered one only by case or by
-    compatible Unicode forms is refused, because a person or a model could take one for the other.
+    Look-up is exact and case-sensitive.
+
+    Args:
+        kind: what the features are, for errors.
+        looks: two keys for which it returns the same are one too many. By default it is as `looks` says, because a
+            person or a model could take one name for the other.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, looks: Callable[[str], str] = looks) -> None:
         self.kind = kind
+        self._looks = looks
         self.version = 0
         """Goes up with every change, so that a cached list knows when it is old."""
+        self.listeners: list[Callable[[], None]] = []
+        """Called after every change."""
         self._features: dict[str, F] = {}
         self._folded: dict[str, str] = {}
         self.get: Callable[[str], F | None] = self._features.get
-        """Returns the feature of exactly this name, or None."""
+        """Returns the feature of exactly this key, or None."""
 
     def add(self, feature: F) -> None:
-        """Add a feature; raise RegistrationError if its name is taken."""
-        folded = _fold(feature.name)
+        """Add a feature; raise RegistrationError if its key is taken."""
+        folded = self._looks(feature.key)
         taken = self._folded.get(folded)
         if taken is not None:
-            detail = "" if taken == feature.name else f" (as {taken!r}, which looks the same)"
+            detail = "" if taken == feature.key else f" (as {taken!r}, which looks the same)"
             raise RegistrationError(
-                f"A {self.kind} named {feature.name!r} is registered already{detail}; give one of the two another name."
+                f"A {self.kind} named {feature.key!r} is registered already{detail}; give one of the two another name."
             )
-        self._folded[folded] = feature.name
-        self._features[feature.name] = feature
-        self.version += 1
+        self._folded[folded] = feature.key
+        self._features[feature.key] = feature
+        self._changed()
 
-    def remove(self, name: str) -> None:
-        """Remove a feature; raise KeyError if there is none of that name."""
-        del self._features[name]
-        del self._folded[_fold(name)]
+    def remove(self, key: str) -> None:
+        """Remove a feature; raise KeyError if there is none of that key."""
+        del self._features[key]
+        del self._folded[self._looks(key)]
+        self._changed()
+
+    def _changed(self) -> None:
         self.version += 1
+        for listener in self.listeners:
+            listener()
 
     def __iter__(self) -> Iterator[F]:
         return iter(self._features.values())
 
     def __len__(self) -> int:
         return len(self._features)
-
-
-def _fold(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).casefold()

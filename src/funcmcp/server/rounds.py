@@ -74,6 +74,11 @@ class Rounds:
             state = self._open(params["requestState"])
             self._answered, self._pending = state["answered"], state["pending"]
 
+    @property
+    def pushes(self) -> bool:
+        """Whether notifications arrive before the answer."""
+        return self._channel.pushes
+
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Pass a notification on."""
         await self._channel.notify(method, params)

@@ -33,7 +33,13 @@ class SessionsFullError(Exception):
 
 
 class SessionStore(Protocol):
-    """Remembers sessions by unguessable ids of visible ASCII characters (0x21 to 0x7E)."""
+    """Remembers sessions by unguessable ids of visible ASCII characters (0x21 to 0x7E).
+
+    Attributes:
+        pushes: whether what a session asks for between its requests (streams, subscriptions) is kept and served.
+    """
+
+    pushes: bool
 
     async def create(self, handshake: Handshake) -> str:
         """Begin a session and return its id; raise SessionsFullError."""

@@ -69,7 +69,7 @@ class Connection:
     def __init__(self, server: Server, send: Send, *, at_once: int = AT_ONCE, patience: float | None = None) -> None:
         self._server = server
         self._send = send
-        self._conversation = Conversation()
+        self._conversation = Conversation(pushes=True)
         self._client: Client | None = None
         self.places = asyncio.Semaphore(at_once)
         self._waiting = 0
@@ -176,7 +176,7 @@ class Connection:
         try:
             if self._client is not None:
                 raise MCPError(INVALID_REQUEST, "This connection is initialized already.")
-            handshake, result = initialize(self._server, request.params)
+            handshake, result = initialize(self._server, request.params, pushes=True)
         except MCPError as error:
             return error_reply(error, request.id).body
         revision = self._server.revisions[handshake.revision]
@@ -278,6 +278,7 @@ class _Call:
     """One request under way: the channel of its run, and its place among those that run at once."""
 
     __slots__ = ("_connection", "_open", "_placed", "deliver", "http", "request", "run")
+    pushes = True
 
     def __init__(
         self, connection: Connection, request: Request, deliver: Deliver, http: HTTPRequestInfo | None

@@ -27,7 +27,7 @@ def validated(result: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("version", schemas.HANDSHAKE_REVISIONS)
 def test_a_supported_revision_is_agreed_on(version: str) -> None:
     served = server(title="Orders", instructions="Ask first.")
-    handshake, result = initialize(served, params(version, capabilities={"roots": {}}))
+    handshake, result = initialize(served, params(version, capabilities={"roots": {}}), pushes=False)
     assert validated(result)["protocolVersion"] == version
     assert result["instructions"] == "Ask first."
     assert (handshake.revision, handshake.capabilities, handshake.info) == (version, {"roots": {}}, INFO)
@@ -35,21 +35,21 @@ def test_a_supported_revision_is_agreed_on(version: str) -> None:
 
 @pytest.mark.parametrize("version", ["1999-01-01", "2026-07-28", "", "latest", "2025-06-1"])
 def test_for_any_other_revision_the_newest_with_a_handshake_is_offered(version: str) -> None:
-    handshake, result = initialize(server(), params(version))
+    handshake, result = initialize(server(), params(version), pushes=False)
     assert validated(result)["protocolVersion"] == handshake.revision == NEWEST
 
 
 def test_only_what_the_server_speaks_is_offered() -> None:
-    _, result = initialize(server(revisions=["2025-03-26", "2024-11-05", PER_REQUEST]), params(NEWEST))
+    _, result = initialize(server(revisions=["2025-03-26", "2024-11-05", PER_REQUEST]), params(NEWEST), pushes=False)
     assert validated(result)["protocolVersion"] == "2025-03-26"
 
 
 def test_instructions_that_are_not_set_are_left_out() -> None:
-    assert "instructions" not in initialize(server(), params())[1]
+    assert "instructions" not in initialize(server(), params(), pushes=False)[1]
 
 
 def test_capabilities_and_info_may_be_absent() -> None:
-    handshake, _ = initialize(server(), {"protocolVersion": NEWEST})
+    handshake, _ = initialize(server(), {"protocolVersion": NEWEST}, pushes=False)
     assert (handshake.capabilities, handshake.info) == ({}, {})
 
 
@@ -69,12 +69,12 @@ def test_capabilities_and_info_may_be_absent() -> None:
 )
 def test_wrong_parameters_are_invalid_params(given: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidParams, match=named):
-        initialize(server(), given)
+        initialize(server(), given, pushes=False)
 
 
 def test_a_server_without_a_handshake_names_its_revisions() -> None:
     with pytest.raises(InvalidParams) as caught:
-        initialize(server(revisions=[PER_REQUEST]), params())
+        initialize(server(revisions=[PER_REQUEST]), params(), pushes=False)
     assert caught.value.data == {"supported": [PER_REQUEST]}
 
 
@@ -82,7 +82,7 @@ async def test_discovery_names_revisions_capabilities_and_how_long_to_keep_them(
     served = server(instructions="Ask first.", list_ttl=1.5)
     result = (await answer(served, context("server/discover", revision=PER_REQUEST)))["result"]
     assert result["supportedVersions"] == sorted(schemas.REVISIONS, reverse=True)
-    assert result["capabilities"] == {"logging": {}, "tools": {}}
+    assert result["capabilities"] == {"logging": {}, "tools": {"listChanged": True}}
     assert result["instructions"] == "Ask first."
     assert (result["ttlMs"], result["cacheScope"]) == (1500, "public")
     assert "serverInfo" not in result

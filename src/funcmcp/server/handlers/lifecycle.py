@@ -18,10 +18,15 @@ _MAX_CLIENT_FACTS = 8192
 """Bytes of client info and capabilities that a session may hold."""
 
 
-def initialize(server: Server, params: dict[str, Any]) -> tuple[Handshake, dict[str, Any]]:
+def initialize(server: Server, params: dict[str, Any], *, pushes: bool) -> tuple[Handshake, dict[str, Any]]:
     """Agree on a revision; return what to remember and the InitializeResult.
 
     A revision that the server has is echoed; for any other the newest of the handshake era is offered.
+
+    Args:
+        server: that is asked.
+        params: of the request.
+        pushes: whether messages outside of a request can reach the client.
 
     Raises:
         InvalidParams: the parameters are not those of an `initialize` request.
@@ -41,7 +46,7 @@ def initialize(server: Server, params: dict[str, Any]) -> tuple[Handshake, dict[
     revision = server.revisions[requested if requested in offered else max(offered)]
     result: dict[str, Any] = {
         "protocolVersion": revision.date,
-        "capabilities": capabilities(server),
+        "capabilities": capabilities(server, revision, pushes=pushes),
         "serverInfo": server.implementation(revision),
     }
     if server.options.instructions is not None:
@@ -49,11 +54,11 @@ def initialize(server: Server, params: dict[str, Any]) -> tuple[Handshake, dict[
     return Handshake(revision.date, client_capabilities, client_info), result
 
 
-async def discover(server: Server, _context: Context) -> dict[str, Any]:
+async def discover(server: Server, context: Context) -> dict[str, Any]:
     """Answer `server/discover`."""
     result: dict[str, Any] = {
         "supportedVersions": server.supported,
-        "capabilities": capabilities(server),
+        "capabilities": capabilities(server, context.client.revision, pushes=True),
         "ttlMs": int(server.options.list_ttl * 1000),
         "cacheScope": "public",
     }

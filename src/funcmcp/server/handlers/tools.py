@@ -7,10 +7,9 @@ import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp.protocol import shape
-from funcmcp.protocol.codec import encode
-from funcmcp.protocol.cursor import decode_cursor, encode_cursor
 from funcmcp.protocol.errors import InvalidParams, MCPError, ToolError
 from funcmcp.server.features import JSONResult, RawResponse
+from funcmcp.server.handlers.lists import list_registry
 from funcmcp.server.log import log_failure
 from funcmcp.server.rounds import Rounds, input_required
 from funcmcp.server.run import Waiting, begin
@@ -22,47 +21,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_BREATH = 16
-"""Descriptions made in one go; then other requests have their turn."""
-
 
 async def list_tools(server: Server, context: Context) -> bytes:
-    """Answer `tools/list` with a page that was encoded when it was first asked for."""
-    cursor = context.request.params.get("cursor")
-    revision = context.client.revision
-    if cursor is not None and type(cursor) is not str:
-        raise InvalidParams('"cursor" must be a string.')
-    key = ("tools", revision.date, cursor)
-    cached = server.lists.get(key)
-    version = server.tools.version
-    if cached is not None and cached[0] == version:
-        return cached[1]
-    page, next_cursor = _page(server, cursor)
-    definitions = []
-    for number, tool in enumerate(page, 1):
-        definitions.append(shape.tool_definition(tool.describe(), revision))
-        if number % _BREATH == 0:
-            await asyncio.sleep(0)
-    result: dict[str, Any] = {"tools": definitions}
-    if next_cursor is not None:
-        result["nextCursor"] = next_cursor
-    if revision.per_request:
-        result = server.stamp({**result, "ttlMs": int(server.options.list_ttl * 1000), "cacheScope": "public"})
-    encoded = encode(result)
-    server.lists[key] = (version, encoded)
-    return encoded
-
-
-def _page(server: Server, cursor: str | None) -> tuple[list[Tool], str | None]:
-    tools = list(server.tools)
-    size = server.options.page_size or max(len(tools), 1)
-    # Only the cursors that this server gives out count, so that there are no more pages than it has made.
-    starts = {tools[end - 1].name: end for end in range(size, len(tools), size)}
-    start = 0 if cursor is None else starts.get(decode_cursor(cursor), -1)
-    if start < 0:
-        raise InvalidParams("The cursor is no longer valid; start again without a cursor.")
-    page = tools[start : start + size]
-    return page, encode_cursor(page[-1].name) if start + size < len(tools) else None
+    """Answer `tools/list`."""
+    return await list_registry(server, context, "tools", server.tools, shape.tool_definition)
 
 
 async def call_tool(server: Server, context: Context) -> dict[str, Any] | bytes | RawResponse:
@@ -77,12 +39,12 @@ async def call_tool(server: Server, context: Context) -> dict[str, Any] | bytes 
     try:
         result = begin(tool.handler(context, arguments))
         if isinstance(result, Waiting):
-            result = await _within(tool.timeout, result)
+            result = await within(tool.timeout, result)
     except BaseException as error:
         pending = input_required(error)
         if pending is not None:
             return {"resultType": "input_required", **pending.result()}
-        if isinstance(error, MCPError) or not _is_of_the_tool(error):
+        if isinstance(error, MCPError) or not is_of_the_feature(error):
             raise
         return _error_result(_text_for_client(error, tool.name))
     if isinstance(result, JSONResult):
@@ -91,7 +53,7 @@ async def call_tool(server: Server, context: Context) -> dict[str, Any] | bytes 
     return result if isinstance(result, RawResponse) else shape.tool_result(result, revision)
 
 
-async def _within(seconds: float | None, run: Waiting[T]) -> T:
+async def within(seconds: float | None, run: Waiting[T]) -> T:
     """Wait for a run; raise ToolError when its time is up."""
     try:
         async with asyncio.timeout(seconds) as deadline:
@@ -113,8 +75,8 @@ def find_tool(server: Server, params: dict[str, Any]) -> Tool:
     return tool
 
 
-def _is_of_the_tool(error: BaseException) -> bool:
-    """Tell whether an exception is the tool's own: an ordinary one, an exit, a cancellation that nobody asked for."""
+def is_of_the_feature(error: BaseException) -> bool:
+    """Tell whether an exception is the feature's own: ordinary, an exit, or a cancellation that nobody asked for."""
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and not task.cancelling()

@@ -66,7 +66,7 @@ class HandshakeEra:
             return await self._other(http, message, client)
         context = Context(message, client, _CLOSED, http)
         try:
-            if entry.accept.events and self._interactive(message):
+            if entry.accept.events and self._server.is_interactive(message):
                 context.channel = channel = StreamChannel(client.conversation)
                 work = _run(context, client.conversation, self._server.answer(context))
                 return await stream_response(work, channel, respond=handshake_response)
@@ -89,7 +89,7 @@ class HandshakeEra:
 
     async def _initialize(self, request: Request) -> HttpResponse:
         try:
-            handshake, result = initialize(self._server, request.params)
+            handshake, result = initialize(self._server, request.params, pushes=self._sessions.pushes)
             session_id = await self._sessions.create(handshake)
         except MCPError as error:
             return handshake_response(error_reply(error, request.id))
@@ -150,13 +150,6 @@ class HandshakeEra:
         replies = await asyncio.gather(*work, return_exceptions=True)
         bodies = [reply.body for reply in replies if isinstance(reply, Reply)]
         return HttpResponse(200, JSON_HEADERS, b"[" + b",".join(bodies) + b"]") if bodies else accepted()
-
-    def _interactive(self, request: Request) -> bool:
-        if request.method != "tools/call":
-            return False
-        name = request.params.get("name")
-        tool = self._server.tools.get(name) if type(name) is str else None
-        return tool is not None and tool.interactive
 
 
 def _session_id(http: HttpRequest) -> str:

@@ -56,7 +56,7 @@ class PerRequestEra:
         except MCPError as error:
             return per_request_response(error_reply(error, message.id))
         try:
-            if entry.accept.events and self._interactive(message):
+            if entry.accept.events and self._server.is_interactive(message):
                 return await self._stream(context, http)
             reply = begin(self._server.answer(context))
             if isinstance(reply, Waiting):
@@ -119,10 +119,6 @@ class PerRequestEra:
             fault = headers.mirrored_mismatch(http.headers, arguments, tool.mirrored)
             if fault is not None:
                 raise MCPError(HEADER_MISMATCH, fault)
-
-    def _interactive(self, request: Request) -> bool:
-        tool = self._server.tools.get(request.params["name"]) if request.method == "tools/call" else None
-        return tool is not None and tool.interactive
 
 
 _CLOSED = ClosedChannel()

@@ -54,6 +54,8 @@ class StreamChannel:
         conversation: where the client's answers to questions come in; None where the era has no such questions.
     """
 
+    pushes = True
+
     def __init__(self, conversation: Conversation | None) -> None:
         self.messages: asyncio.Queue[bytes] = asyncio.Queue(_MAX_WAITING)
         self._conversation = conversation

@@ -1,0 +1,237 @@
+"""Prompts from Python functions: `make_prompt`, and the marker `prompt` for methods.
+
+Source: 2026-07-28 "server/prompts".
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from funcmcp.authoring.arguments import input_schema, is_spread, parts_of, reader_of
+from funcmcp.authoring.calls import FunctionCall
+from funcmcp.authoring.completions import completers_of, own_completers
+from funcmcp.authoring.content import Content, Message, PromptResult, icon_list
+from funcmcp.authoring.context import PromptContext
+from funcmcp.authoring.docstring import parameter_descriptions, summary
+from funcmcp.authoring.hints import union_members, without_marks
+from funcmcp.authoring.marks import decorate
+from funcmcp.authoring.naming import humanised
+from funcmcp.authoring.registration import check_common, feature_name, is_interactive
+from funcmcp.authoring.signature import EMPTY, Signature, function_name
+from funcmcp.protocol.codec import encode
+from funcmcp.protocol.errors import InvalidParams, ToolError
+from funcmcp.server.features import Prompt
+from funcmcp.server.registry import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypedDict, Unpack
+
+    from funcmcp.authoring.arguments import Part, Reader
+    from funcmcp.authoring.content import Icon
+    from funcmcp.authoring.services import Services
+    from funcmcp.server.context import Context
+
+    class PromptKeywords(TypedDict, total=False):
+        """The options of a prompt as keywords; see `PromptOptions`."""
+
+        name: str
+        title: str
+        description: str
+        icons: Sequence[Icon | Mapping[str, Any]]
+        meta: Mapping[str, Any]
+        timeout: float | None
+        completions: Mapping[str, Callable[..., Any]]
+
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+_TEXTS = frozenset({EMPTY, Any, object, str})
+_CONTAINERS = (list, tuple, set, frozenset, dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptOptions:
+    """What an author may say of a prompt beside its function.
+
+    Attributes:
+        name: instead of the function's name in snake_case.
+        title: a name for people, instead of the function's name in words.
+        description: instead of the docstring's first paragraph.
+        icons: `Icon` objects, or dicts as the specification has them.
+        meta: a JSON object that is sent as ``_meta``.
+        timeout: seconds after which it is cancelled; None for no limit.
+        completions: functions that complete arguments, by name. They get what has been written, and, if they take a
+            second argument, the other arguments that are known. Enums, literals and booleans complete by themselves.
+    """
+
+    name: str | None = None
+    title: str | None = None
+    description: str | None = None
+    icons: Sequence[Icon | Mapping[str, Any]] = ()
+    meta: Mapping[str, Any] | None = None
+    timeout: float | None = 60.0
+    completions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+
+def make_prompt(
+    function: Callable[..., Any], options: PromptOptions, services: Services, *, owner: type | None = None
+) -> Prompt:
+    """Make a prompt of a function.
+
+    Args:
+        function: returns a text, a content block, a `Message`, a list of these, or a `PromptResult`.
+        options: what is not to be taken from the function.
+        services: types registered here are injected.
+        owner: the class that is constructed for each call, if the function is a method of it.
+
+    Raises:
+        RegistrationError: the function can't be a prompt.
+    """
+    name = feature_name(function, options.name, "prompt")
+    check_common(name, meta=options.meta, icons=options.icons, timeout=options.timeout)
+    signature = Signature(function, bound=owner is not None)
+    call = FunctionCall(name, function, signature, services=services, context=PromptContext, owner=owner)
+    writing = _Writing(call)
+    return Prompt(
+        name=name,
+        describe=functools.cache(lambda: _definition(name, function, options, writing)),
+        handler=writing.run,
+        interactive=is_interactive(signature),
+        timeout=options.timeout,
+        completers={
+            **own_completers(signature),
+            **completers_of(options.completions, signature.names(), name, services),
+        },
+    )
+
+
+@overload
+def prompt(function: F, /) -> F: ...
+
+
+@overload
+def prompt(name: str | None = None, /, **options: Unpack[PromptKeywords]) -> Callable[[F], F]: ...
+
+
+def prompt(function: Any = None, /, **options: Any) -> Any:
+    """Mark a method as a prompt of its class; add the class, or an object of it, with ``mcp.add(...)``."""
+    return decorate(function, options, lambda chosen: functools.partial(make_prompt, options=PromptOptions(**chosen)))
+
+
+class _Writing:
+    """Runs a prompt's function: texts in, messages out."""
+
+    def __init__(self, call: FunctionCall) -> None:
+        self._call = call
+        self._read: Reader | None = None
+        self._kept_parts: list[Part] | None = None
+        self._as_json: frozenset[str] = frozenset()
+
+    async def run(self, context: Context, arguments: dict[str, str]) -> dict[str, Any]:
+        """Make the messages: a `PromptHandler`."""
+        read = self._read or self._prepare()
+        try:
+            known = {parameter.name for parameter in self._call.plan.arguments}
+            unknown = [name for name in arguments if name not in known]
+            if unknown:
+                raise InvalidParams(f"{self._call.name} has no argument {unknown[0][:128]!r}.")
+            kwargs = read({name: self._value(name, text) for name, text in arguments.items()})
+        except ToolError as error:
+            raise InvalidParams(str(error)) from None
+        make = functools.partial(PromptContext, context, self._call.name, arguments)
+        if self._call.is_direct:
+            return _rendered(await self._call.call(self._call.function, kwargs))
+        return await self._call.run(context, kwargs, make_context=make, render=_rendered)
+
+    def schema(self) -> dict[str, Any]:
+        """Return the arguments as a JSON schema."""
+        call = self._call
+        return input_schema(self._parts(), call.name, parameter_descriptions(call.function))
+
+    def _parts(self) -> list[Part]:
+        if self._kept_parts is None:
+            arguments = self._call.plan.arguments
+            if any(is_spread(parameter) for parameter in arguments):
+                raise RegistrationError(f"{self._call.name} is a prompt; its arguments are its own parameters.")
+            self._kept_parts = parts_of(arguments, self._call.name, lax=True)
+        return self._kept_parts
+
+    def _prepare(self) -> Reader:
+        arguments = self._call.plan.arguments
+        self._as_json = frozenset(p.name for p in arguments if _is_structured(p.annotation))
+        self._read = reader_of(self._parts(), lax=True)
+        return self._read
+
+    def _value(self, name: str, text: str) -> Any:
+        """Return an argument as its annotation can be read from: texts as they are, and objects and arrays as JSON."""
+        if name not in self._as_json:
+            return text
+        from pydantic_core import from_json  # noqa: PLC0415 - loaded with the codec
+
+        try:
+            return from_json(text, allow_inf_nan=False)
+        except ValueError:
+            raise ToolError(f"{name}: must be JSON") from None
+
+
+def _is_structured(annotation: Any) -> bool:
+    """Tell whether a value of a type is an object or an array in JSON, so that its text has to be JSON."""
+    for member in union_members(without_marks(annotation)):
+        bare = without_marks(member)
+        origin = getattr(bare, "__origin__", bare)
+        fields = any(hasattr(bare, mark) for mark in ("model_fields", "__dataclass_fields__", "__total__", "_fields"))
+        if bare not in _TEXTS and (fields or (isinstance(origin, type) and issubclass(origin, _CONTAINERS))):
+            return True
+    return False
+
+
+def _rendered(value: Any) -> dict[str, Any]:
+    """Return what a function returned as a GetPromptResult."""
+    whole = value if isinstance(value, PromptResult) else PromptResult(_listed(value))
+    result: dict[str, Any] = {"messages": [_message(item) for item in whole.messages]}
+    if whole.description is not None:
+        result["description"] = whole.description
+    if whole.meta is not None:
+        result["_meta"] = dict(whole.meta)
+    encode(result)  # refuses what JSON can't say
+    return result
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _message(item: Any) -> dict[str, Any]:
+    if isinstance(item, Message):
+        return item.wire
+    if isinstance(item, str | Content):
+        return Message(item).wire
+    raise TypeError(f"A prompt returns texts, content blocks and Message objects, not {type(item).__name__}.")
+
+
+def _definition(name: str, function: Any, options: PromptOptions, writing: _Writing) -> dict[str, Any]:
+    """Return the prompt's definition in the newest revision's shape."""
+    own = function_name(function)
+    schema = writing.schema()
+    required = schema.get("required", ())
+    arguments = [
+        {
+            "name": argument,
+            **({"title": about["title"]} if "title" in about else {}),
+            **({"description": about["description"]} if "description" in about else {}),
+            "required": argument in required,
+        }
+        for argument, about in schema.get("properties", {}).items()
+    ]
+    members = {
+        "name": name,
+        "title": options.title or humanised(own if own.isidentifier() else name) or name,
+        "description": (summary(function) if options.description is None else options.description) or None,
+        "arguments": arguments or None,
+        "icons": icon_list(options.icons) or None,
+        "_meta": None if options.meta is None else dict(options.meta),
+    }
+    return {member: value for member, value in members.items() if value is not None}

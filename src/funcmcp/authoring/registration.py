@@ -1,0 +1,67 @@
+"""What is checked of every feature's function and options when it is registered."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.authoring.calls import special_type
+from funcmcp.authoring.content import icon_list
+from funcmcp.authoring.context import FeatureContext, PromptContext, ResourceContext, ToolContext
+from funcmcp.authoring.explicit import check_json
+from funcmcp.authoring.naming import is_name, snake_case
+from funcmcp.authoring.signature import function_name
+from funcmcp.server.registry import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from funcmcp.authoring.content import Icon
+    from funcmcp.authoring.signature import Signature
+
+_CONTEXTS = (ToolContext.__name__, ResourceContext.__name__, PromptContext.__name__)
+
+
+def feature_name(function: Any, given: str | None, kind: str) -> str:
+    """Return a feature's name: the one given, the function's in snake_case, or as it is.
+
+    Raises:
+        RegistrationError: it is no name, or the function can't be a feature.
+    """
+    if isinstance(function, type):
+        raise RegistrationError(f"{function.__name__} is a class; add its marked methods with mcp.add(...).")
+    own = function_name(function)
+    candidates = (snake_case(own), own) if given is None else (given,)
+    name = next((name for name in candidates if isinstance(name, str) and is_name(name)), None)
+    if name is None:
+        raise RegistrationError(
+            f"{candidates[0]!r} can't be a {kind}'s name; "
+            "give one with name=: 1 to 128 letters, digits, '_', '-' and '.'."
+        )
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise RegistrationError(f"{name} is a generator; return a list instead of yielding.")
+    return name
+
+
+def check_common(
+    name: str, *, meta: Mapping[str, Any] | None, icons: Sequence[Icon | Mapping[str, Any]], timeout: float | None
+) -> None:
+    """Check the options that every feature has; raise RegistrationError."""
+    if meta is not None:
+        if not isinstance(meta, dict):
+            raise RegistrationError(f"meta of {name} must be a dict, not {type(meta).__name__}.")
+        check_json(meta, f"meta of {name}")
+    if icons:
+        check_json(icon_list(icons), f"icons of {name}")
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise RegistrationError(f"timeout of {name} must be a number of seconds above 0, or None.")
+
+
+def is_interactive(signature: Signature) -> bool:
+    """Tell whether a function takes a context; of a hint that can't be resolved yet, its text has to tell."""
+    hints = signature.try_hints()
+    if hints is None:
+        written = [str(hint) for hint in signature.raw_annotations().values()]
+        return any(context in hint for hint in written for context in _CONTEXTS)
+    kinds = [special_type(hint) for name, hint in hints.items() if name != "return"]
+    return any(kind is not None and issubclass(kind, FeatureContext) for kind in kinds)

@@ -1,0 +1,215 @@
+"""Resources from Python functions: `make_resource`, `make_lister`, and the marker `resource` for methods.
+
+Source: 2026-07-28 "server/resources".
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.authoring.calls import FunctionCall
+from funcmcp.authoring.completions import completers_of, own_completers
+from funcmcp.authoring.content import ResourceInfo, icon_list
+from funcmcp.authoring.context import ResourceContext
+from funcmcp.authoring.docstring import summary
+from funcmcp.authoring.hints import without_marks
+from funcmcp.authoring.marks import mark
+from funcmcp.authoring.naming import humanised
+from funcmcp.authoring.reading import Reading
+from funcmcp.authoring.registration import check_common, feature_name, is_interactive
+from funcmcp.authoring.signature import EMPTY, Signature, function_name
+from funcmcp.protocol.apps import PAGE_TYPE, is_page
+from funcmcp.protocol.uri_template import InvalidTemplateError, URITemplate
+from funcmcp.server.features import Resource, ResourceLister, ResourceTemplate
+from funcmcp.server.registry import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypedDict, Unpack
+
+    from funcmcp.authoring.content import Icon
+    from funcmcp.authoring.pages import UIResource
+    from funcmcp.authoring.services import Services
+    from funcmcp.server.context import Context
+
+    class ResourceKeywords(TypedDict, total=False):
+        """The options of a resource as keywords; see `ResourceOptions`."""
+
+        name: str
+        title: str
+        description: str
+        mime_type: str
+        size: int
+        annotations: Mapping[str, Any]
+        icons: Sequence[Icon | Mapping[str, Any]]
+        meta: Mapping[str, Any]
+        timeout: float | None
+        ui: UIResource
+        completions: Mapping[str, Callable[..., Any]]
+
+
+_JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceOptions:
+    """What an author may say of a resource beside its URI and its function.
+
+    Attributes:
+        name: a name for programs, instead of the function's name.
+        title: a name for people, instead of the function's name in words.
+        description: instead of the docstring's first paragraph.
+        mime_type: the media type of what it holds; by default `text/plain` for a text, `application/octet-stream` for
+            bytes, `application/json` for all else.
+        size: bytes that it has; not for templates.
+        annotations: such as ``{"audience": ["user"], "priority": 0.5}``.
+        icons: `Icon` objects, or dicts as the specification has them.
+        meta: a JSON object that is sent as ``_meta``.
+        timeout: seconds after which reading is cancelled; None for no limit.
+        ui: of a ``ui://`` resource: what the page may do.
+        completions: functions that complete variables of a template, by name. They get what has been written, and, if
+            they take a second argument, the variables that are known.
+    """
+
+    name: str | None = None
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    annotations: Mapping[str, Any] | None = None
+    icons: Sequence[Icon | Mapping[str, Any]] = ()
+    meta: Mapping[str, Any] | None = None
+    timeout: float | None = 60.0
+    ui: UIResource | None = None
+    completions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+
+def make_resource(
+    function: Callable[..., Any],
+    *,
+    uri: str,
+    options: ResourceOptions,
+    services: Services,
+    owner: type | None = None,
+) -> Resource | ResourceTemplate:
+    """Make a resource of a function, or a template if the URI has variables.
+
+    Args:
+        function: returns what the resource holds; its arguments are the template's variables.
+        uri: such as `menu://today` or `menu://categories/{category_id}`.
+        options: what is not to be taken from the function.
+        services: types registered here are injected.
+        owner: the class that is constructed for each call, if the function is a method of it.
+
+    Raises:
+        RegistrationError: the function can't be a resource.
+    """
+    template = _parsed(uri)
+    name = feature_name(function, options.name, "resource")
+    check_common(name, meta=options.meta, icons=options.icons, timeout=options.timeout)
+    signature = Signature(function, bound=owner is not None)
+    call = FunctionCall(name, function, signature, services=services, context=ResourceContext, owner=owner)
+    reading = Reading(call, uri=uri, variables=template.variables, mime_type=_mime_type(uri, options), ui=options.ui)
+    _check_variables(name, template, signature)
+    common: Any = {
+        "describe": functools.cache(lambda: _definition(name, function, uri, options, call)),
+        "handler": reading.run,
+        "interactive": is_interactive(signature),
+        "timeout": options.timeout,
+    }
+    if not template.variables:
+        if options.completions:
+            raise RegistrationError(f"{name} has no variables to complete; completions are for templates.")
+        return Resource(uri, **common)
+    if options.size is not None:
+        raise RegistrationError(f"{name} is a template, so it has no size.")
+    completers = completers_of(options.completions, template.variables, name, services)
+    return ResourceTemplate(template, **common, completers={**own_completers(signature), **completers})
+
+
+def make_lister(
+    function: Callable[..., Any], *, scheme: str, services: Services, owner: type | None = None
+) -> ResourceLister:
+    """Make what lists resources of a scheme of a function that returns `ResourceInfo` objects.
+
+    Raises:
+        RegistrationError: the function takes arguments, or the scheme is none.
+    """
+    if not _is_scheme(scheme):
+        raise RegistrationError(f"A scheme is a word such as 'menu', without '://'; got {scheme!r}.")
+    name = feature_name(function, None, "resource list")
+    signature = Signature(function, bound=owner is not None)
+    call = FunctionCall(name, function, signature, services=services, context=ResourceContext, owner=owner)
+
+    def render(value: Any) -> list[dict[str, Any]]:
+        if not isinstance(value, list | tuple) or not all(isinstance(item, ResourceInfo) for item in value):
+            raise TypeError(f"{name} must return a list of ResourceInfo objects.")
+        wrong = [item.wire["uri"] for item in value if not item.wire["uri"].startswith(f"{scheme}:")]
+        if wrong:
+            raise ValueError(f"{name} lists resources of the scheme {scheme!r}, not {wrong[0]!r}.")
+        return [item.wire for item in value]
+
+    async def handler(context: Context) -> list[dict[str, Any]]:
+        if call.plan.arguments:
+            raise TypeError(f"{name} lists resources, so it takes no arguments but a context and services.")
+        return await call.run(context, {}, make_context=functools.partial(ResourceContext, context), render=render)
+
+    return ResourceLister(scheme, handler)
+
+
+def resource(uri: str, /, **options: Unpack[ResourceKeywords]) -> Callable[[Any], Any]:
+    """Mark a method as a resource of its class; add the class, or an object of it, with ``mcp.add(...)``."""
+    maker = functools.partial(make_resource, uri=uri, options=ResourceOptions(**options))
+    return lambda function: mark(function, maker)
+
+
+def _parsed(uri: str) -> URITemplate:
+    if callable(uri):
+        raise RegistrationError('A resource needs a URI: write @mcp.resource("menu://today").')
+    try:
+        return URITemplate(uri)
+    except InvalidTemplateError as error:
+        raise RegistrationError(str(error)) from None
+
+
+def _is_scheme(scheme: str) -> bool:
+    return isinstance(scheme, str) and scheme.replace("-", "").replace(".", "").replace("+", "").isalnum()
+
+
+def _check_variables(name: str, template: URITemplate, signature: Signature) -> None:
+    """Compare the template's variables with the parameters; which of the others are services shows later."""
+    names = signature.names()
+    missing = [variable for variable in template.variables if variable not in names]
+    if missing:
+        raise RegistrationError(f"{name} has no parameter for {{{missing[0]}}} of its URI.")
+    required = [variable for variable in template.optional if names[variable] is EMPTY]
+    if required:
+        raise RegistrationError(f"{name}: {required[0]!r} stands in the URI's query, so it needs a default.")
+
+
+def _mime_type(uri: str, options: ResourceOptions) -> str | None:
+    return options.mime_type or (PAGE_TYPE if is_page(uri) else None)
+
+
+def _definition(name: str, function: Any, uri: str, options: ResourceOptions, call: FunctionCall) -> dict[str, Any]:
+    """Return the definition of the resource or template in the newest revision's shape."""
+    own = function_name(function)
+    members = {
+        "uriTemplate" if "{" in uri else "uri": uri,
+        "name": name,
+        "title": options.title or humanised(own if own.isidentifier() else name) or name,
+        "description": (summary(function) if options.description is None else options.description) or None,
+        "mimeType": _mime_type(uri, options) or _type_of(without_marks(call.signature.returns())),
+        "size": options.size,
+        "annotations": None if options.annotations is None else dict(options.annotations),
+        "icons": icon_list(options.icons) or None,
+        "_meta": None if options.meta is None else dict(options.meta),
+    }
+    return {member: value for member, value in members.items() if value is not None}
+
+
+def _type_of(annotation: Any) -> str | None:
+    """Return the media type of what a function returns, as far as its annotation tells."""
+    return {str: "text/plain", bytes: "application/octet-stream"}.get(annotation)

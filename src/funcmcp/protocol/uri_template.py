@@ -1,0 +1,180 @@
+"""URI templates (RFC 6570), read backwards: from a URI to the values of its template's variables.
+
+The forms that resource templates use: `{a}` (one path segment or less), `{+a}` (reserved characters too), `{a*}` (the
+segments of a path, as a list), `{?q,r}` (query parameters, each of them optional). Matching takes time proportional to
+the length of the URI, whatever the client sends.
+
+Source: RFC 6570 section 3; 2026-07-28 "server/resources, Security" (values are checked for path traversal).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Values: TypeAlias = dict[str, str | list[str]]
+
+MAX_URI = 8192
+"""Characters; a longer URI matches nothing."""
+
+_EXPRESSION = re.compile(r"\{([+?]?)([A-Za-z_][A-Za-z0-9_,]*)(\*?)\}")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_DRIVE = re.compile(r"[A-Za-z]:(/|$)")
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_UNSAFE = "The URI has a value that is not allowed: '..', an absolute path, a backslash or NUL."
+
+
+class InvalidTemplateError(ValueError):
+    """The text is no template that funcmcp can match; the message says why."""
+
+
+class UnsafeValueError(ValueError):
+    """A URI has a value that could lead out of where it belongs, such as `..`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    name: str
+    reserved: bool = False
+    exploded: bool = False
+
+
+class URITemplate:
+    """A template, parsed once.
+
+    Args:
+        text: such as `menu://categories/{category_id}{?lang}`.
+
+    Raises:
+        InvalidTemplateError: the text has no scheme, an expression that is not supported, the same variable twice,
+            or two variables with nothing between them.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._query: tuple[str, ...] = ()
+        self._parts = tuple(self._parse(text))
+        self.variables = tuple(part.name for part in self._parts if isinstance(part, _Variable)) + self._query
+        if len(set(self.variables)) != len(self.variables):
+            raise InvalidTemplateError(f"The template {text!r} has a variable twice.")
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """The variables of the query, each of which a URI may leave out."""
+        return self._query
+
+    def match(self, uri: str) -> Values | None:
+        """Return the decoded values of a URI that the template describes, or None.
+
+        Raises:
+            UnsafeValueError: a value is a path that leads upwards, an absolute one, or has a NUL or a backslash.
+        """
+        if len(uri) > MAX_URI or _BAD_ESCAPE.search(uri):
+            return None
+        path, mark, query = uri.partition("?") if self._query else (uri, "", "")
+        values = self._match_path(path)
+        if values is None:
+            return None
+        for value in values.values():
+            for piece in value if isinstance(value, list) else [value]:
+                _check(piece)
+        given = self._match_query(query) if mark else {}
+        return None if given is None else {**values, **given}
+
+    def _match_query(self, query: str) -> Values | None:
+        """Read the query's parameters; with one that is unknown or comes twice, the URI is another resource's."""
+        values: Values = {}
+        for name, raw in (pair.partition("=")[::2] for pair in query.split("&") if pair):
+            value = _decoded(raw.replace("+", " "))
+            if name not in self._query or name in values or value is None:
+                return None
+            if "\0" in value:
+                raise UnsafeValueError(_UNSAFE)
+            values[name] = value
+        return values
+
+    def _match_path(self, text: str) -> Values | None:
+        """Walk the parts from left to right.
+
+        A plain variable ends at the first place where the literal after it stands, a reserved or exploded one at the
+        last: there is nothing to try twice.
+        """
+        values: Values = {}
+        position = 0
+        for part, following in zip(self._parts, (*self._parts[1:], None), strict=True):
+            if isinstance(part, str):
+                if not text.startswith(part, position):
+                    return None
+                position += len(part)
+                continue
+            end = _end(text, position, part, following)
+            raw = text[position:end] if end >= 0 else ""
+            decoded = _decoded(raw) if _allowed(raw, part) else None
+            if not decoded:
+                return None
+            values[part.name] = [unquote(piece) for piece in raw.split("/")] if part.exploded else decoded
+            position = end
+        return values if position == len(text) else None
+
+    def _parse(self, text: str) -> Iterator[str | _Variable]:
+        if not _SCHEME.match(text):
+            raise InvalidTemplateError(f"The template {text!r} must begin with a scheme, such as 'menu://'.")
+        position = 0
+        for match in _EXPRESSION.finditer(text):
+            literal = text[position : match.start()]
+            if literal:
+                yield _checked(literal, text)
+            elif position and match[1] != "?":
+                raise InvalidTemplateError(f"The template {text!r} has two variables with nothing between them.")
+            position = match.end()
+            operator, names, star = match.groups()
+            if operator == "?":
+                if position != len(text) or star:
+                    raise InvalidTemplateError(f"In the template {text!r} the query must stand at the end.")
+                self._query = tuple(names.split(","))
+            elif "," in names:
+                raise InvalidTemplateError(f"In the template {text!r} write {{a}}/{{b}} for {{a,b}}.")
+            else:
+                yield _Variable(names, reserved=operator == "+", exploded=star == "*")
+        if position < len(text):
+            yield _checked(text[position:], text)
+
+
+def _checked(literal: str, text: str) -> str:
+    if "{" in literal or "}" in literal:
+        raise InvalidTemplateError(
+            f"The template {text!r} has an expression that is not supported; use {{a}}, {{+a}}, {{a*}} or {{?a,b}}."
+        )
+    return literal
+
+
+def _end(text: str, start: int, variable: _Variable, following: str | _Variable | None) -> int:
+    if not isinstance(following, str):
+        return len(text)
+    if variable.reserved or variable.exploded:
+        return text.rfind(following, start)
+    return text.find(following, start)
+
+
+def _allowed(raw: str, variable: _Variable) -> bool:
+    if variable.reserved:
+        return True
+    return not any(character in raw for character in ("?#" if variable.exploded else "/?#"))
+
+
+def _decoded(raw: str) -> str | None:
+    """Return percent-decoded text, or None if it is not UTF-8."""
+    try:
+        return unquote(raw, errors="strict")
+    except UnicodeDecodeError:
+        return None
+
+
+def _check(value: str) -> None:
+    if "\0" in value or "\\" in value or value.startswith("/") or _DRIVE.match(value) or ".." in value.split("/"):
+        raise UnsafeValueError(_UNSAFE)

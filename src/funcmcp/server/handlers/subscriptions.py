@@ -1,0 +1,70 @@
+"""`subscriptions/listen`: a request that stays open and tells of changes (2026-07-28).
+
+Source: 2026-07-28 "basic/patterns/subscriptions".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.protocol.envelope import SUBSCRIPTION_ID
+from funcmcp.protocol.errors import INVALID_REQUEST, InvalidParams, MCPError
+from funcmcp.server.handlers.resources import MAX_SUBSCRIPTIONS
+from funcmcp.server.hub import PROMPTS, RESOURCES, TOOLS, Listener, updated
+
+if TYPE_CHECKING:
+    from funcmcp.server.context import Context
+    from funcmcp.server.dispatch import Server
+    from funcmcp.server.hub import Change
+
+MAX_STREAMS = 10_000
+"""Listeners of one process."""
+
+_LISTS = {
+    "toolsListChanged": ("tools", TOOLS),
+    "promptsListChanged": ("prompts", PROMPTS),
+    "resourcesListChanged": ("resources", RESOURCES),
+}
+_URIS = "resourceSubscriptions"
+
+
+async def listen(server: Server, context: Context) -> dict[str, Any]:
+    """Answer `subscriptions/listen`: say what is honoured, tell of each change, and end when the server stops."""
+    if not context.channel.pushes:
+        raise MCPError(INVALID_REQUEST, "This needs an event stream; accept text/event-stream.")
+    if len(server.hub) >= MAX_STREAMS:
+        raise MCPError(INVALID_REQUEST, "Too many streams are open; try again later.")
+    honoured, wanted = _honoured(server, context.request.params)
+    meta = {SUBSCRIPTION_ID: context.request.id}
+    listener = Listener(wanted.__contains__)
+    server.hub.add(listener)
+    try:
+        acknowledged = {"_meta": meta, "notifications": honoured}
+        await context.channel.notify("notifications/subscriptions/acknowledged", acknowledged)
+        while (change := await listener.next()) is not None:
+            await context.channel.notify(change.method, {"_meta": meta, **change.params})
+    finally:
+        server.hub.remove(listener)
+    return {"_meta": meta}
+
+
+def _honoured(server: Server, params: dict[str, Any]) -> tuple[dict[str, Any], frozenset[Change]]:
+    """Return the part of the wish that this server can fulfil, and the changes that it is about."""
+    wish = params.get("notifications")
+    if type(wish) is not dict:
+        raise InvalidParams('"notifications" must be an object.')
+    honoured: dict[str, Any] = {}
+    changes: list[Change] = []
+    for name, (capability, change) in _LISTS.items():
+        if type(wish.get(name, False)) is not bool:
+            raise InvalidParams(f'"{name}" must be true or false.')
+        if wish.get(name) and capability in server.offered:
+            honoured[name] = True
+            changes.append(change)
+    uris = wish.get(_URIS, [])
+    if type(uris) is not list or not all(type(uri) is str for uri in uris) or len(uris) > MAX_SUBSCRIPTIONS:
+        raise InvalidParams(f'"{_URIS}" must be an array of at most {MAX_SUBSCRIPTIONS} URIs.')
+    if uris and "resources" in server.offered:
+        honoured[_URIS] = uris
+        changes += [updated(uri) for uri in uris]
+    return honoured, frozenset(changes)
