@@ -26,7 +26,11 @@ try {
   const page = await browser.newPage();
   page.setDefaultTimeout(SECONDS);
   page.on("pageerror", (error) => seen.errors.push(String(error)));
-  page.on("console", (message) => { if (message.type() === "error") seen.errors.push(message.text()); });
+  page.on("console", (message) => {
+    // A 405 to the client's GET is no error but the server's word that it has no stream of its own.
+    const declined = message.location().url === `${origin}/mcp` && message.text().includes("405");
+    if (message.type() === "error" && !declined) seen.errors.push(message.text());
+  });
   page.on("request", (request) => {
     seen.requests.push(request.url());
     const message = request.url() === `${origin}/mcp` ? JSON.parse(request.postData() ?? "{}") : {};
