@@ -106,7 +106,7 @@ class Server:
         offered = {"logging"} | {
             name
             for name, (wanted, registries) in kinds.items()
-            if (any(map(len, registries)) if wanted is None else wanted)
+            if (any(len(registry) for registry in registries) if wanted is None else wanted)
         }
         completed = [
             kind for name, kind in (("prompts", self.prompts), ("resources", self.templates)) if name in offered
