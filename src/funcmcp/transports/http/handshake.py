@@ -97,6 +97,8 @@ class HandshakeEra:
             return client
         last_seen = http.fields.get(b"last-event-id", b"").decode("latin-1").strip(" \t")
         found = client.streams.find(last_seen)
+        if found is None and client.streams.general.is_read:
+            return refuse(409, INVALID_REQUEST, "This session has a stream already; end it, or resume it.")
         if found is None:
             client.listen(self._server.hub)
             found = client.streams.general, client.streams.general.last
