@@ -25,7 +25,13 @@ PNG = base64.b64decode(
 )
 WAV = b"RIFF\x28\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0data\4\0\0\0\0\0\0\0"
 
-mcp = MCPServer("everything", version="1.0.0", title="Everything", instructions="Each feature shows one thing.")
+mcp = MCPServer(
+    "everything",
+    version="1.0.0",
+    title="Everything",
+    instructions="Each feature shows one thing.",
+    sessions="memory",  # so that clients of the handshake era can be told of changes
+)
 
 
 # Content
@@ -154,7 +160,16 @@ async def test_cancellation(label: str, context: ToolContext) -> str:
         await asyncio.Event().wait()
     finally:
         cancelled.append(label)
+        await mcp.resource_updated("test://cancelled-calls")
     return "Nothing else ends it"
+
+
+@mcp.tool
+async def test_reconnection(context: ToolContext) -> str:
+    """End the connection before the answer; a client of the handshake era comes back for the rest."""
+    await context.close_stream()
+    await asyncio.sleep(PAUSE)
+    return "Reconnection test completed successfully"
 
 
 mcp.add(Questions)
