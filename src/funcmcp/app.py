@@ -219,6 +219,10 @@ class MCPServer(ASGIApplication):
 
         serve(self, host=host, port=port, on_ready=lambda origin: announce(origin + self.path))
 
+    def drain(self) -> None:
+        """End the streams on which clients listen: the server is about to stop. From any thread."""
+        self.server.hub.close()
+
     async def aclose(self) -> None:
         """Close the services that live as long as the server."""
         await self.services.aclose()
