@@ -98,7 +98,7 @@ class Server:
 
     def _see_offer(self) -> None:
         """Note which capabilities the server has now; methods of others are not found."""
-        kinds = {
+        kinds: dict[str, tuple[bool | None, list[Registry[Any]]]] = {
             "tools": (self.options.enable_tools, [self.tools]),
             "resources": (self.options.enable_resources, [self.resources, self.templates, self.listers]),
             "prompts": (self.options.enable_prompts, [self.prompts]),
