@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Literal, Unpack
 
+    from opentelemetry.trace import TracerProvider
+
     from funcmcp.adapters.asgi import Receive, Scope, Send
     from funcmcp.authoring.prompts import PromptKeywords
     from funcmcp.authoring.resources import ResourceKeywords
@@ -228,6 +230,18 @@ class MCPServer(ASGIApplication):
     def drain(self) -> None:
         """End the streams on which clients listen: the server is about to stop. From any thread."""
         self.server.hub.close()
+
+    def trace(self, tracer_provider: TracerProvider | None = None) -> None:
+        """Make an OpenTelemetry span of every request; call it once, before serving. See docs/telemetry.md.
+
+        Needs ``pip install "funcmcp[otel]"``. A server on which it is not called loads nothing of OpenTelemetry.
+
+        Args:
+            tracer_provider: makes the spans; the process's global one by default.
+        """
+        from funcmcp.adapters.opentelemetry import trace  # noqa: PLC0415 - vendor code is loaded by those who trace
+
+        trace(self, tracer_provider)
 
     async def aclose(self) -> None:
         """Close the services that live as long as the server."""
