@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from ipaddress import IPv4Address
@@ -171,8 +172,50 @@ async def test_many_errors_are_cut_short() -> None:
     assert len(lines) == 21
     assert lines[0] == "it[0]: must be an integer, not a string"
     assert lines[-1] == "and 30 more"
-    with pytest.raises(ToolError, match="2000 errors"):
-        await given(list[int], ["a"] * 2000)
+    with pytest.raises(ToolError, match="1200 errors"):
+        await given(list[int | bool], ["a"] * 600)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (list[int], ["a"] * 2000),
+        (set[int], ["a"] * 2000),
+        (frozenset[int], ["a"] * 2000),
+        (deque[int], ["a"] * 2000),
+        (tuple[int, ...], ["a"] * 2000),
+        (list[list[int]], [["a"]] * 2000),
+        (dict[str, int], {str(number): "a" for number in range(2000)}),
+        (list[Node | Size], [{"title": 1}] * 2000),
+    ],
+)
+async def test_a_large_collection_ends_at_its_first_wrong_item(annotation: Any, value: Any) -> None:
+    """All errors of 4 MiB of wrong items would take seconds and gigabytes."""
+    with pytest.raises(ToolError) as refused:
+        await given(annotation, value)
+    said = str(refused.value)
+    assert "it[0]" in said or 'it["0"]' in said
+    assert "it[1]" not in said
+    assert 'it["1"]' not in said
+
+
+async def test_arguments_beside_a_large_wrong_list_are_reported_with_it() -> None:
+    async def tool(many: list[int], name: str) -> None: ...
+
+    with pytest.raises(ToolError) as refused:
+        await call(tool, {"many": ["a"] * 2000, "name": 1})
+    assert str(refused.value).splitlines() == [
+        "many[0]: must be an integer, not a string",
+        "name: must be a string, not a number",
+    ]
+
+
+async def test_many_arguments_of_a_tool_without_any_are_cut_short() -> None:
+    async def tool() -> None: ...
+
+    with pytest.raises(ToolError) as refused:
+        await call(tool, {f"a{number}": 1 for number in range(100_000)})
+    assert str(refused.value).splitlines()[-1] == "and 980 more"
 
 
 async def test_an_author_s_own_check_says_its_own_words() -> None:

@@ -38,6 +38,11 @@ _PLAIN = frozenset(
 _FINITE = (_PLAIN | {"date", "datetime", "time", "timedelta", "uuid"}) - {"any", "float"}
 """Kinds of schemas that never write NaN or Infinity by themselves."""
 
+_COLLECTIONS = frozenset(
+    {"counter", "deque", "dict", "frozendict", "frozenset", "list", "ordered-dict", "set", "tuple"}
+)
+"""Kinds of schemas that can be told to stop at the first wrong item."""
+
 _MEMBERS = {"list": "items_schema", "dict": "values_schema"}
 """Where a collection says what is in it; without that, it is anything."""
 _FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.VERBOSE, "x"))
@@ -106,6 +111,18 @@ def for_results(schema: Node) -> Node:
     """
     result: Node = _copy(schema, _result)
     return result
+
+
+def hasty(schema: Node) -> Node:
+    """Return a schema by which the first wrong item of a list, a set or a dict ends it."""
+    result: Node = _copy(schema, _hasty)
+    return result
+
+
+def _hasty(node: Node) -> Node:
+    if node.get("type") in _COLLECTIONS:
+        node["fail_fast"] = True
+    return node
 
 
 def validator(schema: Node) -> SchemaValidator:
