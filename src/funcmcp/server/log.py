@@ -26,6 +26,14 @@ def log_failure(error: BaseException, error_id: str, feature: str) -> None:
         error_id,
         quote(feature),
         type(error).__name__,
-        quote(error),
+        quote(_said(error)),
         where,
     )
+
+
+def _said(error: BaseException) -> str:
+    """Return an exception's text; its own __str__ may raise."""
+    try:
+        return str(error)
+    except Exception as fault:  # noqa: BLE001 - an author's own __str__ may raise anything
+        return f"(its text can't be read: {type(fault).__name__})"

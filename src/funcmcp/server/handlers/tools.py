@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp.protocol import shape
@@ -84,6 +85,8 @@ async def call_tool(server: Server, context: Context) -> dict[str, Any] | bytes 
             return {"resultType": "input_required", **pending.result()}
         if isinstance(error, MCPError) or not _is_of_the_tool(error):
             raise
+        if isinstance(error, KeyboardInterrupt):  # the process is to end; whoever serves knows how, after this answer
+            asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGINT)
         return _error_result(_text_for_client(error, tool.name))
     if isinstance(result, JSONResult):
         text_only, whole = server.frames[revision.date]
@@ -92,14 +95,17 @@ async def call_tool(server: Server, context: Context) -> dict[str, Any] | bytes 
 
 
 async def _within(seconds: float | None, run: Waiting[T]) -> T:
-    """Wait for a run; raise ToolError when its time is up."""
+    """Wait for a run; raise ToolError when its time is up, even if it went on and came to an end after that."""
     try:
         async with asyncio.timeout(seconds) as deadline:
-            return await run
+            result = await run
     except TimeoutError:
-        if deadline.expired():
-            raise ToolError(f"The tool did not finish within {seconds:g} seconds.") from None
-        raise
+        if not deadline.expired():
+            raise
+    else:
+        if not deadline.expired():
+            return result
+    raise ToolError(f"The tool did not finish within {seconds:g} seconds.")
 
 
 def find_tool(server: Server, params: dict[str, Any]) -> Tool:
@@ -114,11 +120,14 @@ def find_tool(server: Server, params: dict[str, Any]) -> Tool:
 
 
 def _is_of_the_tool(error: BaseException) -> bool:
-    """Tell whether an exception is the tool's own: an ordinary one, an exit, a cancellation that nobody asked for."""
+    """Tell whether an exception is the tool's own: all are but a cancellation that somebody asked for.
+
+    Libraries have exceptions that are no Exception; Rust's panics are such.
+    """
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and not task.cancelling()
-    return isinstance(error, Exception | SystemExit)
+    return not isinstance(error, GeneratorExit)
 
 
 def _error_result(text: str) -> dict[str, Any]:
@@ -127,7 +136,10 @@ def _error_result(text: str) -> dict[str, Any]:
 
 def _text_for_client(error: BaseException, tool: str) -> str:
     if isinstance(error, ToolError):
-        return str(error)
+        try:
+            return str(error).encode(errors="replace").decode()  # what is no Unicode can't be sent
+        except Exception as fault:  # noqa: BLE001 - an author's own __str__ may raise anything
+            error = fault
     error_id = os.urandom(8).hex()
     log_failure(error, error_id, tool)
     return f"The tool failed. The server's log has the details under error id {error_id}."
