@@ -24,7 +24,7 @@ class Talk:
     Args:
         revision: what it speaks.
         revisions: what the server speaks.
-        at_once: how many requests the connection runs at once.
+        options: of the connection.
 
     Attributes:
         heard: every message that the server has sent, as bytes.
@@ -32,7 +32,7 @@ class Talk:
     """
 
     def __init__(
-        self, revision: str = HANDSHAKE, *, revisions: Sequence[str] = tuple(REVISIONS), at_once: int = 64
+        self, revision: str = HANDSHAKE, *, revisions: Sequence[str] = tuple(REVISIONS), **options: Any
     ) -> None:
         self.revision = revision
         self.offering = offer(revisions=revisions)
@@ -40,7 +40,7 @@ class Talk:
         self.reading = asyncio.Event()
         self.reading.set()
         self._news: asyncio.Queue[bytes] = asyncio.Queue()
-        self.connection = Connection(self.offering.app.server, self._send, at_once=at_once)
+        self.connection = Connection(self.offering.app.server, self._send, **options)
 
     async def _send(self, data: bytes) -> None:
         await self.reading.wait()

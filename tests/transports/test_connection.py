@@ -468,6 +468,28 @@ class TestTheEnd:
         await asyncio.wait_for(asyncio.gather(*pushing), PATIENCE)
         assert len(client.heard) == 1
 
+    async def test_a_client_that_does_not_read_for_too_long_is_given_up_with_all_it_asked_for(self) -> None:
+        client = await talk(patience=0.01)
+        await client.say(client.call("wait", {"key": "it"}, id=1))
+        await client.reached("it")
+        client.reading.clear()
+        sent = len(client.heard)
+        await asyncio.wait_for(client.connection.push("notifications/x", {}), PATIENCE)
+        await client.offering.gates.seen("cancelled", "it")
+        assert client.connection.closed
+        client.reading.set()
+        await client.say(client.request("ping"))
+        await settled()
+        assert len(client.heard) == sent
+
+    async def test_a_call_whose_answer_is_not_read_for_too_long_ends_too(self) -> None:
+        client = await talk(patience=0.01)
+        client.reading.clear()
+        await client.say(client.call("add", {"a": 1, "b": 1}))
+        _, pending = await asyncio.wait(client.connection._calls, timeout=PATIENCE)
+        assert not pending
+        assert client.connection.closed
+
     async def test_a_call_that_ignores_the_end_is_left_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("funcmcp.transports.connection._CLOSING_SECONDS", 0.01)
         client, gate, begun = await talk(), asyncio.Event(), asyncio.Event()

@@ -22,9 +22,22 @@ HOST = {"host": "127.0.0.1:8000"}
 JSON = {**HOST, "content-type": "application/json"}
 
 
+class Paced(Exchange):
+    """An exchange whose client reads only while `reading` is set."""
+
+    def __post_init__(self) -> None:
+        self.reading = asyncio.Event()
+        self.reading.set()
+        super().__post_init__()
+
+    async def _send(self, message: Any) -> None:
+        await self.reading.wait()
+        await super()._send(message)
+
+
 def exchange(
     app: MCPServer, method: str, target: str, headers: Mapping[str, str], body: bytes = b"", *, mount: str = ""
-) -> Exchange:
+) -> Paced:
     """Begin an exchange; the target is the path below the mount, with the query."""
     path, _, query = target.partition("?")
     scope = {
@@ -37,7 +50,7 @@ def exchange(
         "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
         "server": ("127.0.0.1", 8000),
     }
-    return Exchange(app, scope, [body])
+    return Paced(app, scope, [body])
 
 
 class Stream:
@@ -255,6 +268,22 @@ async def test_the_number_of_open_streams_is_bounded(monkeypatch: pytest.MonkeyP
     await another.works()
     for stream in (streams[1], another):
         await stream.leave()
+
+
+async def test_a_client_that_does_not_read_loses_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("funcmcp.transports.http.http_sse.PATIENCE", 0.01)
+    monkeypatch.setattr("funcmcp.transports.http.http_sse._MAX_WAITING", 1)
+    offering = served()
+    stream = await opened(offering.app)
+    await stream.post(call("wait", {"key": "it"}))
+    await offering.gates.seen("arrived", "it")
+    stream.opened.reading.clear()
+    for _ in range(3):
+        await stream.post(call("nothing"))
+    await offering.gates.seen("cancelled", "it")
+    stream.opened.reading.set()
+    await stream.opened.ended()
+    assert (await stream.post(call("nothing"))).status == 404
 
 
 async def test_a_comment_keeps_a_silent_stream_alive(monkeypatch: pytest.MonkeyPatch) -> None:

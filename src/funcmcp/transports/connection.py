@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 4 * 1024 * 1024
 """Bytes that a message may have."""
 
+PATIENCE = 60.0
+"""Seconds that a client on a network may take to read a message."""
+
 AT_ONCE = 64
 """Requests of one connection that run at once."""
 
@@ -56,9 +59,14 @@ class Connection:
             by `aclose`.
         at_once: how many requests run at once. A further one waits in `receive`, so that whoever reads the stream
             stops reading; one that waits for the client's answer to a question does not count.
+        patience: seconds that sending a message may take. A client that does not read it in this time is given up,
+            with all that it asked for. None for a client that may take as long as it likes.
+
+    Attributes:
+        closed: whether nothing more is sent, because of `aclose` or because the client was given up.
     """
 
-    def __init__(self, server: Server, send: Send, *, at_once: int = AT_ONCE) -> None:
+    def __init__(self, server: Server, send: Send, *, at_once: int = AT_ONCE, patience: float | None = None) -> None:
         self._server = server
         self._send = send
         self._conversation = Conversation()
@@ -68,8 +76,9 @@ class Connection:
         self._calls: set[asyncio.Task[None]] = set()
         self._turn = asyncio.Lock()
         self._sending: asyncio.Task[None] | None = None
-        self._listening = self._open = True
-        self._ending = False
+        self._patience = patience
+        self._listening = True
+        self._ending = self.closed = False
 
     async def receive(self, data: bytes, http: HTTPRequestInfo | None = None) -> None:
         """Take one message, or a batch: start the work that it asks for, and return without waiting for its end.
@@ -110,13 +119,17 @@ class Connection:
 
     async def aclose(self) -> None:
         """Cancel what is under way, and send nothing more. Work that ignores it is left behind after a moment."""
-        self._open = self._listening = False
-        self._ending = True
+        tasks = self._give_up()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_CLOSING_SECONDS)
+
+    def _give_up(self) -> set[asyncio.Task[None]]:
+        """Cancel what is under way, and return it."""
+        self._listening, self._ending, self.closed = False, True, True
         tasks = {*self._calls, self._sending} if self._sending is not None else {*self._calls}
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=_CLOSING_SECONDS)
+        return tasks
 
     async def _message(self, value: object, http: HTTPRequestInfo | None) -> None:
         message = classify(value)
@@ -248,9 +261,11 @@ class Connection:
         async with self._turn:
             if self._sending is not None and not self._sending.done():
                 await asyncio.wait({self._sending})
-            if self._open:
+            if not self.closed:
                 self._sending = asyncio.create_task(self._send(data))
-                await asyncio.wait({self._sending})
+                done, _ = await asyncio.wait({self._sending}, timeout=self._patience)
+                if not done:
+                    self._give_up()
 
     async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """Send requests to a client of the handshake era, and return its results by key; raise ToolError."""

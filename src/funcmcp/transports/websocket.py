@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp.transports.connection import Connection
+from funcmcp.transports.connection import PATIENCE, Connection
 from funcmcp.transports.http.origin import OriginCheck
 
 if TYPE_CHECKING:
@@ -65,9 +65,9 @@ class WebSocket:
             receive: returns the next message, text or binary; None once the client has gone.
             send: sends a text message; never raises.
         """
-        connection = Connection(self._server, send)
+        connection = Connection(self._server, send, patience=PATIENCE)
         try:
-            while (message := await receive()) is not None:
+            while not connection.closed and (message := await receive()) is not None:
                 if isinstance(message, bytes):
                     return _NOT_TEXT, "Send text frames."
                 data = message.encode("utf-8", "surrogatepass")

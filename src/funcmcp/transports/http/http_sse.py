@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
-from funcmcp.transports.connection import Connection
+from funcmcp.transports.connection import PATIENCE, Connection
 from funcmcp.transports.http.body import too_large, wrong_length, wrong_type
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
 from funcmcp.transports.http.origin import OriginCheck
@@ -94,13 +94,13 @@ class HTTPSSE:
     async def _events(self, request: HttpRequest) -> AsyncIterator[bytes]:
         """Yield the events of a stream. The connection begins here: a response that is never sent leaves nothing."""
         messages: asyncio.Queue[bytes] = asyncio.Queue(_MAX_WAITING)
-        connection = Connection(self._server, messages.put)
+        connection = Connection(self._server, messages.put, patience=PATIENCE)
         session_id = secrets.token_urlsafe(32)
         self._connections[session_id] = connection
         try:
             uri = f"{quote(request.mount + request.path)}?{_SESSION}={session_id}"
             yield b"event: endpoint\ndata: %b\n\n" % uri.encode("ascii")
-            while True:
+            while not connection.closed:
                 yield await _next(messages)
         finally:
             del self._connections[session_id]
