@@ -244,3 +244,14 @@ def test_progress_is_shown_in_a_terminal_and_the_result_stays_plain(folder: Path
 def test_there_is_no_progress_in_a_pipe(folder: Path, url: str) -> None:
     shown = funcmcp("call", url, "count", folder=folder)
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, "counted\n", "")
+
+
+def test_a_tool_beside_one_that_can_not_be_listed_can_be_called(folder: Path) -> None:
+    shown = funcmcp("call", "faulty.py", "fine", "a=1", folder=folder)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "1\n", "")
+
+
+def test_a_tool_that_can_not_be_listed_is_not_called_and_the_reason_said(folder: Path) -> None:
+    shown = funcmcp("call", "faulty.py", "bad", "x=1", folder=folder)
+    assert (shown.returncode, shown.stdout) == (1, "")
+    assert shown.stderr.startswith("The tool bad can't be called. Correct it: The annotations of bad name 'Foo'")

@@ -67,6 +67,16 @@ async def test_a_signal_lets_a_call_in_flight_finish_and_ends_with_code_0(
     assert "Traceback" not in process.output
 
 
+@pytest.mark.parametrize("options", [[], ["--workers", "2"], ["--reload"]], ids=["plain", "workers", "reload"])
+def test_a_tool_that_can_not_be_listed_is_named_once_and_the_others_are_served(
+    folder: Path, options: list[str]
+) -> None:
+    with served(folder, "faulty.py", *options) as (process, url):
+        assert process.line_with("Foo").startswith("The tool bad is left out of the list. Correct it: ")
+        shown = funcmcp("call", url, "fine", "a=1", folder=folder)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "1\n", "")
+
+
 def test_sigterm_ends_it_in_time_whatever_hangs(folder: Path) -> None:
     """All at once, because each takes its nine seconds. Worker processes are there where the lock is never free."""
     tools = ["thread", "executor", "block", "spin", "stream"]

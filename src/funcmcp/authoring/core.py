@@ -61,9 +61,9 @@ def core_schema_of(annotation: Any, what: str) -> Node:
     try:
         schema: Any = TypeAdapter(annotation).core_schema
     except PydanticUserError as error:
-        reason = error.message.partition("\n")[0]
+        reason = error.message.partition("\n")[0].partition(". ")[0].removesuffix(".")
         raise RegistrationError(
-            f"{what} has a type that JSON can't carry and that is not a registered service ({reason})"
+            f"{what} has a type that JSON can't carry and that is not a registered service ({reason})."
         ) from None
     return dict(schema)
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError
 
+from funcmcp.protocol.codec import encode
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -152,7 +154,7 @@ def _references(node: Any) -> Iterator[str]:
 def float_or_int(value: Any) -> Any:
     """Return a decimal as the JSON number that says the same."""
     if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
+        return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
     return value
 
 
@@ -166,7 +168,12 @@ class _Generator(GenerateJsonSchema):
         return value
 
     def encode_default(self, dft: Any) -> Any:
-        return super().encode_default(float_or_int(dft))
+        encoded = super().encode_default(float_or_int(dft))
+        try:
+            encode(encoded)
+        except ValueError as error:  # NaN or Infinity
+            raise PydanticSerializationError(str(error)) from None
+        return encoded
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
         result = super().default_schema(schema)

@@ -14,9 +14,9 @@ from funcmcp.authoring.content import icon_list
 from funcmcp.authoring.context import ToolContext
 from funcmcp.authoring.docstring import summary
 from funcmcp.authoring.explicit import check_json, check_schema
-from funcmcp.authoring.hints import parts_of_type
+from funcmcp.authoring.hints import never_json, parts_of_type, without_marks
 from funcmcp.authoring.naming import humanised, is_name, snake_case
-from funcmcp.authoring.signature import Header, Signature, function_name
+from funcmcp.authoring.signature import Header, JSONRPCResponse, Signature, function_name
 from funcmcp.protocol.headers import mirrored_parameters
 from funcmcp.server.features import Tool
 from funcmcp.server.registry import RegistrationError
@@ -108,6 +108,7 @@ def make_tool(
         raise RegistrationError(f"{name} is a generator; return a list instead of yielding.")
     _check_options(name, options)
     signature = Signature(function, bound=owner is not None)
+    _check_types(name, signature, options, services)
     schemas = Schemas(options.input_schema, options.output_schema)
     call = ToolCall(name, function, signature, services=services, schemas=schemas, lax=options.lax, owner=owner)
     return Tool(
@@ -206,6 +207,20 @@ def _check_options(name: str, options: ToolOptions) -> None:
     timeout = options.timeout
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
         raise RegistrationError(f"timeout of {name} must be a number of seconds above 0, or None.")
+
+
+def _check_types(name: str, signature: Signature, options: ToolOptions, services: Services) -> None:
+    """Refuse types that can't be JSON, as far as that can be told at once."""
+    hints = dict(signature.try_hints() or {})
+    returned = hints.pop("return", None)
+    for parameter, hint in hints.items():
+        words = None if without_marks(hint) in services else never_json(hint)
+        if words:
+            raise RegistrationError(f"The parameter {parameter!r} of {name} is {words}.")
+    if options.output_schema is None and without_marks(returned) is not JSONRPCResponse:
+        words = never_json(returned)
+        if words:
+            raise RegistrationError(f"{name} is annotated to return {words}.")
 
 
 def _is_interactive(signature: Signature) -> bool:

@@ -94,7 +94,7 @@ def _serve_http(target: str, address: tuple[str, int], *, reload: bool, workers:
 
     host, port = address
     server = load(target)
-    ready = partial(_announce, server)
+    ready = partial(_announce, server, here=not (reload or workers > 1))
     try:
         if reload or workers > 1:
             factory, watch = partial(load_or_exit, target), find(target).root if reload else None
@@ -107,8 +107,26 @@ def _serve_http(target: str, address: tuple[str, int], *, reload: bool, workers:
         raise Failure(f"{error} Its own message is above.") from error
 
 
-def _announce(server: MCPServer, origin: str) -> None:
+def _announce(server: MCPServer, origin: str, *, here: bool) -> None:
+    """Say where the server is; then look for tools that no list can have, in the background if it is served `here`."""
     typer.echo(f"{server.name} is served at {origin}{server.path} (Ctrl+C stops it)")
+    if here:
+        looking = asyncio.get_running_loop().create_task(_warn(server))
+        _background.add(looking)
+        looking.add_done_callback(_background.discard)
+    else:
+        asyncio.run(_warn(server))
+
+
+async def _warn(server: MCPServer) -> None:
+    from funcmcp.cli.faults import faults_of, told
+
+    async for name, reason in faults_of(server):
+        typer.echo(told(name, reason), err=True)
+
+
+_background: set[asyncio.Task[None]] = set()
+"""asyncio itself keeps no task alive."""
 
 
 @app.command()
@@ -117,12 +135,17 @@ def inspect(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Show what a server says of itself, and its tools with their arguments."""
+    """Show what a server says of itself, and its tools with their arguments; exit code 1 if it can't list one."""
     from funcmcp.cli import show
     from funcmcp.cli.connect import inspect_server
+    from funcmcp.cli.faults import told
 
-    facts = asyncio.run(inspect_server(target))
+    facts, faults = asyncio.run(inspect_server(target))
     (show.print_json if as_json else show.print_server)(facts)
+    for name, reason in faults.items():
+        typer.echo(told(name, reason), err=True)
+    if faults:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -59,6 +59,8 @@ class Server:
         self.revisions = {revision.date: revision for revision in revisions}
         self.keys = keys
         self.tools: Registry[Tool] = Registry("tool")
+        self.left_out: set[str] = set()
+        """Names of tools that no list has, because they can't be described, as was said once."""
         self.lists: dict[tuple[str, str, str | None], tuple[int, bytes]] = {}
         """Encoded lists by kind, revision and cursor, with the registry's version that they were made of."""
         self._handlers = {

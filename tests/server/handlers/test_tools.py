@@ -12,6 +12,7 @@ import pytest
 from funcmcp.protocol.cursor import encode_cursor
 from funcmcp.protocol.errors import MCPError, ToolError
 from funcmcp.server.features import Tool
+from funcmcp.server.registry import RegistrationError
 from tests import schemas
 from tests.server.parts import (
     ASK_NAME,
@@ -122,6 +123,34 @@ async def test_a_list_is_made_once_for_each_revision() -> None:
         await page(served, "2025-11-25")
         await page(served, "2026-07-28")
     assert len(described) == 2
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(RegistrationError("no JSON"), "no JSON"), (ZeroDivisionError("by zero"), "ZeroDivisionError: by zero")],
+)
+async def test_a_tool_that_can_not_be_described_is_left_out_of_the_list(
+    revision: str, error: Exception, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def describe() -> dict[str, Any]:
+        raise error
+
+    served = server(tool("t0"), Tool("bad", describe, tool("bad").handler), tool("t1"))
+    assert names(await page(served, revision)) == ["t0", "t1"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"The tool bad is left out of tools/list. Correct it: {reason}"
+    ]
+
+
+async def test_a_tool_whose_description_is_no_json_is_named_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+    schema = {"type": "object", "properties": {"a": {"default": float("inf")}}}
+    served = server(Tool("limit", lambda: {"name": "limit", "inputSchema": schema}, tool("limit").handler))
+    for revision in schemas.REVISIONS:
+        assert names(await page(served, revision)) == []
+    [record] = caplog.records
+    assert "The tool limit is left out" in record.getMessage()
+    assert "JSON has no Infinity" in record.getMessage()
 
 
 async def test_cursors_that_clients_make_up_take_no_room() -> None:

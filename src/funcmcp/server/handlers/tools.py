@@ -12,11 +12,13 @@ from funcmcp.protocol.codec import encode
 from funcmcp.protocol.cursor import decode_cursor, encode_cursor
 from funcmcp.protocol.errors import InvalidParams, MCPError, ToolError
 from funcmcp.server.features import JSONResult, RawResponse
-from funcmcp.server.log import log_failure
+from funcmcp.server.log import log_failure, log_left_out
+from funcmcp.server.registry import RegistrationError
 from funcmcp.server.rounds import Rounds, input_required
 from funcmcp.server.run import Waiting, begin
 
 if TYPE_CHECKING:
+    from funcmcp.protocol.revisions import Revision
     from funcmcp.server.context import Context
     from funcmcp.server.dispatch import Server
     from funcmcp.server.features import Tool
@@ -41,17 +43,33 @@ async def list_tools(server: Server, context: Context) -> bytes:
     page, next_cursor = _page(server, cursor)
     definitions = []
     for number, tool in enumerate(page, 1):
-        definitions.append(shape.tool_definition(tool.describe(), revision))
+        try:
+            definitions.append(describe(tool, revision))
+        except RegistrationError as error:
+            if tool.name not in server.left_out:
+                server.left_out.add(tool.name)
+                log_left_out(tool.name, error)
         if number % _BREATH == 0:
             await asyncio.sleep(0)
-    result: dict[str, Any] = {"tools": definitions}
+    result: dict[str, Any] = {}
     if next_cursor is not None:
         result["nextCursor"] = next_cursor
     if revision.per_request:
         result = server.stamp({**result, "ttlMs": int(server.options.list_ttl * 1000), "cacheScope": "public"})
-    encoded = encode(result)
+    rest = encode(result)[1:]
+    encoded = b'{"tools":[%b]%b%b' % (b",".join(definitions), b"," if result else b"", rest)
     server.lists[key] = (version, encoded)
     return encoded
+
+
+def describe(tool: Tool, revision: Revision) -> bytes:
+    """Return a tool's definition as JSON; raise RegistrationError if it has none, because a type in it is no JSON."""
+    try:
+        return encode(shape.tool_definition(tool.describe(), revision))
+    except RegistrationError:
+        raise
+    except Exception as error:  # authors' types take part in their schemas, and may raise anything
+        raise RegistrationError(f"{type(error).__name__}: {error}") from error
 
 
 def _page(server: Server, cursor: str | None) -> tuple[list[Tool], str | None]:
