@@ -12,7 +12,17 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, EmailStr, Field, field_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    Base64Bytes,
+    Base64UrlBytes,
+    BaseModel,
+    ConfigDict,
+    EmailStr,
+    Field,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from funcmcp.authoring.signature import Arguments
@@ -71,6 +81,22 @@ async def given(annotation: Any, value: Any, **options: Any) -> Any:
         (int | None, None, None),
         (int | str, "a", "a"),
         (Any, {"a": [1.0]}, {"a": [1.0]}),
+        (bytes, "/+8=", b"\xff\xef"),
+        (list[bytes], ["aGk="], [b"hi"]),
+        (bytes | None, "aGk=", b"hi"),
+        (Base64Bytes, "aGk=", b"hi"),
+        (Base64UrlBytes, "_-8=", b"\xff\xef"),
+        (Annotated[bytes, AfterValidator(bytes.upper)], "aGk=", b"HI"),
+        (Annotated[bytes, Field(max_length=2)], "aGk=", b"hi"),
+        (dict[int, str], {"17": "a", "-1": "b"}, {17: "a", -1: "b"}),
+        (dict[float, int], {"1.5": 1, "2": 2}, {1.5: 1, 2.0: 2}),
+        (dict[bool, int], {"true": 1}, {True: 1}),
+        (dict[Decimal, int], {"1.1": 1}, {Decimal("1.1"): 1}),
+        (dict[int, date], {"1": "2026-07-28"}, {1: date(2026, 7, 28)}),
+        (dict[date, int], {"2026-07-28": 1}, {date(2026, 7, 28): 1}),
+        (dict[Level, int], {"1": 1}, {Level.LOW: 1}),
+        (dict[Literal[1, "a"], int], {"1": 1, "a": 2}, {1: 1, "a": 2}),
+        (dict[int | str, int], {"1": 1}, {"1": 1}),
         (Annotated[str, Field(pattern="^a+$")], "aaa", "aaa"),
     ],
 )
@@ -103,8 +129,8 @@ async def test_a_right_value_arrives_as_its_type(annotation: Any, value: Any, go
         (UUID, "x", "it: must be a UUID"),
         (EmailStr, "x", "it: must be an email address"),
         (Colour, "green", "it: must be one of 'red' or 'blue'"),
-        (Level, True, "it: must be one of 1, 2"),
-        (Literal[1, "a"], True, "it: must be one of 1, 'a'"),
+        (Level, True, "it: must be one of 1 or 2"),
+        (Literal[1, "a"], True, "it: must be one of 1 or 'a'"),
         (Literal[True], 1, "it: must be one of True"),
         (list[int], "a", "it: must be an array, not a string"),
         (list[int] | set[str], "a", "it: must be an array, not a string"),
@@ -163,6 +189,28 @@ async def test_a_refusal_repeats_nothing_of_the_input_and_names_no_library() -> 
     assert "secret" not in str(refused.value)
     assert "pydantic" not in str(refused.value).lower()
     assert "http" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "words"),
+    [
+        (bytes, "aGk", "it: must be base64"),
+        (list[bytes], ["aGk=", "ü"], "it[1]: must be base64"),
+        (bytes, 5, "it: must be a string, not a number"),
+        (Annotated[bytes, Field(max_length=2)], "aGlo", "it: must have at most 2 bytes"),
+        (dict[int, int], {"a": 1}, "it.a: the name must be an integer"),
+        (dict[int, int], {"1.5": 1}, 'it["1.5"]: the name must be an integer'),
+        (dict[bool, int], {"2": 1}, 'it["2"]: the name must be a boolean'),
+        (dict[Level, int], {"3": 1}, 'it["3"]: the name must be one of 1 or 2'),
+    ],
+)
+@pytest.mark.parametrize("lax", [False, True])
+async def test_text_that_is_no_base64_and_names_that_are_no_numbers_are_refused(
+    annotation: Any, value: Any, words: str, lax: bool
+) -> None:
+    with pytest.raises(ToolError) as refused:
+        await given(annotation, value, lax=lax)
+    assert str(refused.value) == words
 
 
 async def test_many_errors_are_cut_short() -> None:

@@ -59,12 +59,12 @@ def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[P
     plain = [parameter for parameter in parameters if not is_spread(parameter)]
     if plain:
         what = _named([parameter.name for parameter in plain], tool)
-        schema = for_arguments(core_schema_of(_typed_dict(plain), what), lax=lax)
+        schema = for_arguments(core_schema_of(_typed_dict(plain), what), what, lax=lax)
         defaults = {p.name: p.default for p in plain if p.default is not EMPTY and not _is_field(p.default)}
         parts.append(Part(schema, None, defaults))
     for parameter in spread:
         what = _named([parameter.name], tool)
-        schema = for_arguments(core_schema_of(parameter.annotation, what), lax=lax)
+        schema = for_arguments(core_schema_of(parameter.annotation, what), what, lax=lax)
         parts.append(Part(schema, parameter.name, {}))
     return parts
 
@@ -177,7 +177,7 @@ def reader_of_type(annotation: Any, what: str) -> Callable[[Any], Any]:
     """Return a function that reads one JSON value as a type, or raises ToolError."""
     from funcmcp.authoring.core import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic, see above
 
-    return _reporting(_Check(for_arguments(core_schema_of(annotation, what), lax=False), lax=False))
+    return _reporting(_Check(for_arguments(core_schema_of(annotation, what), what, lax=False), lax=False))
 
 
 def _no_arguments(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Source: 2026-07-28 "server/tools, Tool"; JSON Schema 2020-12.
 from __future__ import annotations
 
 import warnings
+from base64 import b64encode
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -168,7 +169,7 @@ class _Generator(GenerateJsonSchema):
         return value
 
     def encode_default(self, dft: Any) -> Any:
-        encoded = super().encode_default(float_or_int(dft))
+        encoded = b64encode(dft).decode() if isinstance(dft, bytes) else super().encode_default(float_or_int(dft))
         try:
             encode(encoded)
         except ValueError as error:  # NaN or Infinity
@@ -189,6 +190,19 @@ class _Generator(GenerateJsonSchema):
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> dict[str, Any]:
         result: dict[str, Any] = {"type": "number"}
         self.update_with_validations(result, schema, self.ValidationsMapping.numeric)
+        return result
+
+    def bytes_schema(self, schema: core_schema.BytesSchema) -> dict[str, Any]:
+        result = super().bytes_schema(schema)
+        result.pop("format", None)  # "binary", which is OpenAPI's word for what is no JSON
+        return result
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> dict[str, Any]:
+        result = super().dict_schema(schema)
+        name = result.get("propertyNames", {})
+        name = self.get_schema_from_definitions(name["$ref"]) if "$ref" in name else name
+        if name and name.get("type", "string") != "string":
+            del result["propertyNames"]  # it describes the number, and a name is a text
         return result
 
     def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> dict[str, Any]:

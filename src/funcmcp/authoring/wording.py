@@ -74,6 +74,9 @@ _LIMITS = {
     "missing": _MISSING,
     "extra_forbidden": _UNEXPECTED,
     "unexpected_keyword_argument": _UNEXPECTED,
+    "bytes_invalid_encoding": "must be base64",
+    "bytes_too_short": "must have at least {min_length} bytes",
+    "bytes_too_long": "must have at most {max_length} bytes",
     "none_required": "must be null",
     "finite_number": "must be a finite number",
     "format": "must be {words}",
@@ -182,8 +185,10 @@ def _line(details: ErrorDetails, arguments: Any) -> tuple[str, str]:
     path = _path(details["loc"], arguments)
     if kind == "missing":
         path.append(details["loc"][-1])
-    words = _words(kind, details.get("ctx", {}), details.get("input"))
-    return path_text(path), words or _other_words(details)
+    words = _words(kind, details.get("ctx", {}), details.get("input")) or _other_words(details)
+    if details["loc"][-1:] == ("[key]",):
+        words = f"the name {words.partition(', not ')[0]}"
+    return path_text(path), words
 
 
 def _words(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
