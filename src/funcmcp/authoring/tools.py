@@ -6,16 +6,17 @@ import functools
 import inspect
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from funcmcp.authoring.arguments import input_schema, parts_of
 from funcmcp.authoring.calls import Schemas, ToolCall, special_type
 from funcmcp.authoring.content import icon_list
 from funcmcp.authoring.context import ToolContext
 from funcmcp.authoring.docstring import summary
-from funcmcp.authoring.explicit import check_json, check_schema
+from funcmcp.authoring.explicit import check_json, check_schema, explicit_errors
 from funcmcp.authoring.hints import never_json, parts_of_type, without_marks
 from funcmcp.authoring.naming import humanised, is_name, snake_case
+from funcmcp.authoring.option_types import check_option_types
 from funcmcp.authoring.signature import Header, JSONRPCResponse, Signature, function_name
 from funcmcp.protocol.headers import mirrored_parameters
 from funcmcp.server.features import Tool
@@ -85,6 +86,15 @@ class ToolOptions:
     meta: Mapping[str, Any] | None = None
     timeout: float | None = 60.0
     lax: bool = False
+
+    def __new__(cls, **given: Any) -> Self:
+        """Refuse options that do not exist, in words for authors, before Python does."""
+        unknown = given.keys() - cls.__dataclass_fields__.keys()
+        if unknown:
+            of = f" of {given['name']}" if "name" in given else ""
+            known = ", ".join(cls.__dataclass_fields__)
+            raise RegistrationError(f"{', '.join(sorted(unknown))}{of} is no option of a tool; there are {known}.")
+        return object.__new__(cls)
 
 
 def make_tool(
@@ -194,6 +204,7 @@ def _name(function: Any, given: str | None) -> str:
 
 
 def _check_options(name: str, options: ToolOptions) -> None:
+    check_option_types(name, options)
     if options.input_schema is not None:
         check_schema(options.input_schema, f"input_schema of {name}", objects_only=True)
     if options.output_schema is not None:
@@ -280,6 +291,9 @@ def _metadata(part: Any) -> Sequence[Any]:
 def _definition(name: str, function: Any, options: ToolOptions, call: ToolCall) -> dict[str, Any]:
     """Return the tool's definition in the newest revision's shape."""
     own = function_name(function)
+    for option, schema in (("input_schema", options.input_schema), ("output_schema", options.output_schema)):
+        if schema is not None:
+            explicit_errors(schema, f"{option} of {name}")  # no client should read a schema that is none
     definition: dict[str, Any] = {
         "name": name,
         "title": options.title or humanised(own if own.isidentifier() else name) or name,
