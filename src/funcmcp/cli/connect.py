@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.cli.arguments import read_json, read_pairs
+import typer
+
+from funcmcp.cli.arguments import read_json, read_pairs, warnings_of
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.faults import faults_of
 from funcmcp.cli.terminal import Progress, answer
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.messages import Exchange
 
 _HANDSHAKE = max(date for date, revision in REVISIONS.items() if not revision.per_request)
+_SHOWN = 10
 _NOT_MCP = (
     AttributeError,
     LookupError,
@@ -68,6 +71,8 @@ async def call_tool(target: str, name: str, pairs: Sequence[str], text: str | No
                 raise Failure(f"The tool {name} can't be called. Correct it: {faults[name]}")
             tool = _tool(await client.list_tools(), name)
             arguments = read_pairs(pairs, tool["inputSchema"]) if given is None else given
+            for warning in warnings_of(arguments, tool["inputSchema"]):
+                typer.echo(warning, err=True)
             return await client.call_tool(name, arguments, meta=progress.meta)
 
 
@@ -76,8 +81,11 @@ def _tool(tools: list[dict[str, Any]], name: str) -> dict[str, Any]:
         if tool["name"] == name:
             return tool
     names = [tool["name"] for tool in tools]
-    near = get_close_matches(name, names, 3) or names
-    raise Failure(f"There is no tool {name!r}. " + (f"Did you mean {', '.join(near)}?" if near else "There is none."))
+    near = get_close_matches(name, names, 3)
+    if near:
+        raise Failure(f"There is no tool {name!r}. Did you mean {' or '.join(near)}?")
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    raise Failure(f"There is no tool {name!r}. There is {', '.join(names[:_SHOWN]) or 'none'}{more}.")
 
 
 @asynccontextmanager
