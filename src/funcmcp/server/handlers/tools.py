@@ -120,10 +120,9 @@ async def _within(seconds: float | None, run: Waiting[T]) -> T:
     except TimeoutError:
         if not deadline.expired():
             raise
-    else:
-        if not deadline.expired():
-            return result
-    raise ToolError(f"The tool did not finish within {seconds:g} seconds.")
+    if deadline.expired():
+        raise ToolError(f"The tool did not finish within {seconds:g} seconds.")
+    return result
 
 
 def find_tool(server: Server, params: dict[str, Any]) -> Tool:
