@@ -54,6 +54,11 @@ class EventStream:
         self._broken = False
 
     @property
+    def is_read(self) -> bool:
+        """Whether somebody reads it now."""
+        return self._reader is not None
+
+    @property
     def last(self) -> int:
         """The number of the last event."""
         return self._last
@@ -86,18 +91,23 @@ class EventStream:
         """
         reader = self._reader = object()
         self._news.set()  # for the reader before
-        if self._priming:
-            yield b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), after, RETRY)
-        if self._broken:
-            self._broken, self._reader = False, None
-        while self._reader is reader:
-            for number, data in [event for event in self._events if event[0] > after]:
-                yield b"id: %b-%d\nevent: message\ndata: %b\n\n" % (self.name.encode(), number, data)
-                after = number
-            if self.finished and after >= self._last:
+        try:
+            if self._priming:
+                yield b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), after, RETRY)
+            if self._broken:
+                self._broken = False
                 return
-            if self._reader is reader and self._last <= after and not await self._changed():
-                yield b": keep-alive\n\n"
+            while self._reader is reader:
+                for number, data in [event for event in self._events if event[0] > after]:
+                    yield b"id: %b-%d\nevent: message\ndata: %b\n\n" % (self.name.encode(), number, data)
+                    after = number
+                if self.finished and after >= self._last:
+                    return
+                if self._reader is reader and self._last <= after and not await self._changed():
+                    yield b": keep-alive\n\n"
+        finally:
+            if self._reader is reader:
+                self._reader = None
 
     async def _changed(self) -> bool:
         self._news.clear()
