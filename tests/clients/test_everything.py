@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ADA = {"action": "accept", "content": {"name": "Ada"}}
 ADA_AND_BLUE = {"action": "accept", "content": {"name": "Ada", "color": "blue"}}
 SAMPLED = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}}
-ROOTS = {"roots": [{"uri": "file:///home/ada", "name": "home"}]}
+ROOTS = {"roots": [{"uri": "file:///srv/ada", "name": "home"}]}
 WATCHED = "test://watched-resource"
 CANCELLED = "test://cancelled-calls"
 TRIGGERS = ("prompt_change", "tool_change", "resource_change", "resource_update")
