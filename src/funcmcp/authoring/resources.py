@@ -17,6 +17,7 @@ from funcmcp.authoring.docstring import summary
 from funcmcp.authoring.hints import without_marks
 from funcmcp.authoring.marks import mark
 from funcmcp.authoring.naming import humanised
+from funcmcp.authoring.option_types import Options
 from funcmcp.authoring.reading import Reading
 from funcmcp.authoring.registration import check_common, feature_name, is_interactive
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
@@ -54,7 +55,7 @@ _JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceOptions:
+class ResourceOptions(Options):
     """What an author may say of a resource beside its URI and its function.
 
     Attributes:
@@ -108,7 +109,7 @@ def make_resource(
     """
     template = _parsed(uri)
     name = feature_name(function, options.name, "resource")
-    check_common(name, meta=options.meta, icons=options.icons, timeout=options.timeout)
+    check_common(name, options)
     signature = Signature(function, bound=owner is not None)
     call = FunctionCall(name, function, signature, services=services, context=ResourceContext, owner=owner)
     reading = Reading(call, uri=uri, variables=template.variables, mime_type=_mime_type(uri, options), ui=options.ui)
