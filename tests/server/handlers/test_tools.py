@@ -237,7 +237,7 @@ async def test_a_tool_that_takes_too_long_is_stopped_and_the_model_told(revision
     served = server(tool("hang", hang, timeout=0.01, interactive=interactive))
     result = await call(served, "hang", revision)
     assert result["isError"] is True
-    assert result["content"][0]["text"] == "The tool did not finish within 0.01 seconds."
+    assert result["content"][0]["text"] == "It did not finish within 0.01 seconds."
     assert stopped
 
 

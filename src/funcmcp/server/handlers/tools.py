@@ -60,7 +60,7 @@ async def within(seconds: float | None, run: Waiting[T]) -> T:
             return await run
     except TimeoutError:
         if deadline.expired():
-            raise ToolError(f"The tool did not finish within {seconds:g} seconds.") from None
+            raise ToolError(f"It did not finish within {seconds:g} seconds.") from None
         raise
 
 
