@@ -19,6 +19,7 @@ from funcmcp.server.options import ServerOptions
 from funcmcp.server.registry import RegistrationError
 from funcmcp.sessions.memory import MemorySessions
 from funcmcp.sessions.seal import KeyRing
+from funcmcp.sessions.signed import SignedSessions
 from funcmcp.transports.http.http_sse import HTTPSSE
 from funcmcp.transports.http.options import HTTPOptions
 from funcmcp.transports.http.streamable import StreamableHTTP
@@ -49,7 +50,9 @@ class MCPServer(ASGIApplication):
         path: where the endpoint is.
         revisions: dates of the protocol revisions to speak; all that funcmcp knows by default.
         http: options of Streamable HTTP: hosts, origins, body size.
-        sessions: remembers sessions of the handshake era; in this process's memory by default.
+        sessions: how sessions of the handshake era are kept: ``"signed"`` in their ids, which any process with the
+            same keys can check; ``"memory"`` in this process, which is needed to tell clients of that era what changes
+            (list_changed, subscriptions) and to let them take broken streams up again; or a store of your own.
         sse: where the endpoint of HTTP+SSE (2024-11-05) is, such as "/sse"; None for no such endpoint.
         websocket: where the endpoint for WebSockets is, such as "/ws"; None for no such endpoint.
         options: what the server says of itself, and how it answers lists: see `ServerOptions`.
@@ -65,7 +68,7 @@ class MCPServer(ASGIApplication):
         path: str = "/mcp",
         revisions: Sequence[str] = tuple(REVISIONS),
         http: HTTPOptions | None = None,
-        sessions: SessionStore | None = None,
+        sessions: SessionStore | Literal["signed", "memory"] = "signed",
         sse: str | None = None,
         websocket: str | None = None,
         **options: Unpack[ServerKeywords],
@@ -77,9 +80,12 @@ class MCPServer(ASGIApplication):
         self.services = Services()
         """What functions need and callers don't send: register it here, by type."""
         known = [REVISIONS[date] for date in sorted(revisions)]
-        self.server = Server(ServerOptions(name, **options), known, keys=KeyRing())
+        keys = KeyRing()
+        self.server = Server(ServerOptions(name, **options), known, keys=keys)
         chosen = http or HTTPOptions()
-        store = MemorySessions() if sessions is None else sessions
+        store = _store(sessions, keys)
+        self.keeps_sessions = store.pushes
+        """Whether sessions of the handshake era live in this process."""
         exchange: Exchange = StreamableHTTP(self.server, store, chosen, path=path)
         if sse is not None:
             exchange = HTTPSSE(self.server, chosen, path=_checked("sse", sse), otherwise=exchange)
@@ -213,6 +219,10 @@ class MCPServer(ASGIApplication):
 
         serve(self, host=host, port=port, on_ready=lambda origin: announce(origin + self.path))
 
+    def drain(self) -> None:
+        """End the streams on which clients listen: the server is about to stop. From any thread."""
+        self.server.hub.close()
+
     async def aclose(self) -> None:
         """Close the services that live as long as the server."""
         await self.services.aclose()
@@ -223,6 +233,16 @@ class MCPServer(ASGIApplication):
             await serve_websocket(self._websocket, scope, receive, send)
         else:
             await super().serve_other(scope, receive, send)
+
+
+def _store(sessions: SessionStore | Literal["signed", "memory"], keys: KeyRing) -> SessionStore:
+    if sessions == "signed":
+        return SignedSessions(keys)
+    if sessions == "memory":
+        return MemorySessions()
+    if not hasattr(sessions, "pushes"):
+        raise ValueError(f"sessions must be 'signed', 'memory' or a session store; got {sessions!r}.")
+    return sessions
 
 
 def _checked(name: str, path: str) -> str:

@@ -11,7 +11,7 @@ HANDSHAKE = Handshake("2025-11-25", {"roots": {}}, {"name": "a"})
 
 
 def client(session_id: str) -> SessionClient:
-    return SessionClient(REVISIONS["2025-11-25"], HANDSHAKE, session_id)
+    return SessionClient(REVISIONS["2025-11-25"], HANDSHAKE, session_id, pushes=False)
 
 
 def test_a_sessions_client_knows_what_the_handshake_said() -> None:
@@ -26,7 +26,8 @@ def test_a_sessions_client_knows_what_the_handshake_said() -> None:
 
 
 def test_a_client_is_found_again_until_its_session_ends() -> None:
-    clients, first = Clients(), client("s1")
+    first = client("s1")
+    clients: Clients[SessionClient] = Clients()
     assert clients.get("s1") is None
     clients.add(first)
     assert clients.get("s1") is first
@@ -36,7 +37,7 @@ def test_a_client_is_found_again_until_its_session_ends() -> None:
 
 
 def test_beyond_the_limit_the_oldest_idle_client_goes() -> None:
-    clients = Clients(limit=2)
+    clients: Clients[SessionClient] = Clients(limit=2)
     busy = client("busy")
     busy.conversation.begin(1, Run())
     for one in (busy, client("idle"), client("new")):
@@ -46,7 +47,7 @@ def test_beyond_the_limit_the_oldest_idle_client_goes() -> None:
 
 
 def test_beyond_the_limit_the_oldest_client_goes_if_all_are_busy() -> None:
-    clients = Clients(limit=20)
+    clients: Clients[SessionClient] = Clients(limit=20)
     for number in range(22):
         one = client(str(number))
         one.conversation.begin(1, Run())

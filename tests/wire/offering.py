@@ -47,11 +47,13 @@ def offer(
     http: HTTPOptions | None = None,
     revisions: Sequence[str] = tuple(REVISIONS),
     sessions: MemorySessions | None = None,
+    pushes: bool = False,
     page_size: int | None = None,
     **endpoints: str,
 ) -> Offering:
     """Return a server with every tool that the wire tests call."""
     kept = MemorySessions() if sessions is None else sessions
+    kept.pushes = pushes
     told: dict[str, Any] = {"version": "1.0", "page_size": page_size, **endpoints}
     app = MCPServer("wire", http=http, revisions=revisions, sessions=kept, **told)
     gates = Gates()

@@ -71,6 +71,9 @@ class ASGIApplication:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
+    def drain(self) -> None:
+        """End the streams that would stay open: the server is about to stop. From any thread."""
+
     async def aclose(self) -> None:
         """Let go of what lives as long as the application; called when its server stops."""
 

@@ -171,6 +171,13 @@ class FeatureContext:
         encode(params)
         await self._context.notify("notifications/message", params)
 
+    async def close_stream(self) -> None:
+        """Let the client fetch the rest later: end the connection of this request, and go on.
+
+        The client takes the stream up again where it broke off. Where that is not possible, nothing happens.
+        """
+        self._context.channel.close_stream()
+
     async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> Elicited:
         """Ask the user to fill in a form; see `Elicit` for the schema.
 

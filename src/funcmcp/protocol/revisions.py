@@ -17,6 +17,7 @@ class Revision:
     Attributes:
         date: its name on the wire.
         per_request: True for revisions without a handshake, whose requests carry all the facts (2026-07-28).
+        priming: whether a stream that can be taken up again begins with an event without data (2025-11-25).
         batches: whether an array of messages is a valid body (JSON-RPC batches, 2025-03-26 only).
         content_types: the kinds of content blocks that a result may carry.
         tool_fields: the members that a tool's definition may have.
@@ -30,6 +31,7 @@ class Revision:
 
     date: str
     per_request: bool = False
+    priming: bool = False
     batches: bool = False
     content_types: frozenset[str] = frozenset()
     tool_fields: frozenset[str] = frozenset()
@@ -100,6 +102,7 @@ REVISIONS: dict[str, Revision] = {
         ),
         Revision(
             "2025-11-25",
+            priming=True,
             content_types=_CONTENT_2025_06,
             tool_fields=_TOOL_2025_11,
             feature_fields=_FEATURE_2025_11,

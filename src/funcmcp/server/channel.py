@@ -17,6 +17,9 @@ class Channel(Protocol):
     def pushes(self) -> bool:
         """Whether notifications arrive before the answer; where not, they are dropped."""
 
+    def close_stream(self) -> None:
+        """End the connection that carries the stream, if the client can take it up again; else do nothing."""
+
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification, or drop it where that is impossible: it never fails."""
 
@@ -29,6 +32,9 @@ class ClosedChannel:
 
     __slots__ = ()
     pushes = False
+
+    def close_stream(self) -> None:
+        """Do nothing: there is no stream."""
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Drop the notification."""

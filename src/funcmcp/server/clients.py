@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from funcmcp.server.client import Client
 from funcmcp.server.conversation import Conversation
@@ -23,13 +23,23 @@ class SessionClient(Client):
     conversation: Conversation
     session_id: str
 
-    def __init__(self, revision: Revision, handshake: Handshake, session_id: str) -> None:
+    def __init__(self, revision: Revision, handshake: Handshake, session_id: str, *, pushes: bool) -> None:
         super().__init__(
-            revision, handshake.capabilities, handshake.info, session_id=session_id, conversation=Conversation()
+            revision,
+            handshake.capabilities,
+            handshake.info,
+            session_id=session_id,
+            conversation=Conversation(pushes=pushes),
         )
 
+    def close(self) -> None:
+        """Let go of what goes on for the client outside of requests."""
 
-class Clients:
+
+C = TypeVar("C", bound=SessionClient)
+
+
+class Clients(Generic[C]):
     """Clients by session id.
 
     A client that is forgotten loses its log level and its runs under way; the session itself lives elsewhere.
@@ -40,19 +50,21 @@ class Clients:
 
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit
-        self._clients: dict[str, SessionClient] = {}
-        self.get: Callable[[str], SessionClient | None] = self._clients.get
+        self._clients: dict[str, C] = {}
+        self.get: Callable[[str], C | None] = self._clients.get
         """Returns a session's client, if it is remembered."""
 
-    def add(self, client: SessionClient) -> None:
+    def add(self, client: C) -> None:
         """Remember a session's client."""
         self._clients[client.session_id] = client
         if len(self._clients) > self._limit:
-            del self._clients[self._dispensable()]
+            self.end(self._dispensable())
 
     def end(self, session_id: str) -> None:
         """Forget a session."""
-        self._clients.pop(session_id, None)
+        client = self._clients.pop(session_id, None)
+        if client is not None:
+            client.close()
 
     def _dispensable(self) -> str:
         """Return the session of the oldest client that is idle; if none of the first few is, that of the oldest."""

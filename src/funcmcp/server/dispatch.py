@@ -99,7 +99,7 @@ class Server:
     def _see_offer(self) -> None:
         """Note which capabilities the server has now; methods of others are not found."""
         self.lists.clear()  # pages of lists that are no more; nobody may ever ask for their cursors again
-        kinds = {
+        kinds: dict[str, tuple[bool | None, list[Registry[Any]]]] = {
             "tools": (self.options.enable_tools, [self.tools]),
             "resources": (self.options.enable_resources, [self.resources, self.templates, self.listers]),
             "prompts": (self.options.enable_prompts, [self.prompts]),

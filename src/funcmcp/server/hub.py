@@ -11,7 +11,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 class Change(NamedTuple):
@@ -65,11 +65,14 @@ class Listener:
         self._closed = True
         self._wake()
 
-    async def next(self) -> Change | None:
-        """Wait for the next change; None when nothing more will come."""
+    def __aiter__(self) -> Listener:
+        return self
+
+    async def __anext__(self) -> Change:
+        """Wait for the next change; the last one is that before `close`."""
         while not self._pending:
             if self._closed:
-                return None
+                raise StopAsyncIteration
             self._news.clear()
             await self._news.wait()
         change = next(iter(self._pending))
@@ -88,15 +91,17 @@ class Hub:
         self._listeners: dict[Listener, None] = {}
         self._closed = False
 
-    def add(self, listener: Listener) -> None:
-        """Begin to tell a listener."""
+    @contextlib.contextmanager
+    def listening(self, wants: Callable[[Change], bool]) -> Iterator[Listener]:
+        """Tell a listener the changes that it wants, for the length of a ``with`` block."""
+        listener = Listener(wants)
         self._listeners[listener] = None
         if self._closed:
             listener.close()
-
-    def remove(self, listener: Listener) -> None:
-        """Tell a listener nothing more."""
-        self._listeners.pop(listener, None)
+        try:
+            yield listener
+        finally:
+            del self._listeners[listener]
 
     def publish(self, change: Change) -> None:
         """Tell a change; from any thread."""

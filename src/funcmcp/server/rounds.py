@@ -79,6 +79,10 @@ class Rounds:
         """Whether notifications arrive before the answer."""
         return self._channel.pushes
 
+    def close_stream(self) -> None:
+        """End the connection, if the client can take the stream up again."""
+        self._channel.close_stream()
+
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Pass a notification on."""
         await self._channel.notify(method, params)

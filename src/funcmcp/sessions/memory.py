@@ -24,7 +24,7 @@ class MemorySessions:
         clock: returns seconds; monotonic.
     """
 
-    pushes = True
+    pushes: bool = True
 
     def __init__(self, *, limit: int = 10_000, idle: float = 1800.0, clock: Callable[[], float] = monotonic) -> None:
         self._limit = limit

@@ -74,6 +74,8 @@ class Connection:
         self.places = asyncio.Semaphore(at_once)
         self._waiting = 0
         self._calls: set[asyncio.Task[None]] = set()
+        self._listens: set[Run] = set()
+        self._telling: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
         self._sending: asyncio.Task[None] | None = None
         self._patience = patience
@@ -108,6 +110,8 @@ class Connection:
         """Note that nothing more will come: questions to the client stay without an answer."""
         self._listening = False
         self._conversation.abandon()
+        for listening in self._listens:
+            listening.cancel()
 
     async def finish(self, seconds: float) -> None:
         """Refuse further requests, and wait for the answers of those under way, for at most so many seconds."""
@@ -126,7 +130,7 @@ class Connection:
     def _give_up(self) -> set[asyncio.Task[None]]:
         """Cancel what is under way, and return it."""
         self._listening, self._ending, self.closed = False, True, True
-        tasks = {*self._calls, self._sending} if self._sending is not None else {*self._calls}
+        tasks = {*self._calls, *(task for task in (self._sending, self._telling) if task is not None)}
         for task in tasks:
             task.cancel()
         return tasks
@@ -180,8 +184,15 @@ class Connection:
         except MCPError as error:
             return error_reply(error, request.id).body
         revision = self._server.revisions[handshake.revision]
+        self._telling = asyncio.create_task(self._tell())
         self._client = Client(revision, handshake.capabilities, handshake.info, conversation=self._conversation)
         return result_text(request.id, encode(result))
+
+    async def _tell(self) -> None:
+        """Tell a client of the handshake era what changes."""
+        with self._server.hub.listening(self._conversation.wants) as changes:
+            async for change in changes:
+                await self.push(change.method, change.params)
 
     async def _begin(self, request: Request, deliver: Deliver, http: HTTPRequestInfo | None) -> None:
         """Start a request in a task of its own, when there is room for it."""
@@ -202,6 +213,9 @@ class Connection:
         task = asyncio.create_task(self._serve(call))
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
+        if request.method == "subscriptions/listen":  # it does nothing but wait
+            call.leave_place()
+            self._listens.add(call.run)
 
     def _overload(self) -> MCPError | None:
         if self._ending:
@@ -216,6 +230,7 @@ class Connection:
                 body = await self._answer(call)
             finally:
                 call.close()
+                self._listens.discard(call.run)
                 self._conversation.finish(call.request.id, call.run)
             await call.deliver(body)
         finally:
@@ -305,6 +320,9 @@ class _Call:
     def close(self) -> None:
         """Send nothing more: the run is over, or nobody wants what it says."""
         self._open = False
+
+    def close_stream(self) -> None:
+        """Do nothing: the connection is the only stream."""
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification, unless the run is over."""

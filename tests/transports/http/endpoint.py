@@ -7,17 +7,17 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.sessions.memory import MemorySessions
+from funcmcp.sessions.signed import SignedSessions
 from funcmcp.testing import MemoryRequest
 from funcmcp.transports.http.options import HTTPOptions
 from funcmcp.transports.http.streamable import StreamableHTTP
 from tests import schemas
-from tests.server.parts import CAPABILITIES, NEWEST, PATIENCE, PER_REQUEST, VERSION, server
+from tests.server.parts import CAPABILITIES, KEYS, NEWEST, PATIENCE, PER_REQUEST, VERSION, server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
-    from funcmcp.server.features import Tool
+    from funcmcp.server.features import Resource, Tool
     from funcmcp.sessions.store import SessionStore
     from funcmcp.transports.http.messages import HttpResponse
 
@@ -89,20 +89,20 @@ class Endpoint:
         tools: what it offers.
         revisions: that it speaks.
         http: options of the transport.
-        sessions: the store; in memory by default.
+        sessions: the store; signed by default.
         path: of the endpoint.
     """
 
     def __init__(
         self,
-        *tools: Tool,
+        *tools: Tool | Resource,
         revisions: Sequence[str] = schemas.REVISIONS,
         http: HTTPOptions | None = None,
         sessions: SessionStore | None = None,
         path: str = "/mcp",
     ) -> None:
         self.server = server(*tools, revisions=revisions)
-        self.sessions = MemorySessions() if sessions is None else sessions
+        self.sessions: SessionStore = SignedSessions(KEYS) if sessions is None else sessions
         self.exchange = StreamableHTTP(self.server, self.sessions, http or HTTPOptions(), path=path)
 
     async def open(

@@ -12,7 +12,7 @@ USUAL = {"host": "127.0.0.1", "content-type": "application/json"}
 
 
 def gate(**options: object) -> Gate:
-    return Gate(server(), HTTPOptions(**options), path="/mcp")  # type: ignore[arg-type]
+    return Gate(server(), HTTPOptions(**options), path="/mcp", listens=False)  # type: ignore[arg-type]
 
 
 def request(headers: list[tuple[str, str]], method: str = "POST", path: str = "/mcp") -> MemoryRequest:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.protocol.envelope import SUBSCRIPTION_ID
 from funcmcp.protocol.errors import INVALID_REQUEST, InvalidParams, MCPError
 from funcmcp.server.handlers.resources import MAX_SUBSCRIPTIONS
-from funcmcp.server.hub import PROMPTS, RESOURCES, TOOLS, Listener, updated
+from funcmcp.server.hub import PROMPTS, RESOURCES, TOOLS, updated
 
 if TYPE_CHECKING:
     from funcmcp.server.context import Context
@@ -36,15 +36,11 @@ async def listen(server: Server, context: Context) -> dict[str, Any]:
         raise MCPError(INVALID_REQUEST, "Too many streams are open; try again later.")
     honoured, wanted = _honoured(server, context.request.params)
     meta = {SUBSCRIPTION_ID: context.request.id}
-    listener = Listener(wanted.__contains__)
-    server.hub.add(listener)
-    try:
+    with server.hub.listening(wanted.__contains__) as changes:
         acknowledged = {"_meta": meta, "notifications": honoured}
         await context.channel.notify("notifications/subscriptions/acknowledged", acknowledged)
-        while (change := await listener.next()) is not None:
+        async for change in changes:
             await context.channel.notify(change.method, {"_meta": meta, **change.params})
-    finally:
-        server.hub.remove(listener)
     return {"_meta": meta}
 
 

@@ -47,13 +47,15 @@ class Gate:
         server: its revisions are the ones that it speaks.
         options: allowed hosts and origins, body size.
         path: where the endpoint is.
+        listens: whether GET opens a stream for clients of the handshake era.
     """
 
-    def __init__(self, server: Server, options: HTTPOptions, *, path: str) -> None:
+    def __init__(self, server: Server, options: HTTPOptions, *, path: str, listens: bool) -> None:
         self._server = server
         self._path = path
         self._paths = {path, path.rstrip("/"), path.rstrip("/") + "/"}
         self._origin = OriginCheck(options)
+        self._methods = ("GET", "POST", "DELETE") if listens else ("POST", "DELETE")
         self._max_body = options.max_body
         self._digits = len(str(options.max_body))
         self._passed: dict[tuple[object, ...], Entry] = {}
@@ -99,12 +101,15 @@ class Gate:
             version,
             known_version=version is None or version in self._server.revisions,
         )
+        allowed = ("POST",) if entry.per_request else self._methods
+        if request.method not in allowed:
+            methods = ", ".join(allowed)
+            return refuse(405, INVALID_REQUEST, f"Use {methods}.", headers=(("allow", methods),))
         if request.method == "POST":
             return _refusal_of_post(request, entry) or entry
-        if request.method == "DELETE" and not entry.per_request:
-            return entry
-        allowed = "POST" if entry.per_request else "POST, DELETE"
-        return refuse(405, INVALID_REQUEST, f"Use {allowed}.", headers=(("allow", allowed),))
+        if request.method == "GET" and not entry.accept.events:
+            return refuse(406, INVALID_REQUEST, "Accept text/event-stream.")
+        return entry
 
 
 def _refusal_of_post(request: HttpRequest, entry: Entry) -> HttpResponse | None:

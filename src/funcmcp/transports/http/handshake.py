@@ -21,15 +21,18 @@ from funcmcp.server.handlers.lifecycle import initialize
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
 from funcmcp.sessions.store import SessionsFullError
 from funcmcp.transports.http.messages import HttpResponse
+from funcmcp.transports.http.resumable import ResumableChannel, Streams, resumable_response
 from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse
 from funcmcp.transports.http.stream import STREAM_HEADERS, StreamChannel, stream_response
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import AsyncIterator, Coroutine
 
     from funcmcp.protocol.jsonrpc import Body, Message
+    from funcmcp.protocol.revisions import Revision
     from funcmcp.server.conversation import Conversation
     from funcmcp.server.dispatch import Server
+    from funcmcp.server.hub import Hub
     from funcmcp.sessions.store import Handshake, SessionStore
     from funcmcp.transports.http.gate import Entry
     from funcmcp.transports.http.messages import HttpRequest
@@ -50,7 +53,7 @@ class HandshakeEra:
     def __init__(self, server: Server, sessions: SessionStore) -> None:
         self._server = server
         self._sessions = sessions
-        self._clients = Clients()
+        self._clients: Clients[_Client] = Clients()
 
     async def post(self, http: HttpRequest, message: Body, entry: Entry) -> HttpResponse:
         """Answer one POST whose body has been decoded and classified."""
@@ -67,15 +70,44 @@ class HandshakeEra:
         context = Context(message, client, _CLOSED, http)
         try:
             if entry.accept.events and self._server.is_interactive(message):
-                context.channel = channel = StreamChannel(client.conversation)
-                work = _run(context, client.conversation, self._server.answer(context))
-                return await stream_response(work, channel, respond=handshake_response)
+                return await self._stream(context, client)
             reply = begin(self._server.answer(context))
             if isinstance(reply, Waiting):
                 reply = await _run(context, client.conversation, reply)
             return HttpResponse(200, JSON_HEADERS, reply.body)
         except RunCancelledError:
             return _cancelled(message, entry.accept)
+
+    async def _stream(self, context: Context, client: _Client) -> HttpResponse:
+        """Run a request that may send something before its answer."""
+        if not self._sessions.pushes:
+            context.channel = channel = StreamChannel(client.conversation)
+            work = _run(context, client.conversation, self._server.answer(context))
+            return await stream_response(work, channel, respond=handshake_response)
+        stream = client.streams.open()
+        context.channel = resumable = ResumableChannel(client.conversation, stream)
+        work = _run(context, client.conversation, self._server.answer(context))
+        return await resumable_response(work, resumable, stream, respond=handshake_response)
+
+    async def get(self, http: HttpRequest, entry: Entry) -> HttpResponse:
+        """Open the stream of what belongs to no request, or take another one up again."""
+        session_id = _session_id(http)
+        client = self._client(session_id, await self._sessions.get(session_id), entry)
+        if isinstance(client, HttpResponse):
+            return client
+        last_seen = http.fields.get(b"last-event-id", b"").decode("latin-1").strip(" \t")
+        found = client.streams.find(last_seen)
+        if found is None:
+            client.listen(self._server.hub)
+            found = client.streams.general, client.streams.general.last
+        return HttpResponse(200, STREAM_HEADERS, self._while_living(session_id, found[0].follow(found[1])))
+
+    async def _while_living(self, session_id: str, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield events as long as the session lives; whoever listens keeps it alive."""
+        async for part in events:
+            if await self._sessions.get(session_id) is None:
+                return
+            yield part
 
     async def delete(self, http: HttpRequest, entry: Entry) -> HttpResponse:
         """End the session that the request names."""
@@ -101,7 +133,7 @@ class HandshakeEra:
         body = result_text(request.id, encode(result))
         return HttpResponse(200, (*JSON_HEADERS, (headers.SESSION_ID, session_id)), body)
 
-    def _client(self, session_id: str, handshake: Handshake | None, entry: Entry) -> SessionClient | HttpResponse:
+    def _client(self, session_id: str, handshake: Handshake | None, entry: Entry) -> _Client | HttpResponse:
         """Return the client of a session, or the refusal: 400 without an id, 404 for a session that is over."""
         if not session_id:
             return refuse(400, INVALID_REQUEST, "The header Mcp-Session-Id is missing; initialize first.")
@@ -112,19 +144,19 @@ class HandshakeEra:
             return refuse(400, INVALID_REQUEST, f"Use a revision of {', '.join(self._server.supported)}.")
         client = self._clients.get(session_id)
         if client is None:
-            client = SessionClient(revision, handshake, session_id)
+            client = _Client(revision, handshake, session_id, pushes=self._sessions.pushes)
             self._clients.add(client)
         return client
 
     async def _other(
-        self, http: HttpRequest, message: Notification | Response | list[Any], client: SessionClient
+        self, http: HttpRequest, message: Notification | Response | list[Any], client: _Client
     ) -> HttpResponse:
         if isinstance(message, list):
             return await self._batch(http, message, client)
         _receive(message, client.conversation)
         return accepted()
 
-    async def _batch(self, http: HttpRequest, values: list[object], client: SessionClient) -> HttpResponse:
+    async def _batch(self, http: HttpRequest, values: list[object], client: _Client) -> HttpResponse:
         """Answer a batch: requests run side by side, and their answers come in one array."""
         if not client.revision.batches:
             return refuse(400, INVALID_REQUEST, "This protocol revision has no batches; send one message.")
@@ -150,6 +182,42 @@ class HandshakeEra:
         replies = await asyncio.gather(*work, return_exceptions=True)
         bodies = [reply.body for reply in replies if isinstance(reply, Reply)]
         return HttpResponse(200, JSON_HEADERS, b"[" + b",".join(bodies) + b"]") if bodies else accepted()
+
+
+class _Client(SessionClient):
+    """The client of a session, with its streams."""
+
+    __slots__ = ("_streams", "_telling")
+
+    def __init__(self, revision: Revision, handshake: Handshake, session_id: str, *, pushes: bool) -> None:
+        super().__init__(revision, handshake, session_id, pushes=pushes)
+        self._streams: Streams | None = None
+        self._telling: asyncio.Task[None] | None = None
+
+    @property
+    def streams(self) -> Streams:
+        """Its streams, which most clients never have."""
+        if self._streams is None:
+            self._streams = Streams(priming=self.revision.priming)
+        return self._streams
+
+    def listen(self, hub: Hub) -> None:
+        """Begin to put changes on the general stream, if that has not begun yet."""
+        if self._telling is None:
+            self._telling = asyncio.create_task(self._tell(hub))
+
+    def close(self) -> None:
+        """End the general stream."""
+        if self._telling is not None:
+            self._telling.cancel()
+            self.streams.general.finish()
+
+    async def _tell(self, hub: Hub) -> None:
+        with hub.listening(self.conversation.wants) as changes:
+            async for change in changes:
+                message = {"jsonrpc": "2.0", "method": change.method, "params": change.params}
+                self.streams.general.append(encode(message))
+        self.streams.general.finish()
 
 
 def _session_id(http: HttpRequest) -> str:

@@ -67,6 +67,9 @@ class StreamChannel:
         while not self.messages.empty():
             self.messages.get_nowait()
 
+    def close_stream(self) -> None:
+        """Do nothing: the client could not take the stream up again."""
+
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification, unless the stream is closed."""
         if not self._closed:
@@ -115,7 +118,7 @@ async def stream_response(
         leaving: what to do when the client leaves; None to let the run go on.
     """
     task = asyncio.create_task(work)
-    task.add_done_callback(_see_outcome)
+    task.add_done_callback(see_outcome)
     first = asyncio.ensure_future(channel.messages.get())
     watch = asyncio.ensure_future(leaving.watch()) if leaving is not None else None
     try:
@@ -132,7 +135,7 @@ async def stream_response(
     return respond(await task)
 
 
-def _see_outcome(task: asyncio.Task[Reply]) -> None:
+def see_outcome(task: asyncio.Task[Reply]) -> None:
     """Look at the outcome of a run whose client may have left, so that asyncio does not report it as unseen."""
     if not task.cancelled():
         task.exception()

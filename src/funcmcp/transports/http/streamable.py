@@ -38,7 +38,7 @@ class StreamableHTTP:
 
     def __init__(self, server: Server, sessions: SessionStore, options: HTTPOptions, *, path: str) -> None:
         self._max_body = options.max_body
-        self._gate = Gate(server, options, path=path)
+        self._gate = Gate(server, options, path=path, listens=sessions.pushes)
         self._per_request = PerRequestEra(server)
         self._handshake = HandshakeEra(server, sessions)
 
@@ -48,7 +48,7 @@ class StreamableHTTP:
         if isinstance(entry, HttpResponse):
             return entry
         if request.method != "POST":
-            return await self._handshake.delete(request, entry)
+            return await (self._handshake.get if request.method == "GET" else self._handshake.delete)(request, entry)
         try:
             value: Any = decode(await request.read(self._max_body))
         except BodyTooLargeError:

@@ -1,0 +1,224 @@
+"""Streams of a session that a client can take up again where they broke off (handshake era).
+
+Every event has an id. A client whose connection broke asks for the rest with GET and `Last-Event-ID`. What was sent
+is kept for that, bounded in number and size; of a stream nothing is replayed on another one.
+
+Source: 2025-11-25 "basic/transports, Resumability and Redelivery" and "Sending Messages to the Server".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.protocol.codec import encode
+from funcmcp.protocol.errors import ToolError
+from funcmcp.transports.http.messages import HttpResponse
+from funcmcp.transports.http.stream import KEEP_ALIVE, STREAM_HEADERS, see_outcome
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+
+    from funcmcp.server.conversation import Conversation
+    from funcmcp.server.dispatch import Reply
+
+RETRY = 500
+"""Milliseconds that a client is asked to wait before it takes a stream up again."""
+
+_MAX_EVENTS = 1000
+_MAX_BYTES = 1024 * 1024
+"""Of one stream; beyond, the oldest events are forgotten."""
+
+_MAX_STREAMS = 16
+"""Of one session; beyond, the oldest finished ones are forgotten."""
+
+
+class EventStream:
+    """What was sent on one stream, and what is still to come.
+
+    Args:
+        name: unique in the session; event ids begin with it.
+        priming: whether the client understands an event without data, which gives it an id to come back with.
+    """
+
+    def __init__(self, name: str, *, priming: bool) -> None:
+        self.name = name
+        self.finished = False
+        self._priming = priming
+        self._events: deque[tuple[int, bytes]] = deque()
+        self._bytes = 0
+        self._last = 0
+        self._news = asyncio.Event()
+        self._reader: object = None
+        self._broken = False
+
+    @property
+    def last(self) -> int:
+        """The number of the last event."""
+        return self._last
+
+    def append(self, data: bytes) -> None:
+        """Add a message."""
+        self._last += 1
+        self._events.append((self._last, data))
+        self._bytes += len(data)
+        while len(self._events) > _MAX_EVENTS or (self._bytes > _MAX_BYTES and len(self._events) > 1):
+            self._bytes -= len(self._events.popleft()[1])
+        self._news.set()
+
+    def finish(self) -> None:
+        """Say that nothing more will come."""
+        self.finished = True
+        self._news.set()
+
+    def interrupt(self) -> None:
+        """End the connection that reads, or the first one that will, if the client can take the stream up again."""
+        if self._priming or self._last:
+            self._broken = self._reader is None
+            self._reader = None
+            self._news.set()
+
+    async def follow(self, after: int) -> AsyncIterator[bytes]:
+        """Yield what came after an event, and what is to come, as events; comments after long silence.
+
+        Another reader takes the place of this one, which ends then.
+        """
+        reader = self._reader = object()
+        self._news.set()  # for the reader before
+        if self._priming:
+            yield b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), after, RETRY)
+        if self._broken:
+            self._broken, self._reader = False, None
+        while self._reader is reader:
+            for number, data in [event for event in self._events if event[0] > after]:
+                yield b"id: %b-%d\nevent: message\ndata: %b\n\n" % (self.name.encode(), number, data)
+                after = number
+            if self.finished and after >= self._last:
+                return
+            if self._reader is reader and self._last <= after and not await self._changed():
+                yield b": keep-alive\n\n"
+
+    async def _changed(self) -> bool:
+        self._news.clear()
+        try:
+            async with asyncio.timeout(KEEP_ALIVE):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+class Streams:
+    """The streams of one session.
+
+    Args:
+        priming: see `EventStream`.
+
+    Attributes:
+        general: carries what belongs to no request.
+    """
+
+    def __init__(self, *, priming: bool) -> None:
+        self._priming = priming
+        self.general = EventStream("0", priming=priming)
+        self._streams: dict[str, EventStream] = {}
+        self._count = 0
+
+    def open(self) -> EventStream:
+        """Begin a stream."""
+        self._count += 1
+        stream = self._streams[str(self._count)] = EventStream(str(self._count), priming=self._priming)
+        if len(self._streams) > _MAX_STREAMS:
+            finished = (name for name, kept in self._streams.items() if kept.finished)
+            self._streams.pop(next(finished, ""), None)
+        return stream
+
+    def find(self, event_id: str) -> tuple[EventStream, int] | None:
+        """Return the stream of an event id and the event's number, or None if it is not kept."""
+        name, _, number = event_id.partition("-")
+        stream = self.general if name == self.general.name else self._streams.get(name)
+        if stream is None or not (number.isascii() and number.isdigit()):
+            return None
+        return stream, int(number[:18])
+
+
+class ResumableChannel:
+    """A channel onto a stream that can be taken up again.
+
+    Args:
+        conversation: where the client's answers to questions come in.
+        stream: takes the messages.
+    """
+
+    pushes = True
+
+    def __init__(self, conversation: Conversation, stream: EventStream) -> None:
+        self._conversation = conversation
+        self._stream = stream
+        self.used = asyncio.Event()
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification, unless the run is over."""
+        await self._send(encode({"jsonrpc": "2.0", "method": method, "params": params}))
+
+    async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Send the questions as requests and wait for the client's responses."""
+        if self._stream.finished:
+            raise ToolError("The client can't be asked any more.")
+        return await self._conversation.ask(questions, self._send)
+
+    def close_stream(self) -> None:
+        """End the connection; the client takes the stream up again."""
+        self.used.set()
+        self._stream.interrupt()
+
+    async def _send(self, data: bytes) -> None:
+        if not self._stream.finished:
+            self._stream.append(data)
+            self.used.set()
+
+
+async def resumable_response(
+    work: Coroutine[object, object, Reply],
+    channel: ResumableChannel,
+    stream: EventStream,
+    *,
+    respond: Callable[[Reply], HttpResponse],
+) -> HttpResponse:
+    """Run a request; return plain JSON if it sends nothing before its answer, and a stream if it does.
+
+    The run goes on when the client leaves; its answer waits on the stream.
+
+    Args:
+        work: the run; its messages go to `channel`.
+        channel: the channel of the run.
+        stream: what the channel leads to.
+        respond: makes the plain response.
+
+    Raises:
+        RunCancelledError: the client cancelled the request before anything was sent.
+    """
+    task = asyncio.create_task(work)
+    task.add_done_callback(see_outcome)
+    used = asyncio.ensure_future(channel.used.wait())
+    try:
+        await asyncio.wait({task, used}, return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:
+        task.cancel()
+        stream.finish()
+        raise
+    finally:
+        used.cancel()
+    if not channel.used.is_set():
+        stream.finish()
+        return respond(await task)
+    task.add_done_callback(lambda _: _conclude(task, stream))
+    return HttpResponse(200, STREAM_HEADERS, stream.follow(0))
+
+
+def _conclude(task: asyncio.Task[Reply], stream: EventStream) -> None:
+    """Put the answer at the end of a stream; nothing for a request that was cancelled."""
+    if not task.cancelled() and task.exception() is None:
+        stream.append(task.result().body)
+    stream.finish()
