@@ -196,3 +196,14 @@ def test_text_that_only_looks_like_a_constant_is_encoded() -> None:
 
 def test_text_beyond_ascii_is_encoded_as_utf_8() -> None:
     assert encode("Grüße 🍕") == '"Grüße 🍕"'.encode()
+
+
+@pytest.mark.parametrize("text", [b"[%b]", b'{"a":%b}'])
+def test_json_is_nested_so_deep_and_no_deeper(text: bytes) -> None:
+    nested = b"1"
+    for _ in range(MAX_DEPTH):
+        nested = text % nested
+    assert decode(nested)
+    assert decode(b"[%b]" % b",".join([b"[1]"] * (MAX_DEPTH + 1))) == [[1]] * (MAX_DEPTH + 1)
+    with pytest.raises(InvalidJSONError, match="nested"):
+        decode(text % nested)

@@ -221,3 +221,13 @@ async def test_a_state_holds_nothing_that_the_client_does_not_know() -> None:
     payload = KEYS.open("request state", state)
     assert payload is not None
     assert set(json.loads(payload)) == {"digest", "expires", "answered", "pending", "wrong"}
+
+
+async def test_rounds_pass_on_what_is_no_question() -> None:
+    channel = Recorder()
+    opened = Rounds(channel, Request(1, "tools/call", CALL), KEYS)
+    await opened.notify("notifications/progress", {"progress": 1})
+    opened.close_stream()
+    assert opened.pushes
+    assert channel.sent == [("notifications/progress", {"progress": 1})]
+    assert channel.closed == 1

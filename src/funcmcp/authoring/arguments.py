@@ -69,6 +69,23 @@ def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[P
     return parts
 
 
+def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:
+    """Return how the arguments of a prompt or the variables of a template are read: texts, each for one parameter.
+
+    They go by the parameters' own names; an alias means nothing here.
+
+    Raises:
+        RegistrationError: a type has no meaning as JSON, or is marked with `Arguments`.
+    """
+    if any(is_spread(parameter) for parameter in parameters):
+        raise RegistrationError(f"{feature} is no tool: its arguments are its own parameters, without Arguments[...].")
+    parts = parts_of(parameters, feature, lax=True)
+    for part in parts:
+        for field in _fields(part.schema).values():
+            field.pop("validation_alias", None)
+    return parts
+
+
 def _named(parameters: Sequence[str], tool: str) -> str:
     if len(parameters) == 1:
         return f"The parameter {parameters[0]!r} of {tool}"

@@ -11,7 +11,7 @@ import pytest
 
 from funcmcp.protocol.cursor import encode_cursor
 from funcmcp.protocol.errors import MCPError, ToolError
-from funcmcp.server.features import Tool
+from funcmcp.server.features import JSONResult, Tool
 from funcmcp.server.registry import RegistrationError
 from tests import schemas
 from tests.server.parts import (
@@ -474,3 +474,17 @@ async def test_a_result_is_cut_to_the_revision(revision: str) -> None:
     result = await call(server(tool("sing", sing)), "sing", revision)
     assert result["content"][0]["type"] == ("text" if revision == "2024-11-05" else "audio")
     assert ("structuredContent" in result) == (revision >= "2025-06-18")
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize("structured", [None, b'{"a":1}'])
+async def test_a_result_that_is_encoded_already_is_sent_as_the_revision_has_it(
+    revision: str, structured: bytes | None
+) -> None:
+    async def give(_context: Context, _arguments: dict[str, Any]) -> JSONResult:
+        return JSONResult(b'"100 %"', structured)
+
+    result = await call(server(tool("give", give)), "give", revision)
+    assert result["content"] == [{"type": "text", "text": "100 %"}]
+    knows = structured is not None and revision >= "2025-06-18"
+    assert result.get("structuredContent") == ({"a": 1} if knows else None)
