@@ -28,6 +28,9 @@ class Peer:
 
     pushes = True
 
+    def close_stream(self) -> None:
+        raise AssertionError("no stream is closed here")
+
     def __init__(self, answers: Mapping[str, dict[str, Any]] | None = None) -> None:
         self.answers = answers or {}
         self.sent: list[tuple[str, dict[str, Any]]] = []

@@ -140,6 +140,9 @@ class Recorder:
 
     pushes = True
 
+    def close_stream(self) -> None:
+        raise AssertionError("no stream is closed here")
+
     def __init__(self, answers: Mapping[str, dict[str, Any]] | None = None) -> None:
         self.sent: list[tuple[str, dict[str, Any]]] = []
         self.asked: list[Mapping[str, Mapping[str, Any]]] = []

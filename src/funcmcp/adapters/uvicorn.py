@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import uvicorn
 
+from funcmcp.adapters.asgi import ASGIApplication
 from funcmcp.transports.leaving import leave_in_time
 
 if TYPE_CHECKING:
@@ -179,6 +180,8 @@ class _Server(uvicorn.Server):
         """Begin to end; the time for it runs from the first signal."""
         if not self.should_exit:
             leave_in_time()
+            if isinstance(self._app, ASGIApplication):
+                self._app.drain()
         super().handle_exit(sig, frame)
 
 

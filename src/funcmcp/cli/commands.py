@@ -109,6 +109,8 @@ def _serve_http(target: str, address: tuple[str, int], *, reload: bool, workers:
 
 def _announce(server: MCPServer, origin: str) -> None:
     typer.echo(f"{server.name} is served at {origin}{server.path} (Ctrl+C stops it)")
+    if server.keeps_sessions:
+        typer.echo("Sessions of clients before 2026-07-28 are kept in this process's memory.")
 
 
 @app.command()

@@ -17,7 +17,7 @@ from tests.server.parts import CAPABILITIES, KEYS, NEWEST, PATIENCE, PER_REQUEST
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
-    from funcmcp.server.features import Tool
+    from funcmcp.server.features import Resource, Tool
     from funcmcp.sessions.store import SessionStore
     from funcmcp.transports.http.messages import HttpResponse
 
@@ -95,7 +95,7 @@ class Endpoint:
 
     def __init__(
         self,
-        *tools: Tool,
+        *tools: Tool | Resource,
         revisions: Sequence[str] = schemas.REVISIONS,
         http: HTTPOptions | None = None,
         sessions: SessionStore | None = None,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from funcmcp.protocol.revisions import Revision
     from funcmcp.server.conversation import Conversation
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.hub import Hub
+    from funcmcp.server.hub import Hub, Listener
     from funcmcp.sessions.store import Handshake, SessionStore
     from funcmcp.transports.http.gate import Entry
     from funcmcp.transports.http.messages import HttpRequest
@@ -97,6 +97,8 @@ class HandshakeEra:
             return client
         last_seen = http.fields.get(b"last-event-id", b"").decode("latin-1").strip(" \t")
         found = client.streams.find(last_seen)
+        if found is None and client.streams.general.is_read:
+            return refuse(409, INVALID_REQUEST, "This session has a stream already; end it, or resume it.")
         if found is None:
             client.listen(self._server.hub)
             found = client.streams.general, client.streams.general.last
@@ -204,7 +206,9 @@ class _Client(SessionClient):
     def listen(self, hub: Hub) -> None:
         """Begin to put changes on the general stream, if that has not begun yet."""
         if self._telling is None:
-            self._telling = asyncio.create_task(self._tell(hub))
+            changes = hub.add(self.conversation.wants)
+            self._telling = asyncio.create_task(self._tell(changes))
+            self._telling.add_done_callback(lambda _: hub.remove(changes))
 
     def close(self) -> None:
         """End the general stream."""
@@ -212,11 +216,10 @@ class _Client(SessionClient):
             self._telling.cancel()
             self.streams.general.finish()
 
-    async def _tell(self, hub: Hub) -> None:
-        with hub.listening(self.conversation.wants) as changes:
-            async for change in changes:
-                message = {"jsonrpc": "2.0", "method": change.method, "params": change.params}
-                self.streams.general.append(encode(message))
+    async def _tell(self, changes: Listener) -> None:
+        async for change in changes:
+            message = {"jsonrpc": "2.0", "method": change.method, "params": change.params}
+            self.streams.general.append(encode(message))
         self.streams.general.finish()
 
 

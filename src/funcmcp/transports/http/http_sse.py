@@ -97,20 +97,29 @@ class HTTPSSE:
         connection = Connection(self._server, messages.put, patience=PATIENCE)
         session_id = secrets.token_urlsafe(32)
         self._connections[session_id] = connection
+        ending = asyncio.create_task(self._end())
         try:
             uri = f"{quote(request.mount + request.path)}?{_SESSION}={session_id}"
             yield b"event: endpoint\ndata: %b\n\n" % uri.encode("ascii")
-            while not connection.closed:
-                yield await _next(messages)
+            while not (connection.closed or ending.done()):
+                yield await _next(messages, ending)
         finally:
+            ending.cancel()
             del self._connections[session_id]
             await connection.aclose()
 
+    async def _end(self) -> None:
+        """Wait until the server is about to stop."""
+        with self._server.hub.listening(lambda _: False) as changes:
+            async for _ in changes:
+                pass
 
-async def _next(messages: asyncio.Queue[bytes]) -> bytes:
-    """Return the next message as an event, or a comment after long silence."""
+
+async def _next(messages: asyncio.Queue[bytes], ending: asyncio.Task[None]) -> bytes:
+    """Return the next message as an event, or a comment after long silence or at the end."""
+    getting = asyncio.ensure_future(messages.get())
     try:
-        async with asyncio.timeout(KEEP_ALIVE):
-            return event(await messages.get())
-    except TimeoutError:
-        return b": keep-alive\n\n"
+        await asyncio.wait({getting, ending}, timeout=KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)
+        return event(getting.result()) if getting.done() else b": keep-alive\n\n"
+    finally:
+        getting.cancel()

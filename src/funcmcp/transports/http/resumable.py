@@ -51,6 +51,12 @@ class EventStream:
         self._last = 0
         self._news = asyncio.Event()
         self._reader: object = None
+        self._broken = False
+
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody reads it now."""
+        return self._reader is not None
 
     @property
     def last(self) -> int:
@@ -72,9 +78,11 @@ class EventStream:
         self._news.set()
 
     def interrupt(self) -> None:
-        """End the connection that reads, and let the client take the stream up again."""
-        self._reader = None
-        self._news.set()
+        """End the connection that reads, or the first one that will, if the client can take the stream up again."""
+        if self._priming or self._last:
+            self._broken = self._reader is None
+            self._reader = None
+            self._news.set()
 
     async def follow(self, after: int) -> AsyncIterator[bytes]:
         """Yield what came after an event, and what is to come, as events; comments after long silence.
@@ -83,16 +91,23 @@ class EventStream:
         """
         reader = self._reader = object()
         self._news.set()  # for the reader before
-        if self._priming:
-            yield b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), after, RETRY)
-        while self._reader is reader:
-            for number, data in [event for event in self._events if event[0] > after]:
-                yield b"id: %b-%d\nevent: message\ndata: %b\n\n" % (self.name.encode(), number, data)
-                after = number
-            if self.finished and after >= self._last:
+        try:
+            if self._priming:
+                yield b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), after, RETRY)
+            if self._broken:
+                self._broken = False
                 return
-            if self._last <= after and not await self._changed():
-                yield b": keep-alive\n\n"
+            while self._reader is reader:
+                for number, data in [event for event in self._events if event[0] > after]:
+                    yield b"id: %b-%d\nevent: message\ndata: %b\n\n" % (self.name.encode(), number, data)
+                    after = number
+                if self.finished and after >= self._last:
+                    return
+                if self._reader is reader and self._last <= after and not await self._changed():
+                    yield b": keep-alive\n\n"
+        finally:
+            if self._reader is reader:
+                self._reader = None
 
     async def _changed(self) -> bool:
         self._news.clear()

@@ -1,0 +1,134 @@
+"""Sessions that live in their ids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from funcmcp.sessions.seal import KeyRing
+from funcmcp.sessions.signed import SignedSessions
+from funcmcp.sessions.store import Handshake
+
+LIFETIME = 100.0
+PAGES = "io.modelcontextprotocol/ui"
+HANDSHAKE = Handshake(
+    "2025-11-25", {"roots": {}, "elicitation": {"form": {}, "url": {}}}, {"name": "client", "version": "1"}
+)
+
+
+class Clock:
+    """Seconds that pass only when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def keys() -> KeyRing:
+    return KeyRing([b"a" * 32])
+
+
+@pytest.fixture
+def sessions(keys: KeyRing, clock: Clock) -> SignedSessions:
+    return SignedSessions(keys, lifetime=LIFETIME, clock=clock)
+
+
+async def test_a_session_is_known_to_every_process_with_the_same_keys(
+    sessions: SignedSessions, keys: KeyRing, clock: Clock
+) -> None:
+    session_id = await sessions.create(HANDSHAKE)
+    other = SignedSessions(keys, lifetime=LIFETIME, clock=clock)
+    for store in (sessions, sessions, other, other):
+        assert await store.get(session_id) == HANDSHAKE
+
+
+async def test_a_session_of_other_keys_or_one_that_was_changed_is_none(sessions: SignedSessions, clock: Clock) -> None:
+    session_id = await sessions.create(HANDSHAKE)
+    stranger = SignedSessions(KeyRing([b"b" * 32]), clock=clock)
+    assert await stranger.get(session_id) is None
+    version, payload, code = session_id.split(".")
+    for changed in (
+        "",
+        "x",
+        payload,
+        f"{version}.{payload}.",
+        f"{version}.A{payload[1:]}.{code}",
+        session_id + "A",
+        "é" * 40,
+    ):
+        assert await sessions.get(changed) is None
+    assert await sessions.get("1." + "A" * 5000 + "." + code) is None
+
+
+async def test_ids_are_visible_ascii_and_never_the_same(sessions: SignedSessions) -> None:
+    ids = {await sessions.create(HANDSHAKE) for _ in range(50)}
+    assert len(ids) == 50
+    assert all("!" <= character <= "~" for session_id in ids for character in session_id)
+
+
+async def test_a_session_ends_by_itself(sessions: SignedSessions, clock: Clock) -> None:
+    session_id = await sessions.create(HANDSHAKE)
+    clock.now += LIFETIME - 1
+    assert await sessions.get(session_id) == HANDSHAKE
+    clock.now += 1
+    assert await sessions.get(session_id) is None
+    assert await sessions.end(session_id) is False
+
+
+async def test_an_ended_session_is_over_in_the_process_that_ended_it(sessions: SignedSessions) -> None:
+    session_id = await sessions.create(HANDSHAKE)
+    assert await sessions.end(session_id) is True
+    assert await sessions.end(session_id) is False
+    assert await sessions.get(session_id) is None
+
+
+async def test_what_is_remembered_is_bounded(sessions: SignedSessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("funcmcp.sessions.signed._REMEMBERED", 3)
+    ids = [await sessions.create(HANDSHAKE) for _ in range(6)]
+    for session_id in ids:
+        assert await sessions.get(session_id) == HANDSHAKE
+        assert await sessions.end(session_id)
+    assert len(sessions._checked) <= 3
+    assert len(sessions._ended) == 3
+    assert await sessions.get(ids[-1]) is None
+
+
+@pytest.mark.parametrize(
+    ("declared", "kept"),
+    [
+        ({"experimental": {"a": {}}, "roots": {"listChanged": True}}, {"roots": {}}),
+        ({"elicitation": {}, "sampling": {"tools": {}, "more": {}}}, {"elicitation": {}, "sampling": {"tools": {}}}),
+        (
+            {"elicitation": True, "extensions": {PAGES: {"mimeTypes": ["x"]}}},
+            {"extensions": {PAGES: {}}},
+        ),
+    ],
+)
+async def test_only_what_matters_of_the_capabilities_is_kept(
+    sessions: SignedSessions, declared: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    handshake = await sessions.get(await sessions.create(Handshake("2025-11-25", declared, {})))
+    assert handshake is not None
+    assert handshake.capabilities == kept
+
+
+async def test_an_id_stays_short_whatever_a_client_says(sessions: SignedSessions) -> None:
+    capabilities: dict[str, Any] = {
+        "extensions": {f"e{number}" * 30: {} for number in range(100)},
+        "sampling": {"tools": {}},
+    }
+    info = {"name": "n" * 5000, "version": "v" * 5000, "title": "t" * 5000, "icons": ["x"] * 500}
+    session_id = await sessions.create(Handshake("2025-11-25", capabilities, info))
+    assert len(session_id) < 4096
+    handshake = await sessions.get(session_id)
+    assert handshake is not None
+    assert handshake.info == {"name": "n" * 100, "version": "v" * 100, "title": "t" * 100}
