@@ -59,6 +59,9 @@ class URITemplate:
         self.text = text
         self._query: tuple[str, ...] = ()
         self._parts = tuple(self._parse(text))
+        self._begin = text[: text.index("{")] if "{" in text else text
+        self._steps = tuple(zip(self._parts, (*self._parts[1:], None), strict=True))
+        """Each part with the one that follows it."""
         self.variables = tuple(part.name for part in self._parts if isinstance(part, _Variable)) + self._query
         if len(set(self.variables)) != len(self.variables):
             raise InvalidTemplateError(f"The template {text!r} has a variable twice.")
@@ -74,16 +77,21 @@ class URITemplate:
         Raises:
             UnsafeValueError: a value is a path that leads upwards, an absolute one, or has a NUL or a backslash.
         """
-        if len(uri) > MAX_URI or _BAD_ESCAPE.search(uri):
+        if not uri.startswith(self._begin) or len(uri) > MAX_URI or ("%" in uri and _BAD_ESCAPE.search(uri)):
             return None
         path, mark, query = uri.partition("?") if self._query else (uri, "", "")
         values = self._match_path(path)
         if values is None:
             return None
         for value in values.values():
-            for piece in value if isinstance(value, list) else [value]:
-                _check(piece)
-        given = self._match_query(query) if mark else {}
+            if type(value) is str:
+                _check(value)
+            else:
+                for piece in value:
+                    _check(piece)
+        if not mark:
+            return values
+        given = self._match_query(query)
         return None if given is None else {**values, **given}
 
     def _match_query(self, query: str) -> Values | None:
@@ -106,7 +114,7 @@ class URITemplate:
         """
         values: Values = {}
         position = 0
-        for part, following in zip(self._parts, (*self._parts[1:], None), strict=True):
+        for part, following in self._steps:
             if isinstance(part, str):
                 if not text.startswith(part, position):
                     return None
@@ -164,11 +172,13 @@ def _end(text: str, start: int, variable: _Variable, following: str | _Variable 
 def _allowed(raw: str, variable: _Variable) -> bool:
     if variable.reserved:
         return True
-    return not any(character in raw for character in ("?#" if variable.exploded else "/?#"))
+    return "?" not in raw and "#" not in raw and (variable.exploded or "/" not in raw)
 
 
 def _decoded(raw: str) -> str | None:
     """Return percent-decoded text, or None if it is not UTF-8."""
+    if "%" not in raw:
+        return raw
     try:
         return unquote(raw, errors="strict")
     except UnicodeDecodeError:

@@ -61,6 +61,16 @@ async def run(feature: Feature, work: Coroutine[Any, Any, dict[str, Any]]) -> di
         raise _failure(error, feature) from None
 
 
+def completed(text: bytes, end: bytes) -> bytes:
+    """Return the complete result of the per-request era.
+
+    Args:
+        text: the result's own members, one at least, as a JSON object.
+        end: what stands behind them, from the comma to the brace.
+    """
+    return b'{"resultType":"complete",%b%b' % (text[1:-1], end)
+
+
 def _failure(error: BaseException, feature: Feature) -> MCPError:
     if isinstance(error, ToolError):
         return MCPError(INTERNAL_ERROR, str(error))
