@@ -22,9 +22,8 @@ from funcmcp.authoring.naming import humanised
 from funcmcp.authoring.option_types import Options
 from funcmcp.authoring.registration import check_common, feature_name, is_interactive
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
-from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import InvalidParams, ToolError
-from funcmcp.server.features import Prompt
+from funcmcp.server.features import EncodedResult, Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -130,22 +129,23 @@ class _Writing:
         self._kept_parts: list[Part] | None = None
         self._as_json: frozenset[str] = frozenset()
         self._choices: dict[str, dict[str, Any]] = {}
+        self._known: frozenset[str] = frozenset()
+        self._direct = False
 
     async def run(self, context: Context, arguments: dict[str, str]) -> dict[str, Any]:
         """Make the messages: a `PromptHandler`."""
-        read = self._read or self._prepare()
+        read, call = self._read or self._prepare(), self._call
+        if not self._known.issuperset(arguments):
+            unknown = next(name for name in arguments if name not in self._known)
+            raise InvalidParams(f"{call.name} has no argument {unknown[:128]!r}.")
         try:
-            known = {parameter.name for parameter in self._call.plan.arguments}
-            unknown = [name for name in arguments if name not in known]
-            if unknown:
-                raise InvalidParams(f"{self._call.name} has no argument {unknown[0][:128]!r}.")
-            kwargs = read({name: self._value(name, text) for name, text in arguments.items()})
+            kwargs = read(self._values(arguments) if self._as_json or self._choices else arguments)
         except ToolError as error:
             raise InvalidParams(str(error)) from None
-        make = functools.partial(PromptContext, context, self._call.name, arguments)
-        if self._call.is_direct:
-            return _rendered(await self._call.call(self._call.function, kwargs))
-        return await self._call.run(context, kwargs, make_context=make, render=_rendered)
+        if self._direct:
+            return _rendered(await (call.function(**kwargs) if call.is_async else call.call(call.function, kwargs)))
+        make = functools.partial(PromptContext, context, call.name, arguments)
+        return await call.run(context, kwargs, make_context=make, render=_rendered)
 
     def schema(self) -> dict[str, Any]:
         """Return the arguments as a JSON schema."""
@@ -159,15 +159,20 @@ class _Writing:
 
     def _prepare(self) -> Reader:
         arguments = self._call.plan.arguments
+        self._known, self._direct = frozenset(p.name for p in arguments), self._call.is_direct
         self._as_json = frozenset(p.name for p in arguments if _is_structured(p.annotation))
-        self._choices = {p.name: choices_of(p.annotation) for p in arguments}
+        choices = {p.name: choices_of(p.annotation) for p in arguments}
+        self._choices = {name: found for name, found in choices.items() if found}
         self._read = reader_of(self._parts(), lax=True)
         return self._read
+
+    def _values(self, arguments: dict[str, str]) -> dict[str, Any]:
+        return {name: self._value(name, text) for name, text in arguments.items()}
 
     def _value(self, name: str, text: str) -> Any:
         """Return an argument as its annotation can be read from: a choice, a text, or an object or array as JSON."""
         if name not in self._as_json:
-            return self._choices[name].get(text, text)
+            return self._choices[name].get(text, text) if name in self._choices else text
         from pydantic_core import from_json  # noqa: PLC0415 - loaded with the codec
 
         try:
@@ -201,8 +206,7 @@ def _rendered(value: Any) -> dict[str, Any]:
         result["description"] = whole.description
     if whole.meta is not None:
         result["_meta"] = dict(whole.meta)
-    encode(result)  # refuses what JSON can't say
-    return result
+    return EncodedResult(result)
 
 
 def _listed(value: Any) -> Sequence[Any]:
@@ -210,9 +214,11 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def _message(item: Any) -> dict[str, Any]:
+    if isinstance(item, str):
+        return {"role": "user", "content": {"type": "text", "text": item}}
     if isinstance(item, Message):
         return item.wire
-    if isinstance(item, str | Content):
+    if isinstance(item, Content):
         return Message(item).wire
     raise TypeError(f"A prompt returns texts, content blocks and Message objects, not {type(item).__name__}.")
 

@@ -12,6 +12,7 @@ from funcmcp.authoring.context import ResourceContext
 from funcmcp.authoring.hints import without_marks
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import InvalidParams, ResourceNotFound, ToolError
+from funcmcp.server.features import EncodedResult
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -50,26 +51,22 @@ class Reading:
         self._mime_type = mime_type
         self._ui = ui
         self._read: Reader | None = None
+        self._direct = False
         self._joined: tuple[str, ...] = ()
         self._choices: dict[str, dict[str, Any]] = {}
 
     async def run(self, context: Context, uri: str, values: Values) -> dict[str, Any]:
         """Read a URI: a `ResourceHandler`."""
-        read = self._read or self._prepare()
-        given: dict[str, Any] = {**values}
-        for name, choices in self._choices.items():
-            if name in given:
-                given[name] = choices.get(given[name], given[name])
-        for name in self._joined:
-            given[name] = "/".join(given[name])
+        read, call = self._read or self._prepare(), self._call
         try:
-            kwargs = read(given)
+            kwargs = read(self._given(values) if self._joined or self._choices else values)
         except ToolError as error:
             raise InvalidParams(f"The URI does not fit: {error}", {"uri": uri}) from None
+        if self._direct:
+            value = await (call.function(**kwargs) if call.is_async else call.call(call.function, kwargs))
+            return self._render(uri, value)
         make = functools.partial(ResourceContext, context, uri)
         render = functools.partial(self._render, uri)
-        if self._call.is_direct:
-            return render(await self._call.call(self._call.function, kwargs))
         return await self._call.run(context, kwargs, make_context=make, render=render)
 
     def _prepare(self) -> Reader:
@@ -81,17 +78,27 @@ class Reading:
         self._joined = tuple(p.name for p in exploded if without_marks(p.annotation) is str)
         choices = {p.name: choices_of(p.annotation) for p in plan.arguments if p not in exploded}
         self._choices = {parameter: found for parameter, found in choices.items() if found}
+        self._direct = self._call.is_direct
         self._read = reader_of(text_parts_of(plan.arguments, name), lax=True)
         return self._read
+
+    def _given(self, values: Values) -> dict[str, Any]:
+        """Return the values with choices by their text, and one text for each path that the function wants as one."""
+        given: dict[str, Any] = {**values}
+        for name, choices in self._choices.items():
+            if name in given:
+                given[name] = choices.get(given[name], given[name])
+        for name in self._joined:
+            if name in given:
+                given[name] = "/".join(given[name])
+        return given
 
     def _render(self, uri: str, value: Any) -> dict[str, Any]:
         """Return what a function returned as the contents of a resource."""
         if value is None:
             raise ResourceNotFound(uri)
         several = isinstance(value, list | tuple) and bool(value) and all(isinstance(item, Contents) for item in value)
-        result = {"contents": [self._contents(uri, item) for item in (value if several else [value])]}
-        encode(result)  # refuses what JSON can't say
-        return result
+        return EncodedResult({"contents": [self._contents(uri, item) for item in (value if several else [value])]})
 
     def _contents(self, uri: str, value: Any) -> dict[str, Any]:
         if isinstance(value, Contents):
@@ -104,14 +111,8 @@ class Reading:
             blob = base64(bytes(value))
             contents = {"uri": uri, "mimeType": self._mime_type or "application/octet-stream", "blob": blob}
         else:
-            contents = {"uri": uri, "mimeType": self._mime_type or "application/json", "text": _json(value)}
+            text = encode(value, binary="base64").decode()
+            contents = {"uri": uri, "mimeType": self._mime_type or "application/json", "text": text}
         if self._ui is not None:
             contents["_meta"] = {"ui": self._ui.wire, **contents.get("_meta", {})}
         return contents
-
-
-def _json(value: Any) -> str:
-    from pydantic_core import to_jsonable_python  # noqa: PLC0415 - loaded with the codec
-
-    jsonable = to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="constants")
-    return encode(jsonable).decode()

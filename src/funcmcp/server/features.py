@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.protocol.codec import decode
+from funcmcp.protocol.codec import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -51,6 +51,28 @@ class JSONResult:
         if self.structured is not None:
             result["structuredContent"] = decode(self.structured)
         return result
+
+
+class EncodedResult(dict[str, Any]):
+    """A result with its own JSON text, so that what was encoded to see whether it can be is not encoded again.
+
+    Nobody changes it.
+
+    Args:
+        members: the result.
+
+    Attributes:
+        text: the result as JSON.
+
+    Raises:
+        ValueError: JSON can't say it.
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, members: Mapping[str, Any]) -> None:
+        super().__init__(members)
+        self.text = encode(members)
 
 
 @dataclass(frozen=True, slots=True)
