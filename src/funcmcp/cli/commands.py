@@ -54,7 +54,7 @@ def run(
     workers: Annotated[
         int | None,
         typer.Option(
-            min=1, help="How many processes serve. They share no sessions: for clients without.", show_default="1"
+            min=1, help="How many processes serve. They share what sessions='signed' keeps.", show_default="1"
         ),
     ] = None,
     stdio: Annotated[bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead.")] = False,
