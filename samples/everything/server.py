@@ -155,8 +155,8 @@ async def test_logging_tool(context: ToolContext) -> str:
 @mcp.tool(timeout=None)
 async def test_cancellation(label: str, context: ToolContext) -> str:
     """Wait until the client cancels the call; the resource test://cancelled-calls then has its label."""
-    await context.progress(0, total=1)
     try:
+        await context.progress(0, total=1)  # the client may cancel as soon as it hears of it
         await asyncio.Event().wait()
     finally:
         cancelled.append(label)

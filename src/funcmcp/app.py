@@ -10,7 +10,7 @@ from funcmcp.adapters.asgi import ASGIApplication
 from funcmcp.adapters.asgi_websocket import serve_websocket
 from funcmcp.authoring.marks import features_of, with_name
 from funcmcp.authoring.prompts import PromptOptions, make_prompt
-from funcmcp.authoring.resources import ResourceOptions, make_lister, make_resource
+from funcmcp.authoring.resources import ResourceOptions, checked_scheme, checked_uri, make_lister, make_resource
 from funcmcp.authoring.services import Services
 from funcmcp.authoring.tools import ToolOptions, make_tool
 from funcmcp.protocol.revisions import REVISIONS
@@ -150,7 +150,7 @@ class MCPServer(ASGIApplication):
         Raises:
             RegistrationError: the function can't be a resource, or the URI is taken.
         """
-        return self._registering(partial(make_resource, uri=uri, options=ResourceOptions(**options)))
+        return self._registering(partial(make_resource, uri=checked_uri(uri), options=ResourceOptions(**options)))
 
     def resource_list(self, scheme: str, /) -> Callable[[F], F]:
         """Make a function list resources of a scheme, each time that a client asks; it returns `ResourceInfo` objects.
@@ -160,7 +160,7 @@ class MCPServer(ASGIApplication):
         Raises:
             RegistrationError: the scheme is none, or has a list already.
         """
-        return self._registering(partial(make_lister, scheme=scheme))
+        return self._registering(partial(make_lister, scheme=checked_scheme(scheme)))
 
     def add(self, owner: object) -> None:
         """Add every method of a class or an object that is marked with ``@tool``, ``@resource`` or ``@prompt``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from funcmcp.protocol import errors
-from funcmcp.protocol.errors import InvalidParams, MCPError, MissingClientCapability, ToolError
+from funcmcp.protocol.errors import InvalidParams, MCPError, MissingClientCapability, ResourceNotFound, ToolError
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,8 @@ def test_a_missing_capability_is_told_as_an_object_of_objects() -> None:
 def test_a_tool_error_is_not_a_protocol_error() -> None:
     assert not issubclass(ToolError, MCPError)
     assert str(ToolError("Ask for a date in the future.")) == "Ask for a date in the future."
+
+
+def test_a_resource_that_is_not_found_is_told_with_its_uri() -> None:
+    payload = ResourceNotFound("menu://unicorn").payload()
+    assert payload == {"code": -32002, "message": "Resource not found", "data": {"uri": "menu://unicorn"}}

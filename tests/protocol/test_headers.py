@@ -251,3 +251,26 @@ def test_encoded_headers_leave_out_what_is_absent() -> None:
     parameters = (*REGION, MirroredParameter("mcp-param-loud", ("loud",)), MirroredParameter("mcp-param-n", ("n",)))
     assert encode_mirrored({"loud": True, "n": None}, parameters) == {"mcp-param-loud": "true"}
     assert encode_mirrored({"loud": False, "n": 3}, parameters) == {"mcp-param-loud": "false", "mcp-param-n": "3"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "agrees"),
+    [
+        ({}, None, True),
+        ({"mcp-protocol-version": None}, None, False),
+        ({"mcp-protocol-version": "2025-11-25"}, None, False),
+        ({"mcp-method": None}, None, False),
+        ({"mcp-method": "Tools/call"}, None, False),
+        ({"mcp-name": "add"}, "add", True),
+        ({"mcp-name": "Add"}, "add", False),
+        ({"mcp-name": None}, "add", False),
+        ({"mcp-name": "=?base64?YWRk?="}, "=?base64?YWRk?=", False),
+        ({"mcp-name": "é"}, "é", False),
+    ],
+)
+def test_headers_agree_only_where_they_say_it_literally(
+    changed: dict[str, str | None], name: str | None, agrees: bool
+) -> None:
+    said = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", **changed}
+    fields = {header.encode(): value.encode() for header, value in said.items() if value is not None}
+    assert headers.agree(fields, "2026-07-28", "tools/call", name) is agrees

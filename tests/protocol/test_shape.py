@@ -9,6 +9,7 @@ import pytest
 from funcmcp.protocol import shape
 from funcmcp.protocol.revisions import REVISIONS
 from tests import schemas
+from tests.protocol import official
 
 INFO = {
     "name": "orders",
@@ -31,7 +32,7 @@ TOOL: dict[str, Any] = {
 TEXT = {"type": "text", "text": "hello"}
 AUDIO = {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}
 LINK = {"type": "resource_link", "uri": "menu://pizza", "name": "pizza"}
-BLOCKS = [
+BLOCKS: list[dict[str, Any]] = [
     TEXT,
     {"type": "image", "data": "AAAA", "mimeType": "image/png"},
     AUDIO,
@@ -114,3 +115,64 @@ def test_content_that_a_revision_does_not_know_is_told_in_words() -> None:
 def test_a_result_that_fits_is_passed_on_as_it_is() -> None:
     result = {"content": [TEXT]}
     assert shape.tool_result(result, REVISIONS["2024-11-05"]) is result
+
+
+RESOURCE: dict[str, Any] = {
+    "uri": "menu://today",
+    "name": "today",
+    "title": "Today",
+    "description": "What there is today",
+    "mimeType": "text/plain",
+    "size": 4,
+    "annotations": {"audience": ["user"], "priority": 1},
+    "icons": [{"src": "https://example.com/icon.png"}],
+    "_meta": {"example.com/a": 1},
+}
+TEMPLATE: dict[str, Any] = {
+    **{name: value for name, value in RESOURCE.items() if name not in {"uri", "size"}},
+    "uriTemplate": "menu://{day}",
+}
+PROMPT: dict[str, Any] = {
+    "name": "greet",
+    "title": "Greet",
+    "description": "Greets",
+    "arguments": [{"name": "who", "title": "Who", "description": "Whom to greet", "required": True}],
+    "icons": [{"src": "https://example.com/icon.png"}],
+    "_meta": {"example.com/a": 1},
+}
+
+
+@pytest.mark.parametrize("date", schemas.REVISIONS)
+@pytest.mark.parametrize(
+    ("kind", "whole"), [("Resource", RESOURCE), ("ResourceTemplate", TEMPLATE), ("Prompt", PROMPT)]
+)
+def test_a_definition_has_exactly_the_members_that_its_revision_defines(
+    date: str, kind: str, whole: dict[str, Any]
+) -> None:
+    shaped = shape.definition(whole, REVISIONS[date])
+    schemas.validate_as(shaped, date, kind)
+    defined = official.definitions(date)
+    assert shaped.keys() == whole.keys() & defined[kind]["properties"].keys()
+    for argument in shaped.get("arguments", ()):
+        assert argument.keys() == PROMPT["arguments"][0].keys() & defined["PromptArgument"]["properties"].keys()
+
+
+def test_shaping_a_definition_leaves_it_as_it_was() -> None:
+    before = repr(PROMPT)
+    shape.definition(PROMPT, REVISIONS["2024-11-05"])
+    assert repr(PROMPT) == before
+
+
+@pytest.mark.parametrize("date", schemas.REVISIONS)
+def test_a_prompts_messages_have_only_content_that_the_revision_knows(date: str) -> None:
+    result: dict[str, Any] = {
+        "description": "All",
+        "messages": [{"role": "user", "content": block} for block in BLOCKS],
+    }
+    shaped = shape.prompt_result(result, REVISIONS[date])
+    complete = {"resultType": "complete"} if REVISIONS[date].per_request else {}
+    schemas.validate_as({**shaped, **complete}, date, "GetPromptResult")
+    kinds = [message["content"]["type"] for message in shaped["messages"]]
+    assert set(kinds) <= REVISIONS[date].content_types
+    for block, message in zip(BLOCKS, shaped["messages"], strict=True):
+        assert (message["content"] == block) == (block["type"] in REVISIONS[date].content_types)

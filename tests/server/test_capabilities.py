@@ -46,3 +46,18 @@ def test_an_offer_can_be_switched_off_and_made_before_there_is_anything() -> Non
     assert set(capabilities(served, REVISIONS["2026-07-28"], pushes=True)) == {"logging"}
     empty = server(enable_prompts=True, enable_resources=True, enable_tools=None)
     assert set(capabilities(empty, REVISIONS["2026-07-28"], pushes=True)) == {"logging", "prompts", "resources"}
+
+
+def test_completions_are_declared_as_soon_and_as_long_as_something_completes() -> None:
+    served = server(prompt("plain"), resource("menu://a"))
+    revision = REVISIONS["2026-07-28"]
+    assert "completions" not in capabilities(served, revision, pushes=True)
+    served.add(prompt("p", completers=("a",)))
+    assert "completions" in capabilities(served, revision, pushes=True)
+    served.prompts.remove("p")
+    assert "completions" not in capabilities(served, revision, pushes=True)
+
+
+def test_pages_are_declared_only_where_there_is_one() -> None:
+    for served in (server(resource("menu://a")), server(resource("ui://a"), enable_resources=False)):
+        assert "extensions" not in capabilities(served, REVISIONS["2026-07-28"], pushes=True)

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from funcmcp.server.features import RawResponse, Tool
-from tests.server.parts import tool
+from funcmcp.server.features import JSONResult, RawResponse, ResourceLister, Tool
+from tests.server.parts import prompt, resource, template, text_result, tool
 
 
 def test_a_tool_is_frozen() -> None:
@@ -36,3 +36,22 @@ def test_a_tool_is_described_only_when_it_is_asked() -> None:
 def test_a_raw_response_keeps_the_authors_message() -> None:
     message = {"jsonrpc": "2.0", "id": 1, "result": {}}
     assert RawResponse(message).message is message
+
+
+def test_every_feature_has_a_key() -> None:
+    async def nothing(_context: object) -> list[dict[str, object]]:
+        return []
+
+    features = (tool("add"), resource("menu://a"), template("menu://{a}"), ResourceLister("menu", nothing), prompt("p"))
+    assert [feature.key for feature in features] == ["add", "menu://a", "menu://{a}", "menu", "p"]
+
+
+@pytest.mark.parametrize(
+    ("made", "result"),
+    [
+        (JSONResult(b'"hi"'), text_result("hi")),
+        (JSONResult(b'"{}"', b'{"a":1}'), {**text_result("{}"), "structuredContent": {"a": 1}}),
+    ],
+)
+def test_an_encoded_result_can_be_had_as_a_value(made: JSONResult, result: dict[str, object]) -> None:
+    assert made.result() == result

@@ -40,3 +40,19 @@ def test_everything_that_is_set_is_told_in_valid_form(date: str) -> None:
 
 def test_the_keywords_are_the_options_without_the_name() -> None:
     assert set(ServerKeywords.__annotations__) == set(ServerOptions.__slots__) - {"name"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"page_size": 0},
+        {"page_size": -1},
+        {"list_ttl": -0.001},
+        {"list_ttl": float("inf")},
+        {"read_ttl": float("nan")},
+        {"read_ttl": -1},
+    ],
+)
+def test_a_page_or_a_time_that_is_none_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        ServerOptions("orders", **wrong)  # type: ignore[arg-type]

@@ -5,6 +5,8 @@ Source: 2026-07-28 "server/utilities/completion".
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
@@ -54,9 +56,12 @@ def _completer(function: Callable[..., Any], name: str, services: Services) -> C
 
     def render(value: Any) -> Completion:
         found = value if isinstance(value, Completion) else Completion(value)
-        if isinstance(found.values, str) or not all(isinstance(text, str) for text in found.values):
-            raise TypeError(f"{name} must return a list of texts or a Completion.")
-        return found
+        if isinstance(found.values, str) or not isinstance(found.values, Iterable):
+            raise TypeError(f"{name} must return a list of texts or a Completion, not {type(value).__name__}.")
+        values = list(found.values)
+        if not all(isinstance(text, str) for text in values):
+            raise TypeError(f"{name} must return texts.")
+        return Completion(values, found.total, found.has_more)
 
     async def complete(context: Context, value: str, others: Mapping[str, str]) -> Completion:
         parameters = [parameter.name for parameter in call.plan.arguments]
@@ -71,21 +76,30 @@ def _completer(function: Callable[..., Any], name: str, services: Services) -> C
 def own_completers(signature: Signature) -> dict[str, Completer]:
     """Return completers of the parameters whose annotation names all values: enums, literals and booleans."""
     hints = signature.try_hints() or {}
-    found = {name: _choices(without_marks(hint)) for name, hint in hints.items() if name != "return"}
+    found = {name: choices_of(hint) for name, hint in hints.items() if name != "return"}
     return {name: _choosing(choices) for name, choices in found.items() if choices}
 
 
-def _choices(annotation: Any) -> list[str]:
-    if annotation is bool:
-        return ["true", "false"]
-    if get_origin(annotation) is Literal:
-        return [str(value) for value in get_args(annotation)]
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return [str(member.value) for member in annotation]
-    return []
+def choices_of(annotation: Any) -> dict[str, Any]:
+    """Return all values of a type by their texts, if it names them: an enum, a literal, a boolean; empty if not."""
+    bare = without_marks(annotation)
+    if bare is bool:
+        return {"true": True, "false": False}
+    if get_origin(bare) is Literal:
+        return {_text(value): value for value in get_args(bare)}
+    if isinstance(bare, type) and issubclass(bare, Enum):
+        return {_text(member.value): member.value for member in bare}
+    return {}
 
 
-def _choosing(choices: list[str]) -> Completer:
+def _text(value: Any) -> str:
+    """Return a value as it is written in a prompt's argument or a URI."""
+    if isinstance(value, Enum):
+        return _text(value.value)
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
+
+
+def _choosing(choices: Collection[str]) -> Completer:
     async def complete(_context: Context, value: str, _others: Mapping[str, str]) -> Completion:
         begun = value.casefold()
         return Completion([choice for choice in choices if choice.casefold().startswith(begun)])

@@ -11,7 +11,7 @@ from funcmcp.protocol.apps import SCHEME, is_page
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 _WHO = ("model", "app")
 
@@ -39,6 +39,10 @@ class UI:
             self.wire["visibility"] = list(visibility)
 
 
+_CSP = ("connectDomains", "resourceDomains", "frameDomains", "baseUriDomains")
+_PERMISSIONS = ("camera", "microphone", "geolocation", "clipboardWrite")
+
+
 class UIResource:
     """What a page may do, and how it wants to be shown.
 
@@ -49,6 +53,9 @@ class UIResource:
             ``clipboardWrite``.
         domain: the origin that it is shown from, where the client lets pages have one of their own.
         prefers_border: whether the client should draw a border around it.
+
+    Raises:
+        RegistrationError: an entry of the policy or a permission is unknown, or is not a list.
     """
 
     __slots__ = ("wire",)
@@ -61,6 +68,11 @@ class UIResource:
         domain: str | None = None,
         prefers_border: bool | None = None,
     ) -> None:
+        _check("csp", csp or {}, _CSP)
+        for name, origins in (csp or {}).items():
+            if isinstance(origins, str):
+                raise RegistrationError(f"{name} is a list of origins; got {origins!r}.")
+        _check("permissions", permissions, _PERMISSIONS)
         members: dict[str, Any] = {
             "csp": None if csp is None else {name: list(origins) for name, origins in csp.items()},
             "permissions": {name: {} for name in permissions} or None,
@@ -68,6 +80,11 @@ class UIResource:
             "prefersBorder": prefers_border,
         }
         self.wire = {name: value for name, value in members.items() if value is not None}
+
+
+def _check(what: str, given: Collection[str], known: Sequence[str]) -> None:
+    if isinstance(given, str) or not set(given) <= set(known):
+        raise RegistrationError(f"{what} may have {', '.join(map(repr, known))}; got {given!r}.")
 
 
 def page_meta(ui: str | UI | None) -> dict[str, Any]:

@@ -6,24 +6,25 @@ Source: 2026-07-28 "server/prompts".
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from funcmcp.authoring.arguments import input_schema, is_spread, parts_of, reader_of
+from funcmcp.authoring.arguments import input_schema, reader_of, text_parts_of
 from funcmcp.authoring.calls import FunctionCall
-from funcmcp.authoring.completions import completers_of, own_completers
+from funcmcp.authoring.completions import choices_of, completers_of, own_completers
 from funcmcp.authoring.content import Content, Message, PromptResult, icon_list
 from funcmcp.authoring.context import PromptContext
 from funcmcp.authoring.docstring import parameter_descriptions, summary
 from funcmcp.authoring.hints import union_members, without_marks
 from funcmcp.authoring.marks import decorate
 from funcmcp.authoring.naming import humanised
+from funcmcp.authoring.option_types import Options
 from funcmcp.authoring.registration import check_common, feature_name, is_interactive
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import InvalidParams, ToolError
 from funcmcp.server.features import Prompt
-from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,11 +50,10 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _TEXTS = frozenset({EMPTY, Any, object, str})
-_CONTAINERS = (list, tuple, set, frozenset, dict)
 
 
 @dataclass(frozen=True, slots=True)
-class PromptOptions:
+class PromptOptions(Options):
     """What an author may say of a prompt beside its function.
 
     Attributes:
@@ -91,7 +91,7 @@ def make_prompt(
         RegistrationError: the function can't be a prompt.
     """
     name = feature_name(function, options.name, "prompt")
-    check_common(name, meta=options.meta, icons=options.icons, timeout=options.timeout)
+    check_common(name, options)
     signature = Signature(function, bound=owner is not None)
     call = FunctionCall(name, function, signature, services=services, context=PromptContext, owner=owner)
     writing = _Writing(call)
@@ -129,6 +129,7 @@ class _Writing:
         self._read: Reader | None = None
         self._kept_parts: list[Part] | None = None
         self._as_json: frozenset[str] = frozenset()
+        self._choices: dict[str, dict[str, Any]] = {}
 
     async def run(self, context: Context, arguments: dict[str, str]) -> dict[str, Any]:
         """Make the messages: a `PromptHandler`."""
@@ -153,22 +154,20 @@ class _Writing:
 
     def _parts(self) -> list[Part]:
         if self._kept_parts is None:
-            arguments = self._call.plan.arguments
-            if any(is_spread(parameter) for parameter in arguments):
-                raise RegistrationError(f"{self._call.name} is a prompt; its arguments are its own parameters.")
-            self._kept_parts = parts_of(arguments, self._call.name, lax=True)
+            self._kept_parts = text_parts_of(self._call.plan.arguments, self._call.name)
         return self._kept_parts
 
     def _prepare(self) -> Reader:
         arguments = self._call.plan.arguments
         self._as_json = frozenset(p.name for p in arguments if _is_structured(p.annotation))
+        self._choices = {p.name: choices_of(p.annotation) for p in arguments}
         self._read = reader_of(self._parts(), lax=True)
         return self._read
 
     def _value(self, name: str, text: str) -> Any:
-        """Return an argument as its annotation can be read from: texts as they are, and objects and arrays as JSON."""
+        """Return an argument as its annotation can be read from: a choice, a text, or an object or array as JSON."""
         if name not in self._as_json:
-            return text
+            return self._choices[name].get(text, text)
         from pydantic_core import from_json  # noqa: PLC0415 - loaded with the codec
 
         try:
@@ -178,20 +177,26 @@ class _Writing:
 
 
 def _is_structured(annotation: Any) -> bool:
-    """Tell whether a value of a type is an object or an array in JSON, so that its text has to be JSON."""
-    for member in union_members(without_marks(annotation)):
-        bare = without_marks(member)
-        origin = getattr(bare, "__origin__", bare)
-        fields = any(hasattr(bare, mark) for mark in ("model_fields", "__dataclass_fields__", "__total__", "_fields"))
-        if bare not in _TEXTS and (fields or (isinstance(origin, type) and issubclass(origin, _CONTAINERS))):
-            return True
-    return False
+    """Tell whether a value of a type is an object or an array in JSON, so that its text has to be JSON.
+
+    Of a union it must be a value of every member but None: a text that may be a text is one.
+    """
+    members = [without_marks(member) for member in union_members(without_marks(annotation))]
+    return all(_is_structure(member) for member in members if member is not type(None))
+
+
+def _is_structure(bare: Any) -> bool:
+    origin = getattr(bare, "__origin__", bare)
+    fields = any(hasattr(bare, mark) for mark in ("model_fields", "__dataclass_fields__", "__total__", "_fields"))
+    if bare in _TEXTS or not isinstance(origin, type):
+        return False
+    return fields or (issubclass(origin, Collection) and not issubclass(origin, str | bytes))
 
 
 def _rendered(value: Any) -> dict[str, Any]:
     """Return what a function returned as a GetPromptResult."""
     whole = value if isinstance(value, PromptResult) else PromptResult(_listed(value))
-    result: dict[str, Any] = {"messages": [_message(item) for item in whole.messages]}
+    result: dict[str, Any] = {"messages": [_message(item) for item in _listed(whole.messages)]}
     if whole.description is not None:
         result["description"] = whole.description
     if whole.meta is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.authoring.arguments import parts_of, reader_of
+from funcmcp.authoring.arguments import reader_of, text_parts_of
+from funcmcp.authoring.completions import choices_of
 from funcmcp.authoring.content import Contents, base64
 from funcmcp.authoring.context import ResourceContext
 from funcmcp.authoring.hints import without_marks
@@ -50,14 +51,17 @@ class Reading:
         self._ui = ui
         self._read: Reader | None = None
         self._joined: tuple[str, ...] = ()
+        self._choices: dict[str, dict[str, Any]] = {}
 
     async def run(self, context: Context, uri: str, values: Values) -> dict[str, Any]:
         """Read a URI: a `ResourceHandler`."""
         read = self._read or self._prepare()
         given: dict[str, Any] = {**values}
-        for name in self._joined:
+        for name, choices in self._choices.items():
             if name in given:
-                given[name] = "/".join(given[name])
+                given[name] = choices.get(given[name], given[name])
+        for name in self._joined:
+            given[name] = "/".join(given[name])
         try:
             kwargs = read(given)
         except ToolError as error:
@@ -75,7 +79,9 @@ class Reading:
             raise RegistrationError(f"{name} has a parameter {unknown[0]!r}, which is no variable of {self._uri}.")
         exploded = [parameter for parameter in plan.arguments if f"{{{parameter.name}*}}" in self._uri]
         self._joined = tuple(p.name for p in exploded if without_marks(p.annotation) is str)
-        self._read = reader_of(parts_of(plan.arguments, name, lax=True), lax=True)
+        choices = {p.name: choices_of(p.annotation) for p in plan.arguments if p not in exploded}
+        self._choices = {parameter: found for parameter, found in choices.items() if found}
+        self._read = reader_of(text_parts_of(plan.arguments, name), lax=True)
         return self._read
 
     def _render(self, uri: str, value: Any) -> dict[str, Any]:

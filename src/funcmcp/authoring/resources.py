@@ -6,6 +6,7 @@ Source: 2026-07-28 "server/resources".
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,11 @@ from funcmcp.authoring.completions import completers_of, own_completers
 from funcmcp.authoring.content import ResourceInfo, icon_list
 from funcmcp.authoring.context import ResourceContext
 from funcmcp.authoring.docstring import summary
+from funcmcp.authoring.explicit import check_json
 from funcmcp.authoring.hints import without_marks
 from funcmcp.authoring.marks import mark
 from funcmcp.authoring.naming import humanised
+from funcmcp.authoring.option_types import Options
 from funcmcp.authoring.reading import Reading
 from funcmcp.authoring.registration import check_common, feature_name, is_interactive
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
@@ -50,11 +53,11 @@ if TYPE_CHECKING:
         completions: Mapping[str, Callable[..., Any]]
 
 
-_JSON = "application/json"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceOptions:
+class ResourceOptions(Options):
     """What an author may say of a resource beside its URI and its function.
 
     Attributes:
@@ -98,7 +101,7 @@ def make_resource(
 
     Args:
         function: returns what the resource holds; its arguments are the template's variables.
-        uri: such as `menu://today` or `menu://categories/{category_id}`.
+        uri: such as `menu://today` or `menu://categories/{category_id}`, as `checked_uri` returned it.
         options: what is not to be taken from the function.
         services: types registered here are injected.
         owner: the class that is constructed for each call, if the function is a method of it.
@@ -106,9 +109,9 @@ def make_resource(
     Raises:
         RegistrationError: the function can't be a resource.
     """
-    template = _parsed(uri)
+    template = URITemplate(uri)
     name = feature_name(function, options.name, "resource")
-    check_common(name, meta=options.meta, icons=options.icons, timeout=options.timeout)
+    _check_options(name, options)
     signature = Signature(function, bound=owner is not None)
     call = FunctionCall(name, function, signature, services=services, context=ResourceContext, owner=owner)
     reading = Reading(call, uri=uri, variables=template.variables, mime_type=_mime_type(uri, options), ui=options.ui)
@@ -134,11 +137,15 @@ def make_lister(
 ) -> ResourceLister:
     """Make what lists resources of a scheme of a function that returns `ResourceInfo` objects.
 
+    Args:
+        function: takes nothing but a context and services.
+        scheme: as `checked_scheme` returned it.
+        services: types registered here are injected.
+        owner: the class that is constructed for each call, if the function is a method of it.
+
     Raises:
-        RegistrationError: the function takes arguments, or the scheme is none.
+        RegistrationError: the function can't be called by name.
     """
-    if not _is_scheme(scheme):
-        raise RegistrationError(f"A scheme is a word such as 'menu', without '://'; got {scheme!r}.")
     name = feature_name(function, None, "resource list")
     signature = Signature(function, bound=owner is not None)
     call = FunctionCall(name, function, signature, services=services, context=ResourceContext, owner=owner)
@@ -161,21 +168,34 @@ def make_lister(
 
 def resource(uri: str, /, **options: Unpack[ResourceKeywords]) -> Callable[[Any], Any]:
     """Mark a method as a resource of its class; add the class, or an object of it, with ``mcp.add(...)``."""
-    maker = functools.partial(make_resource, uri=uri, options=ResourceOptions(**options))
+    maker = functools.partial(make_resource, uri=checked_uri(uri), options=ResourceOptions(**options))
     return lambda function: mark(function, maker)
 
 
-def _parsed(uri: str) -> URITemplate:
-    if callable(uri):
-        raise RegistrationError('A resource needs a URI: write @mcp.resource("menu://today").')
+def checked_uri(uri: object) -> str:
+    """Return a URI or a template; raise RegistrationError if it is neither."""
+    if not isinstance(uri, str):
+        raise RegistrationError('A resource needs a URI: write @resource("menu://today").')
     try:
-        return URITemplate(uri)
+        URITemplate(uri)
     except InvalidTemplateError as error:
         raise RegistrationError(str(error)) from None
+    return uri
 
 
-def _is_scheme(scheme: str) -> bool:
-    return isinstance(scheme, str) and scheme.replace("-", "").replace(".", "").replace("+", "").isalnum()
+def checked_scheme(scheme: object) -> str:
+    """Return a scheme; raise RegistrationError if it is none."""
+    if not isinstance(scheme, str) or not _SCHEME.fullmatch(scheme):
+        raise RegistrationError(f"A scheme is a word such as 'menu', without '://'; got {scheme!r}.")
+    return scheme
+
+
+def _check_options(name: str, options: ResourceOptions) -> None:
+    check_common(name, options)
+    if options.annotations is not None:
+        check_json(options.annotations, f"annotations of {name}")
+    if options.size is not None and (type(options.size) is not int or options.size < 0):
+        raise RegistrationError(f"size of {name} must be a number of bytes; got {options.size!r}.")
 
 
 def _check_variables(name: str, template: URITemplate, signature: Signature) -> None:

@@ -1,8 +1,8 @@
 """URI templates (RFC 6570), read backwards: from a URI to the values of its template's variables.
 
 The forms that resource templates use: `{a}` (one path segment or less), `{+a}` (reserved characters too), `{a*}` (the
-segments of a path, as a list), `{?q,r}` (query parameters, each of them optional). Matching takes time proportional to
-the length of the URI, whatever the client sends.
+segments of a path, as a list), `{?q,r}` (query parameters, each of them optional). No value but those of a query is
+empty. Matching takes time proportional to the length of the URI, whatever the client sends.
 
 Source: RFC 6570 section 3; 2026-07-28 "server/resources, Security" (values are checked for path traversal).
 """
@@ -22,7 +22,7 @@ Values: TypeAlias = dict[str, str | list[str]]
 MAX_URI = 8192
 """Characters; a longer URI matches nothing."""
 
-_EXPRESSION = re.compile(r"\{([+?]?)([A-Za-z_][A-Za-z0-9_,]*)(\*?)\}")
+_EXPRESSION = re.compile(r"\{([+?]?)([A-Za-z_][A-Za-z0-9_]*(?:,[A-Za-z_][A-Za-z0-9_]*)*)(\*?)\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _DRIVE = re.compile(r"[A-Za-z]:(/|$)")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -51,15 +51,23 @@ class URITemplate:
         text: such as `menu://categories/{category_id}{?lang}`.
 
     Raises:
-        InvalidTemplateError: the text has no scheme, an expression that is not supported, the same variable twice,
-            or two variables with nothing between them.
+        InvalidTemplateError: the text has no scheme, an expression that is not supported, the same variable or a
+            query twice, or two variables with nothing between them.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._query: tuple[str, ...] = ()
-        self._parts = tuple(self._parse(text))
-        self.variables = tuple(part.name for part in self._parts if isinstance(part, _Variable)) + self._query
+        parts = list(self._parse(text))
+        variables = [part for part in parts if isinstance(part, _Variable)]
+        self._path = tuple(variables)
+        self._literals = [part for part in parts if isinstance(part, str)]
+        if len(self._literals) == len(variables):
+            self._literals.append("")
+        # A variable of many segments takes what all the others leave; where there is none, the last one does.
+        many = (index for index, variable in enumerate(variables) if variable.reserved or variable.exploded)
+        self._widest = next(many, len(variables) - 1)
+        self.variables = tuple(variable.name for variable in variables) + self._query
         if len(set(self.variables)) != len(self.variables):
             raise InvalidTemplateError(f"The template {text!r} has a variable twice.")
 
@@ -78,13 +86,53 @@ class URITemplate:
             return None
         path, mark, query = uri.partition("?") if self._query else (uri, "", "")
         values = self._match_path(path)
-        if values is None:
-            return None
-        for value in values.values():
-            for piece in value if isinstance(value, list) else [value]:
-                _check(piece)
         given = self._match_query(query) if mark else {}
-        return None if given is None else {**values, **given}
+        if values is None or given is None:
+            return None
+        values.update(given)
+        for value in values.values():
+            _check(value)
+        return values
+
+    def _match_path(self, text: str) -> Values | None:
+        values: Values = {}
+        raws = self._split(text)
+        if raws is None:
+            return None
+        for variable, raw in zip(self._path, raws, strict=True):
+            decoded = _decoded(raw) if _allowed(raw, variable) else None
+            if not decoded:
+                return None
+            values[variable.name] = [unquote(piece) for piece in raw.split("/")] if variable.exploded else decoded
+        return values
+
+    def _split(self, text: str) -> list[str] | None:
+        """Return what stands between the literals: from the left up to the widest variable, then from the right.
+
+        Every other variable takes as little as it can. A longer value would have in it all that the shorter one has, so
+        there is nothing to try twice.
+        """
+        literals, widest = self._literals, self._widest
+        if not self._path:
+            return [] if text == literals[0] else None
+        if not (text.startswith(literals[0]) and text.endswith(literals[-1])):
+            return None
+        start, end = len(literals[0]), len(text) - len(literals[-1])
+        left: list[str] = []
+        right: list[str] = []
+        for literal in literals[1 : widest + 1]:
+            found = text.find(literal, start + 1, end)
+            if found < 0:
+                return None
+            left.append(text[start:found])
+            start = found + len(literal)
+        for literal in literals[-2:widest:-1]:
+            found = text.rfind(literal, start, end - 1)
+            if found < 0:
+                return None
+            right.append(text[found + len(literal) : end])
+            end = found
+        return [*left, text[start:end], *reversed(right)]
 
     def _match_query(self, query: str) -> Values | None:
         """Read the query's parameters; with one that is unknown or comes twice, the URI is another resource's."""
@@ -93,33 +141,8 @@ class URITemplate:
             value = _decoded(raw.replace("+", " "))
             if name not in self._query or name in values or value is None:
                 return None
-            if "\0" in value:
-                raise UnsafeValueError(_UNSAFE)
             values[name] = value
         return values
-
-    def _match_path(self, text: str) -> Values | None:
-        """Walk the parts from left to right.
-
-        A plain variable ends at the first place where the literal after it stands, a reserved or exploded one at the
-        last: there is nothing to try twice.
-        """
-        values: Values = {}
-        position = 0
-        for part, following in zip(self._parts, (*self._parts[1:], None), strict=True):
-            if isinstance(part, str):
-                if not text.startswith(part, position):
-                    return None
-                position += len(part)
-                continue
-            end = _end(text, position, part, following)
-            raw = text[position:end] if end >= 0 else ""
-            decoded = _decoded(raw) if _allowed(raw, part) else None
-            if not decoded:
-                return None
-            values[part.name] = [unquote(piece) for piece in raw.split("/")] if part.exploded else decoded
-            position = end
-        return values if position == len(text) else None
 
     def _parse(self, text: str) -> Iterator[str | _Variable]:
         if not _SCHEME.match(text):
@@ -134,8 +157,10 @@ class URITemplate:
             position = match.end()
             operator, names, star = match.groups()
             if operator == "?":
-                if position != len(text) or star:
-                    raise InvalidTemplateError(f"In the template {text!r} the query must stand at the end.")
+                if position != len(text) or star or "?" in text[: match.start()]:
+                    raise InvalidTemplateError(
+                        f"In the template {text!r} the query must stand at the end, and only there."
+                    )
                 self._query = tuple(names.split(","))
             elif "," in names:
                 raise InvalidTemplateError(f"In the template {text!r} write {{a}}/{{b}} for {{a,b}}.")
@@ -153,14 +178,6 @@ def _checked(literal: str, text: str) -> str:
     return literal
 
 
-def _end(text: str, start: int, variable: _Variable, following: str | _Variable | None) -> int:
-    if not isinstance(following, str):
-        return len(text)
-    if variable.reserved or variable.exploded:
-        return text.rfind(following, start)
-    return text.find(following, start)
-
-
 def _allowed(raw: str, variable: _Variable) -> bool:
     if variable.reserved:
         return True
@@ -175,6 +192,8 @@ def _decoded(raw: str) -> str | None:
         return None
 
 
-def _check(value: str) -> None:
-    if "\0" in value or "\\" in value or value.startswith("/") or _DRIVE.match(value) or ".." in value.split("/"):
-        raise UnsafeValueError(_UNSAFE)
+def _check(value: str | list[str]) -> None:
+    """Look at a value as a path; a list of segments also as the path that they are together."""
+    for path in [value] if isinstance(value, str) else [*value, "/".join(value)]:
+        if "\0" in path or "\\" in path or path.startswith("/") or _DRIVE.match(path) or ".." in path.split("/"):
+            raise UnsafeValueError(_UNSAFE)

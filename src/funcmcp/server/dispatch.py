@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp.protocol import envelope, shape
 from funcmcp.protocol.codec import encode
-from funcmcp.protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, MCPError
+from funcmcp.protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, MCPError, ResourceNotFound
 from funcmcp.protocol.methods import methods_of
 from funcmcp.server.features import Prompt, RawResponse, Resource, ResourceLister, ResourceTemplate, Tool
 from funcmcp.server.handlers import completions, lifecycle, prompts, resources, subscriptions, tools
@@ -75,6 +75,8 @@ class Server:
         self.listers: Registry[ResourceLister] = Registry("resource list")
         self.prompts: Registry[Prompt] = Registry("prompt")
         self.hub = Hub()
+        self.left_out: set[str] = set()
+        """Names of features that no list has, because they can't be described, as was said once."""
         self.lists: dict[tuple[str, str, str | None], tuple[int, bytes]] = {}
         """Encoded lists by kind, revision and cursor, with the registry's version that they were made of."""
         self._result_meta = {envelope.SERVER_INFO: options.implementation()}
@@ -98,6 +100,7 @@ class Server:
 
     def _see_offer(self) -> None:
         """Note which capabilities the server has now; methods of others are not found."""
+        self.lists.clear()  # pages of lists that are no more; nobody may ever ask for their cursors again
         kinds: dict[str, tuple[bool | None, list[Registry[Any]]]] = {
             "tools": (self.options.enable_tools, [self.tools]),
             "resources": (self.options.enable_resources, [self.resources, self.templates, self.listers]),
@@ -155,7 +158,7 @@ class Server:
             shaped = self.stamp(result) if revision.per_request else result
             return Reply(encode({"jsonrpc": "2.0", "id": request.id, "result": shaped}))
         except MCPError as error:
-            return self._error(error, request)
+            return self._error(error, request, revision)
         except Exception as error:  # noqa: BLE001 - the last line: a fault of ours is -32603, never a broken connection
             return self._internal_error(error, request)
 
@@ -181,7 +184,9 @@ class Server:
         """Return the server's Implementation as a revision has it."""
         return shape.implementation(self.options.implementation(), revision)
 
-    def _error(self, error: MCPError, request: Request) -> Reply:
+    def _error(self, error: MCPError, request: Request, revision: Revision) -> Reply:
+        if isinstance(error, ResourceNotFound):
+            error = MCPError(revision.not_found, error.message, error.data)
         try:
             return error_reply(error, request.id)
         except ValueError as fault:  # an author's message or data that JSON can't say

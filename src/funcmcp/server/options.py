@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -44,6 +45,9 @@ class ServerOptions:
         enable_tools: whether tools are offered; None to offer them as long as there are any.
         enable_resources: the same for resources.
         enable_prompts: the same for prompts.
+
+    Raises:
+        ValueError: a page would be empty, or a time is negative or endless.
     """
 
     name: str
@@ -59,6 +63,14 @@ class ServerOptions:
     enable_tools: bool | None = True
     enable_resources: bool | None = None
     enable_prompts: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a page or a time that is none."""
+        if self.page_size is not None and self.page_size < 1:
+            raise ValueError(f"page_size must be at least 1, or None; got {self.page_size}.")
+        for name, seconds in (("list_ttl", self.list_ttl), ("read_ttl", self.read_ttl)):
+            if not 0 <= seconds < math.inf:
+                raise ValueError(f"{name} must be a number of seconds, 0 or more; got {seconds}.")
 
     def implementation(self) -> dict[str, Any]:
         """Return the Implementation in the newest revision's shape."""

@@ -202,6 +202,7 @@ async def test_the_general_stream_ends_with_its_session() -> None:
     assert (await served.send(b"", session, method="DELETE")).status == 204
     assert await rest(stream) == []
     assert (await served.send(b"", session, method="GET")).status == 404
+    await asyncio.sleep(0)
     assert len(served.server.hub) == 0
 
 

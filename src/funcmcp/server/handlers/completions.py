@@ -26,7 +26,8 @@ async def complete(server: Server, context: Context) -> dict[str, Any]:
     """Answer `completion/complete`."""
     params = context.request.params
     reference, argument = params.get("ref"), params.get("argument")
-    if type(reference) is not dict or reference.get("type") not in _FINDERS:
+    kind = reference.get("type") if type(reference) is dict else None
+    if type(reference) is not dict or type(kind) is not str or kind not in _FINDERS:
         raise InvalidParams(f'"ref" must be an object whose "type" is {" or ".join(_FINDERS)}.')
     texts_of_argument = texts(argument, "argument")
     if not {"name", "value"} <= texts_of_argument.keys():
@@ -35,7 +36,7 @@ async def complete(server: Server, context: Context) -> dict[str, Any]:
     if type(given) is not dict:
         raise InvalidParams('"context" must be an object.')
     others = texts(given.get("arguments", {}), "context.arguments")
-    feature = _FINDERS[reference["type"]](server, reference)
+    feature = _FINDERS[kind](server, reference)
     name = texts_of_argument["name"]
     completer = feature.completers.get(name)
     if completer is None:

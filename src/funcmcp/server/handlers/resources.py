@@ -13,6 +13,8 @@ from funcmcp.server.handlers.lists import cursor_of, list_registry, list_result,
 from funcmcp.server.handlers.runs import open_rounds, run
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from funcmcp.protocol.uri_template import Values
     from funcmcp.server.context import Context
     from funcmcp.server.dispatch import Server
@@ -27,11 +29,14 @@ async def list_resources(server: Server, context: Context) -> bytes:
     if not server.listers:
         return await list_registry(server, context, "resources", server.resources, shape.definition)
     revision = context.client.revision
-    listed = [dict(resource.describe()) for resource in server.resources]
+    cursor = cursor_of(context)
+    listed = [resource.describe() for resource in server.resources]
     for found in await asyncio.gather(*(_listed(lister, context) for lister in server.listers)):
         listed += found
-    unique = list({resource["uri"]: resource for resource in reversed(listed)}.values())[::-1]
-    page, next_cursor = page_of(unique, cursor_of(context), server.options.page_size, lambda resource: resource["uri"])
+    unique: dict[str, Mapping[str, Any]] = {}
+    for resource in listed:
+        unique.setdefault(resource["uri"], resource)
+    page, next_cursor = page_of(list(unique.values()), cursor, server.options.page_size, lambda found: found["uri"])
     shaped = [shape.definition(resource, revision) for resource in page]
     return encode(list_result(server, revision, {"resources": shaped}, next_cursor, "private"))
 
@@ -64,12 +69,9 @@ async def list_templates(server: Server, context: Context) -> bytes:
 async def read_resource(server: Server, context: Context) -> dict[str, Any]:
     """Answer `resources/read`."""
     revision, uri = context.client.revision, uri_of(context.request.params)
-    try:
-        resource, values = find_resource(server, uri)
-        open_rounds(server, context, resource)
-        result = await run(resource, resource.handler(context, uri, values))
-    except ResourceNotFound as error:
-        raise MCPError(revision.not_found, error.message, error.data) from None
+    resource, values = find_resource(server, uri)
+    open_rounds(server, context, resource)
+    result = await run(resource, resource.handler(context, uri, values))
     if revision.per_request and "contents" in result:
         return {**result, "ttlMs": int(server.options.read_ttl * 1000), "cacheScope": "private"}
     return result
@@ -108,10 +110,7 @@ def find_resource(server: Server, uri: str) -> tuple[Resource | ResourceTemplate
 async def subscribe(server: Server, context: Context) -> dict[str, Any]:
     """Answer `resources/subscribe`: remember the URI for as long as the session lives in this process."""
     uri, subscribed = uri_of(context.request.params), _subscriptions(context)
-    try:
-        find_resource(server, uri)
-    except ResourceNotFound as error:
-        raise MCPError(context.client.revision.not_found, error.message, error.data) from None
+    find_resource(server, uri)
     if len(subscribed) >= MAX_SUBSCRIPTIONS and uri not in subscribed:
         raise InvalidParams(f"A client may subscribe to {MAX_SUBSCRIPTIONS} resources.")
     subscribed.add(uri)

@@ -6,6 +6,8 @@ Source: "basic/transports" of 2025-03-26, 2025-06-18 and 2025-11-25; batches onl
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol import headers
@@ -26,7 +28,7 @@ from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_res
 from funcmcp.transports.http.stream import STREAM_HEADERS, StreamChannel, stream_response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 
     from funcmcp.protocol.jsonrpc import Body, Message
     from funcmcp.protocol.revisions import Revision
@@ -104,12 +106,13 @@ class HandshakeEra:
             found = client.streams.general, client.streams.general.last
         return HttpResponse(200, STREAM_HEADERS, self._while_living(session_id, found[0].follow(found[1])))
 
-    async def _while_living(self, session_id: str, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _while_living(self, session_id: str, events: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
         """Yield events as long as the session lives; whoever listens keeps it alive."""
-        async for part in events:
-            if await self._sessions.get(session_id) is None:
-                return
-            yield part
+        async with aclosing(events):
+            async for part in events:
+                if await self._sessions.get(session_id) is None:
+                    return
+                yield part
 
     async def delete(self, http: HttpRequest, entry: Entry) -> HttpResponse:
         """End the session that the request names."""
@@ -189,7 +192,8 @@ class HandshakeEra:
 class _Client(SessionClient):
     """The client of a session, with its streams."""
 
-    __slots__ = ("_streams", "_telling")
+    __slots__ = ("_forget", "_streams", "_telling")
+    _forget: Callable[[], None]
 
     def __init__(self, revision: Revision, handshake: Handshake, session_id: str, *, pushes: bool) -> None:
         super().__init__(revision, handshake, session_id, pushes=pushes)
@@ -208,12 +212,13 @@ class _Client(SessionClient):
         if self._telling is None:
             changes = hub.add(self.conversation.wants)
             self._telling = asyncio.create_task(self._tell(changes))
-            self._telling.add_done_callback(lambda _: hub.remove(changes))
+            self._forget = partial(hub.remove, changes)
 
     def close(self) -> None:
         """End the general stream."""
         if self._telling is not None:
             self._telling.cancel()
+            self._forget()
             self.streams.general.finish()
 
     async def _tell(self, changes: Listener) -> None:

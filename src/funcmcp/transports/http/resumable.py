@@ -18,7 +18,7 @@ from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.stream import KEEP_ALIVE, STREAM_HEADERS, see_outcome
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 
     from funcmcp.server.conversation import Conversation
     from funcmcp.server.dispatch import Reply
@@ -84,7 +84,7 @@ class EventStream:
             self._reader = None
             self._news.set()
 
-    async def follow(self, after: int) -> AsyncIterator[bytes]:
+    async def follow(self, after: int) -> AsyncGenerator[bytes]:
         """Yield what came after an event, and what is to come, as events; comments after long silence.
 
         Another reader takes the place of this one, which ends then.

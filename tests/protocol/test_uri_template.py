@@ -1,0 +1,289 @@
+"""URI templates, read backwards."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from funcmcp.protocol.uri_template import MAX_URI, InvalidTemplateError, UnsafeValueError, URITemplate
+
+if TYPE_CHECKING:
+    from funcmcp.protocol.uri_template import Values
+
+
+def match(template: str, uri: str) -> Values | None:
+    return URITemplate(template).match(uri)
+
+
+@pytest.mark.parametrize(
+    ("template", "uri", "values"),
+    [
+        ("menu://today", "menu://today", {}),
+        ("menu://{a}", "menu://pizza", {"a": "pizza"}),
+        ("menu://{a}/{b}", "menu://x/y", {"a": "x", "b": "y"}),
+        ("menu://{a}/items", "menu://x/items", {"a": "x"}),
+        ("menu://{a}", "menu://caf%C3%A9%20au%20lait", {"a": "café au lait"}),
+        ("menu://{a}", "menu://a%2Fb", {"a": "a/b"}),
+        ("menu://{a}", "menu://%252e", {"a": "%2e"}),
+        ("menu://{a}", "menu://é", {"a": "é"}),
+        ("menu://{+a}", "menu://x/y?z#w", {"a": "x/y?z#w"}),
+        ("menu://{a*}", "menu://x/y/z", {"a": ["x", "y", "z"]}),
+        ("menu://{a*}", "menu://x%2Fy/z", {"a": ["x/y", "z"]}),
+        ("menu://{a*}", "menu://x//z", {"a": ["x", "", "z"]}),
+        ("menu:{a}", "menu:x", {"a": "x"}),
+        ("menu://a{?q,r}", "menu://a", {}),
+        ("menu://a{?q,r}", "menu://a?", {}),
+        ("menu://a{?q,r}", "menu://a?r=1&q=2", {"q": "2", "r": "1"}),
+        ("menu://a{?q}", "menu://a?&q=&", {"q": ""}),
+        ("menu://a{?q}", "menu://a?q", {"q": ""}),
+        ("menu://a{?q}", "menu://a?q=a+b%2Bc=d?e", {"q": "a b+c=d?e"}),
+        ("menu://{a}{?q}", "menu://x?q=1", {"a": "x", "q": "1"}),
+    ],
+)
+def test_a_uri_gives_the_decoded_values_of_its_template(template: str, uri: str, values: Values) -> None:
+    assert match(template, uri) == values
+
+
+@pytest.mark.parametrize(
+    ("template", "uri", "values"),
+    [
+        ("x://{a}.txt", "x://b.txt.txt", {"a": "b.txt"}),
+        ("x://{a}-{b}", "x://1-2-3", {"a": "1", "b": "2-3"}),
+        ("x://{a}-{b}", "x://--x", {"a": "-", "b": "x"}),
+        ("x://{a}/b", "x://b/b", {"a": "b"}),
+        ("x://{+p}/{b}/{c}", "x://1/2/3/4", {"p": "1/2", "b": "3", "c": "4"}),
+        ("x://{p*}/{b}/{c}.md", "x://1/2/3/4.md", {"p": ["1", "2"], "b": "3", "c": "4"}),
+        ("x://{a}/{+p}/{b}", "x://1/2/3/4", {"a": "1", "p": "2/3", "b": "4"}),
+        ("x://{o*}/blob/{p*}", "x://1/2/blob/3/blob/4", {"o": ["1", "2", "blob", "3"], "p": ["4"]}),
+        ("x://{+p}/edit", "x://edit/edit/edit", {"p": "edit/edit"}),
+        ("x://{+p}--{b}", "x://1---", {"p": "1", "b": "-"}),
+    ],
+)
+def test_a_uri_that_several_values_explain_has_one_meaning(template: str, uri: str, values: Values) -> None:
+    assert match(template, uri) == values
+
+
+@pytest.mark.parametrize(
+    ("template", "uri"),
+    [
+        ("menu://today", "menu://today/"),
+        ("menu://today", "menu://toda"),
+        ("menu://{a}", "menu://"),
+        ("menu://{a}", "menu://x/y"),
+        ("menu://{a}", "menu://x?y"),
+        ("menu://{a}", "menu://x#y"),
+        ("menu://{a}", "Menu://x"),
+        ("menu://{a}", " menu://x"),
+        ("menu://{a}", ""),
+        ("menu://{a}/b", "menu:///b"),
+        ("menu://{a}/b", "menu://b"),
+        ("menu://{a}/{b}/{c}", "menu://x/y"),
+        ("menu://{a*}", "menu://"),
+        ("menu://{a*}", "menu://x?y"),
+        ("menu://{a*}", "menu://x#y"),
+        ("menu://{+a}", "menu://"),
+        ("menu://{+a}/{b}/{c}", "menu://x/y"),
+        ("menu://{+a}/{b}/{c}", "menu://x//z"),
+        ("x://ab{a}bc", "x://abc"),
+        ("menu://{a}", "menu://%"),
+        ("menu://{a}", "menu://%2"),
+        ("menu://{a}", "menu://%zz"),
+        ("menu://{a}", "menu://%ff"),
+        ("menu://{a}", "menu://%ed%a0%80"),
+        ("menu://{a*}", "menu://x/%ff"),
+        ("menu://a{?q}", "menu://a?z=1"),
+        ("menu://a{?q}", "menu://a?q=1&q=2"),
+        ("menu://a{?q}", "menu://a?q=%ff"),
+        ("menu://a{?q}", "menu://a?=1"),
+        ("menu://a{?q}", "menu://b?q=1"),
+        ("menu://a{?q}", "menu://a?Q=1"),
+    ],
+)
+def test_a_uri_that_the_template_does_not_describe_gives_nothing(template: str, uri: str) -> None:
+    assert match(template, uri) is None
+
+
+@pytest.mark.parametrize("template", ["file://{a}", "file://{+a}", "file://{a*}", "file://x{?a}"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "..",
+        "%2e%2e",
+        ".%2E",
+        "..%2Fetc",
+        "a%2F..%2Fb",
+        "%2Fetc%2Fpasswd",
+        "C:",
+        "c%3A%2Fx",
+        "a%00b",
+        "%00",
+        "a%5Cb",
+        "a\\b",
+    ],
+)
+def test_a_value_that_leads_out_of_where_it_belongs_is_refused(template: str, value: str) -> None:
+    uri = f"file://x?a={value}" if "?" in template else f"file://{value}"
+    with pytest.raises(UnsafeValueError, match="not allowed"):
+        match(template, uri)
+
+
+@pytest.mark.parametrize(
+    ("template", "uri"),
+    [
+        ("file://{+a}", "file:///etc/passwd"),
+        ("file://docs/{a*}", "file://docs//etc/passwd"),
+        ("file://docs/{a*}", "file://docs/a/../b"),
+        ("file://docs/{a*}", "file://docs/a/C:/b"),
+        ("file://docs/{+a}", "file://docs/a/.."),
+        ("file://docs/{+a}/{b}", "file://docs/../x/y"),
+    ],
+)
+def test_a_path_of_several_segments_is_refused_as_a_whole(template: str, uri: str) -> None:
+    with pytest.raises(UnsafeValueError):
+        match(template, uri)
+
+
+@pytest.mark.parametrize("value", ["...", "a..b", "..a", "~", "a:b", "ab:/c", "%252e%252e", "."])
+def test_a_harmless_value_is_taken(value: str) -> None:
+    assert match("file://{+a}", f"file://{value}") is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "scheme"),
+        ("today", "scheme"),
+        ("//today", "scheme"),
+        ("{scheme}://today", "scheme"),
+        ("1menu://today", "scheme"),
+        ("menu://{a}{b}", "nothing between"),
+        ("menu://{a}{+b}", "nothing between"),
+        ("menu://{a}/{a}", "twice"),
+        ("menu://{a}{?a}", "twice"),
+        ("menu://x{?a,a}", "twice"),
+        ("menu://{a,b}", "{a}/{b}"),
+        ("menu://{?a}/b", "at the end"),
+        ("menu://x{?a}{?b}", "at the end"),
+        ("menu://x{?a*}", "at the end"),
+        ("menu://x?a=1{?b}", "at the end"),
+        ("menu://{}", "not supported"),
+        ("menu://{a", "not supported"),
+        ("menu://a}", "not supported"),
+        ("menu://{#a}", "not supported"),
+        ("menu://{/a}", "not supported"),
+        ("menu://{&a}", "not supported"),
+        ("menu://{a:3}", "not supported"),
+        ("menu://{a b}", "not supported"),
+        ("menu://x{?a,}", "not supported"),
+        ("menu://x{?a,,b}", "not supported"),
+        ("menu://x{?a,1b}", "not supported"),
+        ("menu://{{a}}", "not supported"),
+    ],
+)
+def test_a_template_that_cannot_be_matched_is_refused_with_the_reason(text: str, why: str) -> None:
+    with pytest.raises(InvalidTemplateError) as caught:
+        URITemplate(text)
+    assert why in str(caught.value)
+
+
+def test_a_template_tells_its_variables_in_their_order() -> None:
+    template = URITemplate("menu://{b}/{+a}{?d,c}")
+    assert template.variables == ("b", "a", "d", "c")
+    assert template.optional == ("d", "c")
+    assert template.text == "menu://{b}/{+a}{?d,c}"
+    assert URITemplate("menu://today").optional == ()
+
+
+def test_a_uri_longer_than_the_limit_matches_nothing() -> None:
+    template = URITemplate("x://{a}")
+    longest = "x://".ljust(MAX_URI, "a")
+    assert template.match(longest) == {"a": longest[4:]}
+    assert template.match(longest + "a") is None
+
+
+class Counted(str):
+    """A URI that counts how often somebody looks through it."""
+
+    __slots__ = ("looks",)
+    looks: list[str]
+
+    def find(self, *args: object) -> int:
+        self.looks.append("find")
+        return super().find(*args)  # type: ignore[arg-type]
+
+    def rfind(self, *args: object) -> int:
+        self.looks.append("rfind")
+        return super().rfind(*args)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "template", ["x://{a}-{b}-{c}-{d}!", "x://{+a}/{b}/{c}/{d}!", "x://{a}/{b}/{c}/{d*}!", "x://{a*}/{+b}/{c*}!"]
+)
+@pytest.mark.parametrize("unit", ["-", "/", "a-", "a/", "-/", "a"])
+def test_a_hostile_uri_is_looked_through_once_for_each_variable_at_most(template: str, unit: str) -> None:
+    uri = Counted("x://" + unit * (4000 // len(unit)))
+    for end in ("", "!"):
+        hostile = Counted(uri + end)
+        hostile.looks = []
+        with contextlib.suppress(UnsafeValueError):
+            URITemplate(template).match(hostile)
+        assert bool(end) <= len(hostile.looks) <= template.count("{")
+
+
+NAMES = st.lists(st.from_regex(r"[a-z_][a-z0-9_]{0,5}", fullmatch=True), min_size=1, max_size=4, unique=True)
+
+
+def safe(text: str) -> bool:
+    unsafe = "\0" in text or "\\" in text or text.startswith("/") or ".." in text.split("/")
+    return not unsafe and text[1:2] != ":"
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(safe)
+
+
+@given(NAMES, st.data())
+def test_plain_values_come_back_as_they_were(names: list[str], data: st.DataObject) -> None:
+    values = {name: data.draw(TEXTS) for name in names}
+    template = "x://" + "/".join(f"{{{name}}}" for name in names)
+    uri = "x://" + "/".join(quote(values[name], safe="") for name in names)
+    assert match(template, uri) == values
+
+
+@given(NAMES, st.data())
+def test_values_of_a_query_come_back_in_any_order(names: list[str], data: st.DataObject) -> None:
+    given_names = data.draw(st.lists(st.sampled_from(names), unique=True))
+    values = {name: data.draw(TEXTS) for name in given_names}
+    query = "&".join(f"{name}={quote(value, safe='')}" for name, value in values.items())
+    assert match(f"x://a{{?{','.join(names)}}}", f"x://a?{query}") == values
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=5), TEXTS, TEXTS)
+def test_segments_come_back_as_they_were_whatever_stands_around_them(
+    segments: list[str], before: str, after: str
+) -> None:
+    assume(safe("/".join(segments)))
+    path = "/".join(quote(segment, safe="") for segment in segments)
+    uri = f"x://{quote(before, safe='')}/{path}/{quote(after, safe='')}"
+    assert match("x://{a}/{b*}/{c}", uri) == {"a": before, "b": segments, "c": after}
+
+
+@given(TEXTS)
+def test_a_reserved_value_comes_back_with_its_slashes(value: str) -> None:
+    assert match("x://{+a}", f"x://{quote(value, safe='/?#:')}") == {"a": value}
+
+
+@given(st.sampled_from(["x://{a}", "x://{+a}", "x://{a*}", "x://{a}/{b}", "x://{+a}.{b}", "x://a{?q,r}"]), st.text())
+def test_any_text_is_matched_or_not_and_never_breaks_a_match(template: str, rest: str) -> None:
+    for uri in (rest, "x://" + rest, "x://a?" + rest):
+        try:
+            values = match(template, uri)
+        except UnsafeValueError:
+            continue
+        assert values is None or set(values) <= set(URITemplate(template).variables)
+        for value in (values or {}).values():
+            assert safe(value if isinstance(value, str) else "/".join(value)) or ":" in value

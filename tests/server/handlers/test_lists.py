@@ -1,0 +1,134 @@
+"""Lists in pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from funcmcp.protocol.cursor import encode_cursor
+from funcmcp.protocol.errors import InvalidParams
+from funcmcp.server.features import ResourceLister, Tool
+from funcmcp.server.handlers.lists import page_of
+from tests import schemas
+from tests.server.parts import PER_REQUEST, answer, context, prompt, resource, server, template, tool
+
+EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
+KINDS: dict[str, tuple[str, str, Any]] = {
+    "tools/list": ("tools", "name", tool),
+    "resources/list": ("resources", "uri", lambda key: resource(f"menu://{key}")),
+    "resources/templates/list": ("resourceTemplates", "uriTemplate", lambda key: template(f"menu://{key}/{{a}}")),
+    "prompts/list": ("prompts", "name", prompt),
+}
+EVERY_LIST = pytest.mark.parametrize("method", KINDS)
+
+
+def key(item: str) -> str:
+    return item
+
+
+@pytest.mark.parametrize(
+    ("size", "cursor", "page", "after"),
+    [
+        (None, None, "abc", None),
+        (3, None, "abc", None),
+        (2, None, "ab", "b"),
+        (2, "b", "c", None),
+        (1, "a", "b", "b"),
+    ],
+)
+def test_a_page_begins_after_its_cursor(size: int | None, cursor: str | None, page: str, after: str | None) -> None:
+    said = None if cursor is None else encode_cursor(cursor)
+    expected = None if after is None else encode_cursor(after)
+    assert page_of("abc", said, size, key) == (page, expected)
+
+
+@pytest.mark.parametrize("size", [1, None])
+def test_a_list_without_items_is_one_empty_page(size: int | None) -> None:
+    assert page_of("", None, size, key) == ("", None)
+
+
+@pytest.mark.parametrize("cursor", ["", encode_cursor("a"), encode_cursor("c"), encode_cursor("z"), "YQ", "no cursor"])
+def test_a_cursor_that_was_not_given_out_is_invalid(cursor: str) -> None:
+    with pytest.raises(InvalidParams, match="start again"):
+        page_of("abc", cursor, 2, key)
+
+
+@EVERY_LIST
+@EVERY_REVISION
+async def test_every_list_comes_in_pages_that_together_are_the_whole(revision: str, method: str) -> None:
+    member, name, make = KINDS[method]
+    served = server(*(make(f"f{number}") for number in range(5)), page_size=2)
+    seen: list[str] = []
+    params: dict[str, Any] = {}
+    for size, more in ((2, True), (2, True), (1, False)):
+        result = (await answer(served, context(method, params, revision=revision)))["result"]
+        assert (len(result[member]), "nextCursor" in result) == (size, more)
+        seen += [item[name] for item in result[member]]
+        params = {"cursor": result.get("nextCursor")}
+    assert len(set(seen)) == 5
+    assert seen == sorted(seen)
+
+
+@EVERY_LIST
+@EVERY_REVISION
+@pytest.mark.parametrize("cursor", [1, 1.5, True, [], {}, ["YQ=="], "", "nope", "é", "YQ==", "A" * 10_000])
+async def test_a_bad_cursor_is_invalid_params(revision: str, method: str, cursor: object) -> None:
+    served = server(KINDS[method][2]("only"))
+    error = (await answer(served, context(method, {"cursor": cursor}, revision=revision)))["error"]
+    assert error["code"] == -32602
+
+
+@EVERY_LIST
+async def test_a_cursor_of_null_is_none(method: str) -> None:
+    message = await answer(server(KINDS[method][2]("only")), context(method, {"cursor": None}))
+    assert len(message["result"][KINDS[method][0]]) == 1
+
+
+@EVERY_LIST
+async def test_a_list_is_described_once_until_something_changes(method: str) -> None:
+    member, _, make = KINDS[method]
+    served = server(make("first"))
+    for _ in range(2):
+        assert len((await answer(served, context(method)))["result"][member]) == 1
+    kept = dict(served.lists)
+    assert kept
+    served.add(make("second"))
+    assert not served.lists
+    assert len((await answer(served, context(method)))["result"][member]) == 2
+
+
+async def test_a_list_that_changes_while_it_is_made_is_not_kept() -> None:
+    served = server()
+
+    def describe_and_add() -> dict[str, Any]:
+        if len(served.tools) == 20:
+            served.add(tool("late"))
+        return {"name": "t", "inputSchema": {"type": "object"}}
+
+    for number in range(20):
+        served.add(Tool(f"t{number}", describe_and_add, tool("any").handler))
+    assert len((await answer(served, context("tools/list")))["result"]["tools"]) == 20
+    assert len((await answer(served, context("tools/list")))["result"]["tools"]) == 21
+
+
+@EVERY_LIST
+async def test_a_list_says_how_long_it_is_good_and_that_it_is_the_same_for_all(method: str) -> None:
+    served = server(*(KINDS[method][2](f"f{number}") for number in range(2)), page_size=1, list_ttl=1.5)
+    first = (await answer(served, context(method, revision=PER_REQUEST)))["result"]
+    second = (await answer(served, context(method, {"cursor": first["nextCursor"]}, revision=PER_REQUEST)))["result"]
+    for result in (first, second):
+        assert (result["ttlMs"], result["cacheScope"]) == (1500, "public")
+
+
+async def test_pages_of_a_list_that_depends_on_who_asks_are_all_private() -> None:
+    async def listed(_context: Any) -> list[dict[str, Any]]:
+        return [{"uri": f"menu://{number}", "name": "dish"} for number in range(3)]
+
+    served = server(ResourceLister("menu", listed), page_size=2)
+    first = (await answer(served, context("resources/list", revision=PER_REQUEST)))["result"]
+    params = {"cursor": first["nextCursor"]}
+    second = (await answer(served, context("resources/list", params, revision=PER_REQUEST)))["result"]
+    assert [item["uri"] for item in first["resources"] + second["resources"]] == ["menu://0", "menu://1", "menu://2"]
+    assert (first["cacheScope"], second["cacheScope"]) == ("private", "private")
+    assert "nextCursor" not in second

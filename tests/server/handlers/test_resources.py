@@ -1,0 +1,231 @@
+"""Resources, templates, and subscriptions of the handshake era."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from funcmcp.protocol.errors import ResourceNotFound
+from funcmcp.server.conversation import Conversation
+from funcmcp.server.features import ResourceLister
+from funcmcp.server.handlers.resources import MAX_SUBSCRIPTIONS
+from funcmcp.server.hub import updated
+from tests import schemas
+from tests.server.parts import NEWEST, PER_REQUEST, answer, context, prompt, resource, server, template, tool
+
+EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
+HANDSHAKES = pytest.mark.parametrize("revision", schemas.HANDSHAKE_REVISIONS)
+READ, LIST, SUBSCRIBE, UNSUBSCRIBE = "resources/read", "resources/list", "resources/subscribe", "resources/unsubscribe"
+NOT_FOUND = {revision: -32602 if revision == PER_REQUEST else -32002 for revision in schemas.REVISIONS}
+SERVED = (
+    resource("menu://today"),
+    template("menu://day/{day}"),
+    template("menu://day/{day}/{dish*}{?lang}"),
+    template("menu://{+anything}"),
+)
+
+
+async def read(uri: object, revision: str = NEWEST) -> dict[str, Any]:
+    message: dict[str, Any] = await answer(server(*SERVED), context(READ, {"uri": uri}, revision=revision))
+    return message
+
+
+def listing(*found: dict[str, Any], scheme: str = "menu") -> ResourceLister:
+    async def listed(_context: Any) -> list[dict[str, Any]]:
+        return list(found)
+
+    return ResourceLister(scheme, listed)
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize(
+    ("uri", "values"),
+    [
+        ("menu://today", {}),
+        ("menu://day/friday", {"day": "friday"}),
+        ("menu://day/friday/fish/chips?lang=de", {"day": "friday", "dish": ["fish", "chips"], "lang": "de"}),
+        ("menu://night/friday", {"anything": "night/friday"}),
+    ],
+)
+async def test_a_uri_is_read_by_what_describes_it_first(revision: str, uri: str, values: dict[str, Any]) -> None:
+    (contents,) = (await read(uri, revision))["result"]["contents"]
+    assert contents["uri"] == uri
+    assert json.loads(contents["text"]) == [uri, values]
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize("uri", ["", "menu", "menu://", "Menu://today", "other://today", "menu://%ff", "é" * 10_000])
+async def test_a_uri_that_nothing_describes_is_not_found_and_repeated(revision: str, uri: str) -> None:
+    error = (await read(uri, revision))["error"]
+    assert error == {"code": NOT_FOUND[revision], "message": "Resource not found", "data": {"uri": uri}}
+
+
+@EVERY_REVISION
+async def test_what_is_not_there_any_more_is_not_found(revision: str) -> None:
+    async def look(_context: Any, uri: str, _values: Any) -> dict[str, Any]:
+        raise ResourceNotFound(uri)
+
+    served = server(template("menu://{dish}", look))
+    error = (await answer(served, context(READ, {"uri": "menu://unicorn"}, revision=revision)))["error"]
+    assert error == {"code": NOT_FOUND[revision], "message": "Resource not found", "data": {"uri": "menu://unicorn"}}
+
+
+@EVERY_REVISION
+async def test_a_resource_that_a_tool_or_a_prompt_does_not_find_has_the_code_of_the_revision(revision: str) -> None:
+    async def look(*_: Any) -> dict[str, Any]:
+        raise ResourceNotFound("menu://unicorn")
+
+    served = server(tool("look", look), prompt("look", look))
+    for method in ("tools/call", "prompts/get"):
+        error = (await answer(served, context(method, {"name": "look"}, revision=revision)))["error"]
+        assert error["code"] == NOT_FOUND[revision]
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize("uri", ["menu://day/..", "menu://day/a%00b", "menu://day/x/y?lang=..", "menu:///etc/passwd"])
+async def test_a_uri_that_leads_out_of_where_it_belongs_is_invalid(revision: str, uri: str) -> None:
+    error = (await read(uri, revision))["error"]
+    assert (error["code"], error["data"]) == (-32602, {"uri": uri})
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize(
+    "params", [{}, {"uri": None}, {"uri": 5}, {"uri": True}, {"uri": ["menu://today"]}, {"uri": {}}]
+)
+async def test_a_uri_that_is_no_text_is_invalid(revision: str, params: dict[str, Any]) -> None:
+    error = (await answer(server(*SERVED), context(READ, params, revision=revision)))["error"]
+    assert error["code"] == -32602
+
+
+@pytest.mark.parametrize(("ttl", "milliseconds"), [(0, 0), (0.25, 250), (60, 60_000)])
+async def test_what_was_read_is_private_and_good_for_the_servers_time(ttl: float, milliseconds: int) -> None:
+    served = server(*SERVED, read_ttl=ttl)
+    result = (await answer(served, context(READ, {"uri": "menu://today"}, revision=PER_REQUEST)))["result"]
+    assert (result["ttlMs"], result["cacheScope"]) == (milliseconds, "private")
+
+
+@EVERY_REVISION
+async def test_resources_and_templates_have_lists_of_their_own(revision: str) -> None:
+    served = server(*SERVED)
+    listed = (await answer(served, context(LIST, revision=revision)))["result"]["resources"]
+    assert [one["uri"] for one in listed] == ["menu://today"]
+    templates = (await answer(served, context("resources/templates/list", revision=revision)))["result"]
+    assert [one["uriTemplate"] for one in templates["resourceTemplates"]] == [one.key for one in SERVED[1:]]
+
+
+@EVERY_REVISION
+async def test_listers_add_to_the_list_and_what_came_first_stays(revision: str) -> None:
+    served = server(
+        resource("menu://today"),
+        listing({"uri": "menu://a", "name": "a"}, {"uri": "menu://today", "name": "another"}),
+        listing({"uri": "news://b", "name": "b"}, {"uri": "menu://a", "name": "again"}, scheme="news"),
+    )
+    listed = (await answer(served, context(LIST, revision=revision)))["result"]["resources"]
+    assert [(one["uri"], one["name"]) for one in listed] == [
+        ("menu://today", "menu://today"),
+        ("menu://a", "a"),
+        ("news://b", "b"),
+    ]
+
+
+async def test_a_lister_is_asked_each_time_and_knows_who_asks() -> None:
+    asked = []
+
+    async def listed(asking: Any) -> list[dict[str, Any]]:
+        asked.append(asking.client.revision.date)
+        return []
+
+    served = server(ResourceLister("menu", listed))
+    for revision in (NEWEST, NEWEST, PER_REQUEST):
+        await answer(served, context(LIST, revision=revision))
+    assert asked == [NEWEST, NEWEST, PER_REQUEST]
+
+
+@EVERY_REVISION
+async def test_a_lister_that_fails_is_an_internal_error(revision: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def listed(_context: Any) -> list[dict[str, Any]]:
+        raise KeyError("hunter2")
+
+    error = (await answer(server(ResourceLister("menu", listed)), context(LIST, revision=revision)))["error"]
+    assert (error["code"], error["message"]) == (-32603, "Internal error")
+    assert "menu: resources" in caplog.text
+
+
+async def test_a_bad_cursor_is_told_before_a_lister_is_asked() -> None:
+    asked = []
+
+    async def listed(_context: Any) -> list[dict[str, Any]]:
+        asked.append(1)
+        return []
+
+    error = (await answer(server(ResourceLister("menu", listed)), context(LIST, {"cursor": 5})))["error"]
+    assert (error["code"], asked) == (-32602, [])
+
+
+@HANDSHAKES
+async def test_a_subscription_is_remembered_until_it_is_ended(revision: str) -> None:
+    served, conversation = server(*SERVED), Conversation(pushes=True)
+    asked: dict[str, Any] = {"revision": revision, "conversation": conversation}
+    for uri in ("menu://today", "menu://today", "menu://day/friday"):
+        assert (await answer(served, context(SUBSCRIBE, {"uri": uri}, **asked)))["result"] == {}
+    assert conversation.subscribed == {"menu://today", "menu://day/friday"}
+    assert conversation.wants(updated("menu://today"))
+    for uri in ("menu://today", "menu://today", "other://unheard.of"):
+        assert (await answer(served, context(UNSUBSCRIBE, {"uri": uri}, **asked)))["result"] == {}
+    assert conversation.subscribed == {"menu://day/friday"}
+    assert not conversation.wants(updated("menu://today"))
+
+
+@HANDSHAKES
+async def test_what_does_not_exist_cannot_be_subscribed_to(revision: str) -> None:
+    conversation = Conversation(pushes=True)
+    asked: dict[str, Any] = {"revision": revision, "conversation": conversation}
+    for uri, code in (("other://x", -32002), ("menu://day/..", -32602), (5, -32602), (None, -32602)):
+        error = (await answer(server(*SERVED), context(SUBSCRIBE, {"uri": uri}, **asked)))["error"]
+        assert error["code"] == code
+    assert conversation.idle
+
+
+@HANDSHAKES
+@pytest.mark.parametrize("method", [SUBSCRIBE, UNSUBSCRIBE])
+@pytest.mark.parametrize("conversation", [None, Conversation()])
+async def test_who_cannot_be_told_cannot_subscribe(
+    revision: str, method: str, conversation: Conversation | None
+) -> None:
+    asked = context(method, {"uri": "menu://today"}, revision=revision, conversation=conversation)
+    error = (await answer(server(*SERVED), asked))["error"]
+    assert (error["code"], error["data"]) == (-32601, {"method": method})
+
+
+@pytest.mark.parametrize("method", [SUBSCRIBE, UNSUBSCRIBE])
+async def test_subscribing_is_no_method_of_the_per_request_era(method: str) -> None:
+    error = (await answer(server(*SERVED), context(method, {"uri": "menu://today"}, revision=PER_REQUEST)))["error"]
+    assert error["code"] == -32601
+
+
+async def test_a_client_subscribes_to_so_many_resources_and_no_more() -> None:
+    served, conversation = server(*SERVED), Conversation(pushes=True)
+    conversation.subscribed.update(f"menu://{number}" for number in range(MAX_SUBSCRIPTIONS))
+    refused = await answer(served, context(SUBSCRIBE, {"uri": "menu://today"}, conversation=conversation))
+    assert refused["error"]["code"] == -32602
+    again = await answer(served, context(SUBSCRIBE, {"uri": "menu://0"}, conversation=conversation))
+    assert again["result"] == {}
+    assert len(conversation.subscribed) == MAX_SUBSCRIPTIONS
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize("method", [LIST, READ, "resources/templates/list"])
+async def test_a_server_without_resources_has_none_of_their_methods(revision: str, method: str) -> None:
+    for served in (server(), server(*SERVED, enable_resources=False)):
+        error = (await answer(served, context(method, {"uri": "menu://today"}, revision=revision)))["error"]
+        assert error["code"] == -32601
+
+
+@EVERY_REVISION
+async def test_a_server_that_will_have_resources_lists_none_so_far(revision: str) -> None:
+    served = server(enable_resources=True)
+    assert (await answer(served, context(LIST, revision=revision)))["result"]["resources"] == []
+    listed = (await answer(served, context("resources/templates/list", revision=revision)))["result"]
+    assert listed["resourceTemplates"] == []

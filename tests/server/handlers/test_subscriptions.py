@@ -1,0 +1,194 @@
+"""`subscriptions/listen`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.server.handlers import subscriptions
+from funcmcp.server.handlers.resources import MAX_SUBSCRIPTIONS
+from funcmcp.server.hub import updated
+from tests import schemas
+from tests.server.parts import (
+    PATIENCE,
+    PER_REQUEST,
+    Recorder,
+    answer,
+    context,
+    prompt,
+    resource,
+    server,
+    tool,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from funcmcp.server.dispatch import Server
+
+LISTEN = "subscriptions/listen"
+ID = "io.modelcontextprotocol/subscriptionId"
+ALL = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
+
+
+class Stream(Recorder):
+    """A recorder whose messages can be waited for, and are checked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._news: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue()
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        schemas.validate({"jsonrpc": "2.0", "method": method, "params": params}, PER_REQUEST)
+        self._news.put_nowait((method, params))
+
+    async def next(self) -> tuple[str, dict[str, Any]]:
+        return await asyncio.wait_for(self._news.get(), PATIENCE)
+
+    @property
+    def silent(self) -> bool:
+        return self._news.empty()
+
+
+@asynccontextmanager
+async def listening(served: Server, wish: Any, request_id: str | int = "listen-1") -> AsyncIterator[Stream]:
+    """Listen until the block ends; the first message is left in the stream."""
+    stream = Stream()
+    asked = context(LISTEN, {"notifications": wish}, revision=PER_REQUEST, channel=stream, request_id=request_id)
+    task = asyncio.ensure_future(served.answer(asked))
+    try:
+        yield stream
+    finally:
+        task.cancel()
+        await asyncio.wait([task], timeout=PATIENCE)
+
+
+async def refused(wish: Any, served: Server | None = None) -> dict[str, Any]:
+    """Return the error of a wish that is refused."""
+    asked = context(LISTEN, {"notifications": wish}, revision=PER_REQUEST, channel=Stream())
+    error: dict[str, Any] = (await answer(served or server(), asked))["error"]
+    return error
+
+
+@pytest.mark.parametrize("request_id", [7, "seven", ""])
+async def test_the_first_message_says_what_is_honoured_and_every_message_whose_it_is(request_id: str | int) -> None:
+    served = server(tool("t"), resource("menu://today"))
+    wish = {"toolsListChanged": True, "resourceSubscriptions": ["menu://today"], "unheardOf": 5}
+    async with listening(served, wish, request_id) as stream:
+        honoured = {"toolsListChanged": True, "resourceSubscriptions": ["menu://today"]}
+        acknowledged = (
+            "notifications/subscriptions/acknowledged",
+            {"_meta": {ID: request_id}, "notifications": honoured},
+        )
+        assert await stream.next() == acknowledged
+        served.add(tool("another"))
+        assert await stream.next() == ("notifications/tools/list_changed", {"_meta": {ID: request_id}})
+        served.hub.publish(updated("menu://today"))
+        expected = ("notifications/resources/updated", {"_meta": {ID: request_id}, "uri": "menu://today"})
+        assert await stream.next() == expected
+
+
+@pytest.mark.parametrize(
+    ("served", "wish", "honoured"),
+    [
+        (server(), {}, {}),
+        (server(), ALL, {"toolsListChanged": True}),
+        (server(prompt("p")), ALL, {"toolsListChanged": True, "promptsListChanged": True}),
+        (server(resource("menu://a")), ALL, {"toolsListChanged": True, "resourcesListChanged": True}),
+        (server(enable_tools=False), ALL, {}),
+        (server(), dict.fromkeys(ALL, False), {}),
+        (server(), {"resourceSubscriptions": ["menu://a"]}, {}),
+        (server(resource("menu://a")), {"resourceSubscriptions": []}, {}),
+    ],
+)
+async def test_only_what_the_server_offers_is_honoured(
+    served: Server, wish: dict[str, Any], honoured: dict[str, Any]
+) -> None:
+    async with listening(served, wish) as stream:
+        assert (await stream.next())[1]["notifications"] == honoured
+
+
+async def test_nothing_is_told_that_was_not_asked_for() -> None:
+    served = server(prompt("p"), resource("menu://a"))
+    async with listening(served, {"promptsListChanged": True, "resourceSubscriptions": ["menu://a"]}) as stream:
+        await stream.next()
+        served.add(tool("t"))
+        served.add(resource("menu://b"))
+        served.hub.publish(updated("menu://b"))
+        served.prompts.remove("p")
+        assert (await stream.next())[0] == "notifications/prompts/list_changed"
+        assert stream.silent
+
+
+async def test_several_listen_at_once_each_under_its_own_id() -> None:
+    served = server(tool("t"))
+    wish = {"toolsListChanged": True}
+    async with listening(served, wish, 1) as one, listening(served, wish, 2) as other:
+        await one.next()
+        await other.next()
+        served.tools.remove("t")
+        assert (await one.next())[1] == {"_meta": {ID: 1}}
+        assert (await other.next())[1] == {"_meta": {ID: 2}}
+    assert len(served.hub) == 0
+
+
+async def test_the_stream_ends_with_a_result_when_the_server_stops() -> None:
+    served, stream = server(tool("t")), Stream()
+    asked = context(LISTEN, {"notifications": ALL}, revision=PER_REQUEST, channel=stream, request_id="l")
+    ended = asyncio.ensure_future(answer(served, asked))
+    await stream.next()
+    served.hub.close()
+    result = (await asyncio.wait_for(ended, PATIENCE))["result"]
+    assert (result["resultType"], result["_meta"][ID]) == ("complete", "l")
+    assert len(served.hub) == 0
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        None,
+        5,
+        "toolsListChanged",
+        [],
+        ["toolsListChanged"],
+        {"toolsListChanged": "true"},
+        {"toolsListChanged": 1},
+        {"promptsListChanged": None},
+        {"resourcesListChanged": {}},
+        {"resourceSubscriptions": None},
+        {"resourceSubscriptions": "menu://a"},
+        {"resourceSubscriptions": {"menu://a": True}},
+        {"resourceSubscriptions": ["menu://a", 5]},
+        {"resourceSubscriptions": [None]},
+        {"resourceSubscriptions": [f"menu://{number}" for number in range(MAX_SUBSCRIPTIONS + 1)]},
+    ],
+)
+async def test_a_wish_of_the_wrong_shape_is_invalid(wish: object) -> None:
+    served = server(resource("menu://a"))
+    assert (await refused(wish, served))["code"] == -32602
+    assert len(served.hub) == 0
+
+
+async def test_who_takes_no_stream_cannot_listen() -> None:
+    asked = context(LISTEN, {"notifications": {}}, revision=PER_REQUEST)
+    error = (await answer(server(), asked))["error"]
+    assert (error["code"], "text/event-stream" in error["message"]) == (-32600, True)
+
+
+async def test_so_many_listen_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "MAX_STREAMS", 1)
+    served = server()
+    async with listening(served, {}) as stream:
+        await stream.next()
+        error = await refused({}, served)
+        assert error["code"] == -32600
+
+
+@pytest.mark.parametrize("revision", schemas.HANDSHAKE_REVISIONS)
+async def test_listening_is_no_method_of_the_handshake_era(revision: str) -> None:
+    reply = await server().answer(context(LISTEN, {"notifications": {}}, revision=revision, channel=Stream()))
+    assert json.loads(reply.body)["error"]["code"] == -32601
