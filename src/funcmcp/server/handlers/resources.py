@@ -117,6 +117,7 @@ async def subscribe(server: Server, context: Context) -> dict[str, Any]:
     if len(subscribed) >= MAX_SUBSCRIPTIONS and uri not in subscribed:
         raise InvalidParams(f"A client may subscribe to {MAX_SUBSCRIPTIONS} resources.")
     subscribed.add(uri)
+    context.client.listen()
     return {}
 
 
