@@ -58,11 +58,10 @@ class URITemplate:
     def __init__(self, text: str) -> None:
         self.text = text
         self._query: tuple[str, ...] = ()
-        self._parts = tuple(self._parse(text))
-        self._begin = text[: text.index("{")] if "{" in text else text
-        self._steps = tuple(zip(self._parts, (*self._parts[1:], None), strict=True))
-        """Each part with the one that follows it."""
-        self.variables = tuple(part.name for part in self._parts if isinstance(part, _Variable)) + self._query
+        parts = list(self._parse(text))
+        self._begin = str(parts[0])
+        self._steps = tuple(_steps(parts[1:]))
+        self.variables = tuple(variable.name for variable, _ in self._steps) + self._query
         if len(set(self.variables)) != len(self.variables):
             raise InvalidTemplateError(f"The template {text!r} has a variable twice.")
 
@@ -107,26 +106,21 @@ class URITemplate:
         return values
 
     def _match_path(self, text: str) -> Values | None:
-        """Walk the parts from left to right.
+        """Walk the variables from left to right; the text begins as the template does.
 
         A plain variable ends at the first place where the literal after it stands, a reserved or exploded one at the
         last: there is nothing to try twice.
         """
         values: Values = {}
-        position = 0
-        for part, following in self._steps:
-            if isinstance(part, str):
-                if not text.startswith(part, position):
-                    return None
-                position += len(part)
-                continue
-            end = _end(text, position, part, following)
+        position = len(self._begin)
+        for variable, literal in self._steps:
+            end = _end(text, position, variable, literal) if literal else len(text)
             raw = text[position:end] if end >= 0 else ""
-            decoded = _decoded(raw) if _allowed(raw, part) else None
+            decoded = _decoded(raw) if _allowed(raw, variable) else None
             if not decoded:
                 return None
-            values[part.name] = [unquote(piece) for piece in raw.split("/")] if part.exploded else decoded
-            position = end
+            values[variable.name] = [unquote(piece) for piece in raw.split("/")] if variable.exploded else decoded
+            position = end + len(literal)
         return values if position == len(text) else None
 
     def _parse(self, text: str) -> Iterator[str | _Variable]:
@@ -161,12 +155,17 @@ def _checked(literal: str, text: str) -> str:
     return literal
 
 
-def _end(text: str, start: int, variable: _Variable, following: str | _Variable | None) -> int:
-    if not isinstance(following, str):
-        return len(text)
+def _steps(parts: list[str | _Variable]) -> Iterator[tuple[_Variable, str]]:
+    """Return each variable with the literal that ends it; an empty one for the last, where none does."""
+    for part, following in zip(parts, [*parts, ""][1:], strict=True):
+        if isinstance(part, _Variable):
+            yield part, str(following)
+
+
+def _end(text: str, start: int, variable: _Variable, literal: str) -> int:
     if variable.reserved or variable.exploded:
-        return text.rfind(following, start)
-    return text.find(following, start)
+        return text.rfind(literal, start)
+    return text.find(literal, start)
 
 
 def _allowed(raw: str, variable: _Variable) -> bool:

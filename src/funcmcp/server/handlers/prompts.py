@@ -8,7 +8,9 @@ from funcmcp.protocol import shape
 from funcmcp.protocol.errors import InvalidParams
 from funcmcp.server.features import EncodedResult
 from funcmcp.server.handlers.lists import list_registry
-from funcmcp.server.handlers.runs import completed, open_rounds, run
+from funcmcp.server.handlers.runs import completed, ended, open_rounds
+from funcmcp.server.handlers.tools import within
+from funcmcp.server.run import Waiting, begin
 
 if TYPE_CHECKING:
     from funcmcp.server.context import Context
@@ -27,12 +29,14 @@ async def get_prompt(server: Server, context: Context) -> dict[str, Any] | bytes
     prompt = find_prompt(server, params.get("name"))
     arguments = texts(params.get("arguments", {}), "arguments")
     open_rounds(server, context, prompt)
-    result = await run(prompt, prompt.handler(context, arguments))
-    if isinstance(result, EncodedResult) and shape.has_messages(result["messages"], revision):
-        if not revision.per_request:
-            return result.text
-        if "_meta" not in result:  # it would have to be one with the server's
-            return completed(result.text, server.end_of_prompt)
+    try:
+        result = begin(prompt.handler(context, arguments))
+        if isinstance(result, Waiting):
+            result = await within(prompt.timeout, result)
+    except BaseException as error:  # noqa: BLE001 - what is not the prompt's own is raised again
+        result = ended(error, prompt)
+    if isinstance(result, EncodedResult):
+        return completed(result.text, server.end_of_prompt) if revision.per_request else result.text
     return shape.prompt_result(result, revision) if "messages" in result else result
 
 

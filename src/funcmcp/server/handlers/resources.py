@@ -11,7 +11,9 @@ from funcmcp.protocol.errors import METHOD_NOT_FOUND, InvalidParams, MCPError, R
 from funcmcp.protocol.uri_template import UnsafeValueError
 from funcmcp.server.features import EncodedResult
 from funcmcp.server.handlers.lists import cursor_of, list_registry, list_result, page_of
-from funcmcp.server.handlers.runs import completed, open_rounds, run
+from funcmcp.server.handlers.runs import completed, ended, open_rounds, run
+from funcmcp.server.handlers.tools import within
+from funcmcp.server.run import Waiting, begin
 
 if TYPE_CHECKING:
     from funcmcp.protocol.uri_template import Values
@@ -68,7 +70,12 @@ async def read_resource(server: Server, context: Context) -> dict[str, Any] | by
     try:
         resource, values = find_resource(server, uri)
         open_rounds(server, context, resource)
-        result = await run(resource, resource.handler(context, uri, values))
+        try:
+            result = begin(resource.handler(context, uri, values))
+            if isinstance(result, Waiting):
+                result = await within(resource.timeout, result)
+        except BaseException as error:  # noqa: BLE001 - what is not the resource's own is raised again
+            result = ended(error, resource)
     except ResourceNotFound as error:
         raise MCPError(revision.not_found, error.message, error.data) from None
     if isinstance(result, EncodedResult):

@@ -49,16 +49,19 @@ async def run(feature: Feature, work: Coroutine[Any, Any, dict[str, Any]]) -> di
     """
     try:
         result = begin(work)
-        if isinstance(result, Waiting):
-            result = await within(feature.timeout, result)
-        return result
-    except BaseException as error:
-        pending = input_required(error)
-        if pending is not None:
-            return {"resultType": "input_required", **pending.result()}
-        if isinstance(error, MCPError) or not is_of_the_feature(error):
-            raise
-        raise _failure(error, feature) from None
+        return await within(feature.timeout, result) if isinstance(result, Waiting) else result
+    except BaseException as error:  # noqa: BLE001 - what is not the feature's own is raised again
+        return ended(error, feature)
+
+
+def ended(error: BaseException, feature: Feature) -> dict[str, Any]:
+    """Return the InputRequiredResult that an exception stands for; raise MCPError, or it if it is no feature's own."""
+    pending = input_required(error)
+    if pending is not None:
+        return {"resultType": "input_required", **pending.result()}
+    if isinstance(error, MCPError) or not is_of_the_feature(error):
+        raise error
+    raise _failure(error, feature) from None
 
 
 def completed(text: bytes, end: bytes) -> bytes:
