@@ -185,5 +185,7 @@ def _decoded(raw: str) -> str | None:
 
 
 def _check(value: str) -> None:
-    if "\0" in value or "\\" in value or value.startswith("/") or _DRIVE.match(value) or ".." in value.split("/"):
+    upwards = ".." in value and ".." in value.split("/")
+    drive = value[1:2] == ":" and _DRIVE.match(value) is not None
+    if upwards or drive or "\0" in value or "\\" in value or value[0:1] == "/":
         raise UnsafeValueError(_UNSAFE)
