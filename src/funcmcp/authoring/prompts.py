@@ -22,6 +22,7 @@ from funcmcp.authoring.naming import humanised
 from funcmcp.authoring.option_types import Options
 from funcmcp.authoring.registration import check_common, feature_name, is_interactive
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
+from funcmcp.protocol.codec import encode, encode_text
 from funcmcp.protocol.errors import InvalidParams, ToolError
 from funcmcp.server.features import EncodedResult, Prompt
 
@@ -132,7 +133,7 @@ class _Writing:
         self._known: frozenset[str] = frozenset()
         self._direct = False
 
-    async def run(self, context: Context, arguments: dict[str, str]) -> dict[str, Any]:
+    async def run(self, context: Context, arguments: dict[str, str]) -> dict[str, Any] | EncodedResult:
         """Make the messages: a `PromptHandler`."""
         read, call = self._read or self._prepare(), self._call
         if not self._known.issuperset(arguments):
@@ -198,15 +199,19 @@ def _is_structure(bare: Any) -> bool:
     return fields or (issubclass(origin, Collection) and not issubclass(origin, str | bytes))
 
 
-def _rendered(value: Any) -> dict[str, Any]:
-    """Return what a function returned as a GetPromptResult."""
+def _rendered(value: Any) -> dict[str, Any] | EncodedResult:
+    """Return what a function returned as a GetPromptResult; raise ValueError for what JSON can't say."""
+    if isinstance(value, str):
+        text = encode_text(value)
+        return EncodedResult(b'{"messages":[{"role":"user","content":{"type":"text","text":%b}}]}' % text)
     whole = value if isinstance(value, PromptResult) else PromptResult(_listed(value))
     result: dict[str, Any] = {"messages": [_message(item) for item in _listed(whole.messages)]}
     if whole.description is not None:
         result["description"] = whole.description
     if whole.meta is not None:
         result["_meta"] = dict(whole.meta)
-    return EncodedResult(result)
+    encode(result)  # refuses what JSON can't say
+    return result
 
 
 def _listed(value: Any) -> Sequence[Any]:
@@ -214,11 +219,9 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def _message(item: Any) -> dict[str, Any]:
-    if isinstance(item, str):
-        return {"role": "user", "content": {"type": "text", "text": item}}
     if isinstance(item, Message):
         return item.wire
-    if isinstance(item, Content):
+    if isinstance(item, str | Content):
         return Message(item).wire
     raise TypeError(f"A prompt returns texts, content blocks and Message objects, not {type(item).__name__}.")
 

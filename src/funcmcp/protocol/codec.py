@@ -91,6 +91,14 @@ def encode(value: object, *, binary: Literal["utf8", "base64"] = "utf8") -> byte
     return data
 
 
+def encode_text(text: str) -> bytes:
+    """Return a text as JSON; raise ValueError for lone surrogates."""
+    try:
+        return to_json(text)
+    except PydanticSerializationError as error:
+        raise ValueError(str(error)) from None
+
+
 def _check_depth(value: Any, levels: int) -> None:
     """Raise InvalidJSONError if a value is nested more deeply than so many levels."""
     if type(value) is not dict and type(value) is not list:

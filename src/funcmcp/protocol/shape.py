@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from funcmcp.protocol.revisions import Revision
 
@@ -46,11 +46,6 @@ def definition(definition: Mapping[str, Any], revision: Revision) -> dict[str, A
             {name: value for name, value in argument.items() if name in known} for argument in shaped["arguments"]
         ]
     return shaped
-
-
-def has_messages(messages: Sequence[Mapping[str, Any]], revision: Revision) -> bool:
-    """Tell whether a revision has the content of messages as it is."""
-    return all(message["content"]["type"] in revision.content_types for message in messages)
 
 
 def prompt_result(result: dict[str, Any], revision: Revision) -> dict[str, Any]:

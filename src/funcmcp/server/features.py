@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.protocol.codec import decode, encode
+from funcmcp.protocol.codec import decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from funcmcp.server.context import Context
 
     ToolHandler = Callable[[Context, dict[str, Any]], Coroutine[Any, Any, "dict[str, Any] | JSONResult | RawResponse"]]
-    ResourceHandler = Callable[[Context, str, Values], Coroutine[Any, Any, dict[str, Any]]]
-    PromptHandler = Callable[[Context, dict[str, str]], Coroutine[Any, Any, dict[str, Any]]]
+    ResourceHandler = Callable[[Context, str, Values], Coroutine[Any, Any, "dict[str, Any] | EncodedResult"]]
+    PromptHandler = Callable[[Context, dict[str, str]], Coroutine[Any, Any, "dict[str, Any] | EncodedResult"]]
     Completer = Callable[[Context, str, Mapping[str, str]], Coroutine[Any, Any, "Completion"]]
 
 
@@ -53,26 +53,22 @@ class JSONResult:
         return result
 
 
-class EncodedResult(dict[str, Any]):
-    """A result with its own JSON text, so that what was encoded to see whether it can be is not encoded again.
-
-    Nobody changes it.
-
-    Args:
-        members: the result.
+class EncodedResult:
+    """A ``ReadResourceResult`` or ``GetPromptResult`` that is a JSON text already, so that it is written only once.
 
     Attributes:
-        text: the result as JSON.
-
-    Raises:
-        ValueError: JSON can't say it.
+        text: a JSON object with the result's own members, which every revision has as they are; no ``_meta``.
     """
 
     __slots__ = ("text",)
 
-    def __init__(self, members: Mapping[str, Any]) -> None:
-        super().__init__(members)
-        self.text = encode(members)
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+
+    def result(self) -> dict[str, Any]:
+        """Return the result as a value."""
+        result: dict[str, Any] = decode(self.text)
+        return result
 
 
 @dataclass(frozen=True, slots=True)

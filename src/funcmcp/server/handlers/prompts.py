@@ -28,11 +28,8 @@ async def get_prompt(server: Server, context: Context) -> dict[str, Any] | bytes
     arguments = texts(params.get("arguments", {}), "arguments")
     open_rounds(server, context, prompt)
     result = await run(prompt, prompt.handler(context, arguments))
-    if isinstance(result, EncodedResult) and shape.has_messages(result["messages"], revision):
-        if not revision.per_request:
-            return result.text
-        if "_meta" not in result:  # it would have to be one with the server's
-            return completed(result.text, server.end_of_prompt)
+    if isinstance(result, EncodedResult):
+        return completed(result.text, server.end_of_prompt) if revision.per_request else result.text
     return shape.prompt_result(result, revision) if "messages" in result else result
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Feature(Protocol):
@@ -44,7 +45,7 @@ def open_rounds(server: Server, context: Context, feature: Feature) -> None:
         context.channel = Rounds(context.channel, context.request, server.keys)
 
 
-async def run(feature: Feature, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+async def run(feature: Feature, work: Coroutine[Any, Any, R]) -> R | dict[str, Any]:
     """Return what a feature's work returns, or the InputRequiredResult that asks for more.
 
     Raises:
@@ -52,9 +53,8 @@ async def run(feature: Feature, work: Coroutine[Any, Any, dict[str, Any]]) -> di
             is also in the log.
     """
     try:
-        result = begin(work)
-        if isinstance(result, Waiting):
-            result = await within(feature.timeout, result)
+        begun = begin(work)
+        result: R = await within(feature.timeout, begun) if isinstance(begun, Waiting) else begun
         return result
     except BaseException as error:
         pending = input_required(error)
