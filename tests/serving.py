@@ -76,9 +76,10 @@ def serve(
         AssertionError: the server did not start, or did not stop within ten seconds of SIGTERM; its output is
             in the text. An error raised in the block gets the output as a note.
     """
-    command = [sys.executable, "-m", "uvicorn", "--app-dir", str(file.parent), "--port", "0", "--no-use-colors"]
+    root, module = _module(file)
+    command = [sys.executable, "-m", "uvicorn", "--app-dir", str(root), "--port", "0", "--no-use-colors"]
     with subprocess.Popen(
-        [*command, f"{file.stem}:{attribute}"],
+        [*command, f"{module}:{attribute}"],
         cwd=folder or file.parent,
         env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {})},
         stdout=subprocess.PIPE,
@@ -98,6 +99,14 @@ def serve(
         finally:
             _stop(process, reader)
             thread.join(_STOP_SECONDS)
+
+
+def _module(file: Path) -> tuple[Path, str]:
+    """Return the folder to import a file from and its name there: that of its package, if it is in one."""
+    root, name = file.parent, file.stem
+    while (root / "__init__.py").exists():
+        root, name = root.parent, f"{root.name}.{name}"
+    return root, name
 
 
 def _started(file: Path, reader: _Reader) -> Served:

@@ -1,16 +1,20 @@
-"""A server with one tool for each thing that the protocol can do.
+"""A server with one tool, resource or prompt for each thing that the protocol can do.
 
-It offers the tools that the official conformance suite calls by name, and shows how each of them is written. Run it
-from the repository's folder with ``funcmcp run samples/everything/server.py``.
+It offers what the official conformance suite asks for by name, and shows how each of it is written. Run it from the
+repository's folder with ``funcmcp run samples/everything/server.py``. The tools that ask the client something are in
+``questions.py``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Callable
 from typing import Annotated, Any
 
-from funcmcp import Elicit, Header, ListRoots, MCPServer, Sample, ToolContext, ToolError, content
+from funcmcp import Header, MCPServer, PromptContext, ToolContext, ToolError, content
+
+from .questions import KeyedQuestions, Questions, form
 
 PAUSE = 0.05
 """Seconds between two notifications of the tools that send several."""
@@ -21,15 +25,14 @@ PNG = base64.b64decode(
 )
 WAV = b"RIFF\x28\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0data\4\0\0\0\0\0\0\0"
 
-mcp = MCPServer("everything", version="1.0.0", title="Everything", instructions="Each tool shows one thing.")
+mcp = MCPServer(
+    "everything",
+    version="1.0.0",
+    title="Everything",
+    instructions="Each feature shows one thing.",
+    sessions="memory",  # so that clients of the handshake era can be told of changes
+)
 
-
-def _form(name: str, kind: str = "string") -> dict[str, Any]:
-    """Return the schema of a form with one required field."""
-    return {"type": "object", "properties": {name: {"type": kind}}, "required": [name]}
-
-
-NAME_FORM = _form("name")
 
 # Content
 
@@ -149,151 +152,188 @@ async def test_logging_tool(context: ToolContext) -> str:
     return "Logged"
 
 
-# Questions to the client, in every revision
+@mcp.tool(timeout=None)
+async def test_cancellation(label: str, context: ToolContext) -> str:
+    """Wait until the client cancels the call; the resource test://cancelled-calls then has its label."""
+    try:
+        await context.progress(0, total=1)  # the client may cancel as soon as it hears of it
+        await asyncio.Event().wait()
+    finally:
+        cancelled.append(label)
+        await mcp.resource_updated("test://cancelled-calls")
+    return "Nothing else ends it"
 
 
 @mcp.tool
-async def test_sampling(prompt: str, context: ToolContext) -> str:
-    """Ask the client's model to answer a prompt."""
-    answer = await context.sample(prompt, max_tokens=100)
-    return f"LLM response: {answer.text}"
+async def test_reconnection(context: ToolContext) -> str:
+    """End the connection before the answer; a client of the handshake era comes back for the rest."""
+    await context.close_stream()
+    await asyncio.sleep(PAUSE)
+    return "Reconnection test completed successfully"
 
 
-@mcp.tool
-async def test_missing_capability(context: ToolContext) -> str:
-    """Ask the client's model, which 2026-07-28 clients without the capability get -32021 for."""
-    answer = await context.sample("Say something", max_tokens=100)
-    return answer.text
+mcp.add(Questions)
+mcp.add(KeyedQuestions)
+
+# Resources
+
+cancelled: list[str] = []
 
 
-@mcp.tool
-async def test_elicitation(message: str, context: ToolContext) -> str:
-    """Ask the user for a response."""
-    schema = {
-        "type": "object",
-        "properties": {"response": {"type": "string", "description": "User's response"}},
-        "required": ["response"],
-    }
-    answer = await context.elicit(message, schema)
-    return f"User response: action={answer.action}, content={answer.content}"
+@mcp.resource("test://static-text")
+def static_text() -> str:
+    """A text."""
+    return "This is the content of the static text resource."
 
 
-@mcp.tool
-async def test_streaming_elicitation(context: ToolContext) -> str:
-    """Ask the user for a name after reporting progress."""
-    await context.progress(0, total=1)
-    answer = await context.elicit("What is your name?", NAME_FORM)
-    await context.progress(1, total=1)
-    return f"User response: {answer.action}"
+@mcp.resource("test://static-binary", mime_type="image/png", size=len(PNG))
+def static_binary() -> bytes:
+    """An image."""
+    return PNG
 
 
-@mcp.tool
-async def test_elicitation_sep1034_defaults(context: ToolContext) -> str:
-    """Ask with a form whose fields are filled in beforehand."""
-    properties = {
-        "name": {"type": "string", "description": "User name", "default": "John Doe"},
-        "age": {"type": "integer", "description": "User age", "default": 30},
-        "score": {"type": "number", "description": "User score", "default": 95.5},
-        "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
-        "verified": {"type": "boolean", "description": "Verification status", "default": True},
-    }
-    answer = await context.elicit(
-        "Please review and update the form fields with defaults", {"type": "object", "properties": properties}
+@mcp.resource("test://several-contents")
+def several_contents() -> list[content.Contents]:
+    """A resource that has two parts, each with a URI and a media type of its own."""
+    return [
+        content.Contents("# Part one", uri="test://several-contents/1", mime_type="text/markdown"),
+        content.Contents(blob=PNG, uri="test://several-contents/2", mime_type="image/png"),
+    ]
+
+
+@mcp.resource("test://watched-resource")
+def watched_resource() -> str:
+    """A resource to subscribe to: test_trigger_resource_update tells that it has changed."""
+    return "This is the content of the watched resource."
+
+
+@mcp.resource("test://cancelled-calls")
+def cancelled_calls() -> list[str]:
+    """The labels of the calls of test_cancellation that were cancelled."""
+    return cancelled
+
+
+def known_ids(begun: str) -> list[str]:
+    """Complete an id."""
+    return [known for known in ("123", "124", "200") if known.startswith(begun)]
+
+
+@mcp.resource("test://template/{id}/data", mime_type="application/json", completions={"id": known_ids})
+def template_data(id: str) -> dict[str, Any]:
+    """A resource for each id."""
+    return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
+
+
+# Prompts
+
+
+@mcp.prompt
+def test_simple_prompt() -> str:
+    """Say one sentence."""
+    return "This is a simple prompt for testing."
+
+
+CITIES = {"France": ["Paris", "Lyon", "Marseille"], "Italy": ["Palermo", "Parma", "Rome"]}
+
+
+def countries(begun: str) -> list[str]:
+    """Complete arg1 with a country."""
+    return [country for country in CITIES if country.lower().startswith(begun.lower())]
+
+
+def cities(begun: str, others: dict[str, str]) -> list[str]:
+    """Complete arg2 with a city: of the country in arg1, if that is known already."""
+    found = CITIES.get(others.get("arg1", ""), [city for cities in CITIES.values() for city in cities])
+    return [city for city in found if city.lower().startswith(begun.lower())]
+
+
+@mcp.prompt(completions={"arg1": countries, "arg2": cities})
+def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
+    """Put two arguments into a sentence."""
+    return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
+
+
+@mcp.prompt("test_prompt_with_embedded_resource")
+def prompt_with_embedded_resource(resourceUri: str) -> list[str | content.EmbeddedResource]:  # noqa: N803 - the suite's
+    """Show a resource and ask to process it."""
+    resource = content.EmbeddedResource(resourceUri, text="Embedded resource content.", mime_type="text/plain")
+    return [resource, "Please process the embedded resource above."]
+
+
+@mcp.prompt
+def test_prompt_with_image() -> list[str | content.Image]:
+    """Show an image and ask to analyze it."""
+    return [content.Image(PNG, mime_type="image/png"), "Please analyze the image above."]
+
+
+@mcp.prompt
+def test_prompt_with_all_content() -> content.PromptResult:
+    """Have a message of every kind, the last one spoken by the assistant."""
+    return content.PromptResult(
+        [
+            content.Text("Look at these.", annotations={"audience": ["assistant"], "priority": 1.0}),
+            content.Image(PNG, mime_type="image/png"),
+            content.Audio(WAV, mime_type="audio/wav"),
+            content.EmbeddedResource("test://static-binary", blob=PNG, mime_type="image/png"),
+            content.ResourceLink("test://static-text", "static_text", mime_type="text/plain"),
+            content.Message("What about them?", role="assistant"),
+        ],
+        description="One message of every kind",
     )
-    return f"Elicitation completed: action={answer.action}, content={answer.content}"
 
 
-def _titled(count: int, *, value: str, title: str) -> list[dict[str, str]]:
-    """Return a form's choices: const and title."""
-    return [{"const": f"{value}{n}", "title": f"{title} {n}"} for n in range(1, count + 1)]
+@mcp.prompt
+async def test_input_required_result_prompt(context: PromptContext) -> str:
+    """Ask the user for a context before there is a prompt."""
+    question = "What context should the prompt use?"
+    answer = await context.elicit(question, form("context"), key="user_context")
+    return f"Please proceed in this context: {(answer.content or {}).get('context', 'none')}"
 
 
-@mcp.tool
-async def test_elicitation_sep1330_enums(context: ToolContext) -> str:
-    """Ask with a form that has every kind of choice."""
-    properties = {
-        "untitledSingle": {"type": "string", "enum": ["option1", "option2", "option3"]},
-        "titledSingle": {"type": "string", "oneOf": _titled(3, value="value", title="Option")},
-        "legacyEnum": {
-            "type": "string",
-            "enum": ["opt1", "opt2", "opt3"],
-            "enumNames": ["Option One", "Option Two", "Option Three"],
-        },
-        "untitledMulti": {"type": "array", "items": {"type": "string", "enum": ["option1", "option2", "option3"]}},
-        "titledMulti": {"type": "array", "items": {"anyOf": _titled(3, value="value", title="Choice")}},
-    }
-    answer = await context.elicit(
-        "Please select options from the enum fields", {"type": "object", "properties": properties}
-    )
-    return f"Elicitation completed: action={answer.action}, content={answer.content}"
-
-
-# Questions with the keys that the conformance suite answers in 2026-07-28
+# Changes while clients are connected; those who asked are told
 
 
 @mcp.tool
-async def test_input_required_result_elicitation(context: ToolContext) -> str:
-    """Greet the user by a name that is asked for."""
-    answer = await context.elicit("What is your name?", NAME_FORM, key="user_name")
-    return f"Hello, {(answer.content or {}).get('name', 'stranger')}!"
+async def test_trigger_tool_change() -> str:
+    """Add a tool, or remove it again."""
+
+    def test_added_tool() -> str:
+        """Be there for a while."""
+        return "Still here"
+
+    return _toggle(lambda: mcp.remove_tool("test_added_tool"), lambda: mcp.tool(test_added_tool))
 
 
 @mcp.tool
-async def test_input_required_result_sampling(context: ToolContext) -> str:
-    """Let the client's model answer a question."""
-    answer = await context.sample("What is the capital of France?", max_tokens=100, key="capital_question")
-    return f"LLM response: {answer.text}"
+async def test_trigger_prompt_change() -> str:
+    """Add a prompt, or remove it again."""
+
+    def test_added_prompt() -> str:
+        """Be there for a while."""
+        return "Still here"
+
+    return _toggle(lambda: mcp.remove_prompt("test_added_prompt"), lambda: mcp.prompt(test_added_prompt))
 
 
 @mcp.tool
-async def test_input_required_result_list_roots(context: ToolContext) -> str:
-    """Tell how many roots the client has."""
-    roots = await context.list_roots(key="client_roots")
-    return f"Client has {len(roots)} root(s)"
+async def test_trigger_resource_change() -> str:
+    """Add a resource, or remove it again."""
+    uri = "test://added-resource"
+    return _toggle(lambda: mcp.remove_resource(uri), lambda: mcp.resource(uri)(static_text))
 
 
 @mcp.tool
-async def test_input_required_result_request_state(context: ToolContext) -> str:
-    """Ask for a confirmation, and tell that the sealed state came back."""
-    await context.elicit("Please confirm", _form("ok", "boolean"), key="confirm")
-    return "state-ok"
+async def test_trigger_resource_update() -> str:
+    """Tell that test://watched-resource has changed."""
+    await mcp.resource_updated("test://watched-resource")
+    return "Updated"
 
 
-@mcp.tool
-async def test_input_required_result_tampered_state(context: ToolContext) -> str:
-    """Ask for a confirmation; a client that changed the state is refused before the tool runs."""
-    await context.elicit("Please confirm", _form("ok", "boolean"), key="confirm")
-    return "state-ok"
-
-
-@mcp.tool
-async def test_input_required_result_multiple_inputs(context: ToolContext) -> str:
-    """Ask three questions at once."""
-    answers = await context.ask(
-        {
-            "user_name": Elicit("What is your name?", NAME_FORM),
-            "greeting": Sample("Generate a greeting", max_tokens=50),
-            "client_roots": ListRoots(),
-        }
-    )
-    return f"Received {len(answers)} answers"
-
-
-@mcp.tool
-async def test_input_required_result_multi_round(context: ToolContext) -> str:
-    """Ask a question, and another one after its answer."""
-    first = await context.elicit("Step 1: What is your name?", NAME_FORM, key="step1")
-    second = await context.elicit("Step 2: What is your favorite color?", _form("color"), key="step2")
-    return f"First: {first.action}, second: {second.action}"
-
-
-@mcp.tool
-async def test_input_required_result_capabilities(context: ToolContext) -> str:
-    """Ask only what the client can answer."""
-    questions: dict[str, Elicit | Sample] = {}
-    if context.can("elicitation"):
-        questions["user_name"] = Elicit("What is your name?", NAME_FORM)
-    if context.can("sampling"):
-        questions["greeting"] = Sample("Generate a greeting", max_tokens=50)
-    answers = await context.ask(questions)
-    return f"Received {len(answers)} answers"
+def _toggle(remove: Callable[[], object], add: Callable[[], object]) -> str:
+    """Remove something, or add it if it is not there."""
+    try:
+        remove()
+    except KeyError:
+        add()
+        return "Added"
+    return "Removed"

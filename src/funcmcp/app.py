@@ -15,6 +15,7 @@ from funcmcp.authoring.tools import ToolOptions, make_tool
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.dispatch import Server
 from funcmcp.server.hub import updated
+from funcmcp.server.log import logger, quote
 from funcmcp.server.options import ServerOptions
 from funcmcp.server.registry import RegistrationError
 from funcmcp.sessions.memory import MemorySessions
@@ -28,6 +29,8 @@ from funcmcp.transports.websocket import WebSocket
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Literal, Unpack
+
+    from opentelemetry.trace import TracerProvider
 
     from funcmcp.adapters.asgi import Receive, Scope, Send
     from funcmcp.authoring.prompts import PromptKeywords
@@ -219,9 +222,26 @@ class MCPServer(ASGIApplication):
 
         serve(self, host=host, port=port, on_ready=lambda origin: announce(origin + self.path))
 
+    def begin(self) -> None:
+        """Say at start what an operator has to know."""
+        if self.keeps_sessions:
+            logger.info("%s keeps sessions in this process's memory: clients must come back to it.", quote(self.name))
+
     def drain(self) -> None:
         """End the streams on which clients listen: the server is about to stop. From any thread."""
         self.server.hub.close()
+
+    def trace(self, tracer_provider: TracerProvider | None = None) -> None:
+        """Make an OpenTelemetry span of every request; call it once, before serving. See docs/telemetry.md.
+
+        Needs ``pip install "funcmcp[otel]"``. A server on which it is not called loads nothing of OpenTelemetry.
+
+        Args:
+            tracer_provider: makes the spans; the process's global one by default.
+        """
+        from funcmcp.adapters.opentelemetry import trace  # noqa: PLC0415 - vendor code is loaded by those who trace
+
+        trace(self, tracer_provider)
 
     async def aclose(self) -> None:
         """Close the services that live as long as the server."""

@@ -262,3 +262,31 @@ def test_a_token_is_set_once() -> None:
     assert (before, token.cancelled) == (False, True)
     with pytest.raises(ToolError, match="cancelled"):
         token.raise_if_cancelled()
+
+
+@pytest.mark.parametrize("meta", [{}, {"progressToken": 1}])
+@pytest.mark.parametrize(
+    "report",
+    [
+        {"progress": float("nan")},
+        {"progress": 1, "total": float("inf")},
+        {"progress": 1, "message": "\ud800"},
+        {"progress": "1"},
+        {"progress": 1, "total": "2"},
+    ],
+)
+async def test_progress_that_can_not_be_sent_is_refused_whether_the_client_asked_or_not(
+    meta: dict[str, Any], report: dict[str, Any]
+) -> None:
+    refused = []
+
+    async def work(context: ToolContext) -> None:
+        try:
+            await context.progress(**report)
+        except ValueError as error:
+            refused.append(error)
+
+    peer = Peer()
+    await call(work, within=context(peer, meta=meta))
+    assert len(refused) == 1
+    assert peer.sent == []

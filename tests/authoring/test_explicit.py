@@ -140,6 +140,9 @@ def test_a_catastrophic_pattern_is_matched_in_linear_time() -> None:
         ({"input_schema": {"type": "object", "x": "\ud800"}}, "JSON"),
         ({"input_schema": {"type": "object", 1: 2}}, "keys must be strings"),
         ({"output_schema": []}, "dict"),
+        ({"output_schema": {"type": "strin"}}, "output_schema of tool has the type 'strin'; there are array, boolean"),
+        ({"input_schema": {"type": "object", "properties": {"a": {"type": "nope"}}}}, "has the type 'nope'"),
+        ({"input_schema": {"type": "object", "anyOf": [{"items": {"type": ["string", 5]}}]}}, "has the type 5"),
     ],
 )
 def test_what_can_be_told_at_once_is_told_at_registration(options: dict[str, Any], words: str) -> None:
@@ -149,12 +152,21 @@ def test_what_can_be_told_at_once_is_told_at_registration(options: dict[str, Any
         tool_of(tool, **options)
 
 
-def test_the_library_is_loaded_with_the_first_call() -> None:
+@pytest.mark.parametrize("option", ["input_schema", "output_schema"])
+def test_a_schema_that_only_the_library_finds_wrong_is_told_when_the_tool_is_listed(option: str) -> None:
+    def tool(arguments: dict[str, Any]) -> None: ...
+
+    options: dict[str, Any] = {option: {"type": "object", "properties": {"a": {"minimum": "x"}}}}
+    made = tool_of(tool, **options)
+    with pytest.raises(RegistrationError, match=f"{option} of tool is not a valid JSON schema"):
+        made.describe()
+
+
+def test_the_library_is_not_loaded_when_a_tool_is_registered() -> None:
     code = (
         "import sys\nfrom funcmcp import MCPServer\nm = MCPServer('m')\n"
         "@m.tool(input_schema={'type': 'object'})\n"
         "def f(arguments): ...\n"
-        "next(iter(m.server.tools)).describe()\n"
         "assert 'jsonschema_rs' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

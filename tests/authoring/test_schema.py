@@ -355,3 +355,34 @@ def test_spread_and_other_arguments_stand_side_by_side() -> None:
     schema = schema_of(tool)
     assert sorted(schema["properties"]) == ["colour", "height", "width"]
     assert sorted(schema["required"]) == ["colour", "width"]
+
+
+@pytest.mark.parametrize("keys", [tuple[int, int], list[int], CreateOrder, Size, None])
+def test_a_dict_whose_keys_can_not_be_names_is_refused(keys: Any) -> None:
+    def tool(it: Any) -> None: ...
+
+    tool.__annotations__["it"] = dict[keys, int]
+    with pytest.raises(RegistrationError, match="The parameter 'it' of tool has a dict whose keys JSON can't carry"):
+        schema_of(tool)
+
+
+def test_bytes_are_base64_in_the_schema() -> None:
+    def tool(a: bytes, b: Annotated[bytes, Field(max_length=4, description="four")] = b"\xff") -> None: ...
+
+    assert schema_of(tool)["properties"] == {
+        "a": {"type": "string", "contentEncoding": "base64"},
+        "b": {
+            "type": "string",
+            "description": "four",
+            "maxLength": 8,
+            "contentEncoding": "base64",
+            "default": "/w==",
+        },
+    }
+
+
+def test_names_that_are_read_as_numbers_are_not_described_as_numbers() -> None:
+    def tool(a: dict[int, int], b: dict[Level, int]) -> None: ...
+
+    numbers = {"type": "object", "additionalProperties": {"type": "integer"}}
+    assert schema_of(tool)["properties"] == {"a": numbers, "b": numbers}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from dataclasses import FrozenInstanceError
-from typing import Annotated, Any
+from decimal import Decimal
+from typing import Annotated, Any, NoReturn
 
 import pytest
 from pydantic import BaseModel, Field, StringConstraints
@@ -16,6 +18,7 @@ from funcmcp.authoring.marks import features_of
 from funcmcp.authoring.services import Services
 from funcmcp.authoring.signature import Arguments, Header
 from funcmcp.authoring.tools import ToolOptions, make_tool, tool
+from funcmcp.protocol.codec import encode
 from funcmcp.protocol.headers import MirroredParameter
 from funcmcp.server.features import Tool
 from funcmcp.server.registry import RegistrationError
@@ -110,7 +113,17 @@ def test_a_bad_name_is_refused(name: Any) -> None:
         ({"meta": {"a": (1,)}}, "sequences lists"),
         ({"meta": {1: "a"}}, "keys must be strings"),
         ({"meta": ["a"]}, "must be a dict"),
-        ({"icons": [{"src": b"x"}]}, "icons of add_numbers must be JSON"),
+        ({"icons": [{"src": "x", "sizes": b"x"}]}, "icons of add_numbers must be JSON"),
+        ({"icons": [{"src": b"x"}]}, "icons of add_numbers must be a list of Icon"),
+        ({"icons": "x"}, "icons of add_numbers must be a list of Icon"),
+        ({"icons": [Icon(5)]}, "icons of add_numbers must be a list of Icon"),  # type: ignore[arg-type]
+        ({"title": 5}, "title of add_numbers must be a text, not int"),
+        ({"title": "\ud800"}, "title of add_numbers has a lone surrogate"),
+        ({"description": 7}, "description of add_numbers must be a text, not int"),
+        ({"read_only": "x"}, "read_only of add_numbers must be True or False, not str"),
+        ({"lax": 1}, "lax of add_numbers must be True or False, not int"),
+        ({"titel": "x"}, "titel is no option"),
+        ({"titel": "x", "name": "plus"}, "titel of plus is no option"),
         ({"timeout": 0}, "timeout"),
         ({"timeout": "5"}, "timeout"),
     ],
@@ -355,3 +368,57 @@ def test_registering_builds_no_validator_and_loads_no_pydantic() -> None:
 
 def test_a_made_tool_is_what_the_server_knows() -> None:
     assert isinstance(make_tool(AddNumbers, ToolOptions(), Services()), Tool)
+
+
+if sys.version_info < (3, 12):
+    from typing import TypedDict as OldTypedDict
+
+    class Old(OldTypedDict):
+        x: int
+
+    TOO_OLD: list[Any] = [Old, list[Old]]
+else:
+    TOO_OLD = []
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [Callable[[int], int], list[Callable[..., Any]], type, type[int], range, NoReturn, dict[str, range], *TOO_OLD],
+)
+def test_a_type_that_can_never_be_json_is_refused_at_once(annotation: Any) -> None:
+    def tool(it: Any) -> None: ...
+
+    tool.__annotations__["it"] = annotation
+    with pytest.raises(RegistrationError, match="The parameter 'it' of tool is "):
+        tool_of(tool)
+    tool.__annotations__ = {"return": annotation}
+    with pytest.raises(RegistrationError, match="tool is annotated to return "):
+        tool_of(tool)
+
+
+@pytest.mark.parametrize("annotation", [AsyncIterator[int], AsyncGenerator[int, None], list[AsyncIterable[int]]])
+def test_an_asynchronous_iterator_is_no_result(annotation: Any) -> None:
+    def tool() -> None: ...
+
+    tool.__annotations__["return"] = annotation
+    with pytest.raises(RegistrationError, match="tool is annotated to return Async"):
+        tool_of(tool)
+
+
+def test_a_service_may_be_of_a_type_that_is_no_json() -> None:
+    services = Services()
+    services.register_value(range, range(3))
+
+    def tool(it: range) -> None: ...
+
+    assert tool_of(tool, services).describe()["inputSchema"] == {"type": "object", "additionalProperties": False}
+
+
+@pytest.mark.parametrize("default", [float("inf"), float("nan"), Decimal("Infinity")])
+def test_a_default_that_json_can_not_say_is_left_out_of_the_schema(default: Any) -> None:
+    class Limits(BaseModel):
+        most: float = float("inf")
+
+    def limit(a: float = default, b: Limits | None = None) -> None: ...
+
+    assert b"default" not in encode(tool_of(limit).describe())

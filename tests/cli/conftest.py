@@ -165,6 +165,23 @@ async def stream(context: ToolContext) -> None:
     print("begun", flush=True)
     await asyncio.Event().wait()
 ''',
+    "faulty.py": '''
+from funcmcp import MCPServer
+
+mcp = MCPServer("Faulty")
+
+
+@mcp.tool
+def bad(x: "Foo") -> str:
+    """Take what is not there."""
+    return "x"
+
+
+@mcp.tool
+def fine(a: int) -> int:
+    """Return the same."""
+    return a
+''',
     "two.py": "from funcmcp import MCPServer\n\none, two = MCPServer('one'), MCPServer('two')\nuno = one\nthree = 3\n",
     "none.py": "x = 1\n",
     "same.py": "from funcmcp import MCPServer\n\nmcp = MCPServer('same')\napp = mcp\n",

@@ -109,6 +109,12 @@ def test_all_arguments_can_be_one_json_object(folder: Path, url: str) -> None:
         ),
         (["kinds", "text=1", "--json", "{}"], "Give the arguments as key=value or with --json, not both."),
         (["kind"], "There is no tool 'kind'. Did you mean kinds?"),
+        (
+            ["xyzzy"],
+            "There is no tool 'xyzzy'. There is kinds, fail, only_structured, blocks, choose, count, pid.",
+        ),
+        (["kinds", b"text=\xff"], "The value of 'text' is no UTF-8 text. Give bytes as base64."),
+        (["kinds", "--json", r'{"text": "\ud800"}'], "--json has text that is no Unicode, such as a lone surrogate."),
     ],
 )
 def test_what_can_not_be_called_is_one_clear_line(folder: Path, arguments: list[str], line: str) -> None:
@@ -244,3 +250,25 @@ def test_progress_is_shown_in_a_terminal_and_the_result_stays_plain(folder: Path
 def test_there_is_no_progress_in_a_pipe(folder: Path, url: str) -> None:
     shown = funcmcp("call", url, "count", folder=folder)
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, "counted\n", "")
+
+
+def test_a_tool_beside_one_that_can_not_be_listed_can_be_called(folder: Path) -> None:
+    shown = funcmcp("call", "faulty.py", "fine", "a=1", folder=folder)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "1\n", "")
+
+
+def test_a_tool_that_can_not_be_listed_is_not_called_and_the_reason_said(folder: Path) -> None:
+    shown = funcmcp("call", "faulty.py", "bad", "x=1", folder=folder)
+    assert (shown.returncode, shown.stdout) == (1, "")
+    assert shown.stderr.startswith("The tool bad can't be called. Correct it: The annotations of bad name 'Foo'")
+
+
+@pytest.mark.parametrize("arguments", [["text=a", "nubmer=1"], ["--json", '{"text": "a", "nubmer": 1}']])
+def test_an_argument_that_the_tool_does_not_have_is_warned_of(folder: Path, arguments: list[str]) -> None:
+    shown = funcmcp("call", "kinds.py", "kinds", *arguments, folder=folder)
+    assert shown.returncode == 0
+    assert shown.stderr == (
+        "The tool's schema has no argument 'nubmer': it has text, number, whole, yes, many, one, either, anything, "
+        "maybe.\n"
+    )
+    assert json.loads(shown.stdout)["number"] == 0

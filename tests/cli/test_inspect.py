@@ -89,3 +89,14 @@ def test_there_are_colours_in_a_terminal_and_none_in_a_pipe(folder: Path) -> Non
 def test_a_server_without_tools_says_so(folder: Path) -> None:
     shown = funcmcp("inspect", "same.py", folder=folder)
     assert shown.stdout.splitlines()[-1] == "It has no tools."
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_tool_that_can_not_be_listed_is_named_and_the_others_are_shown(folder: Path, options: list[str]) -> None:
+    shown = funcmcp("inspect", "faulty.py", *options, folder=folder)
+    assert shown.returncode == 1
+    assert "fine" in shown.stdout
+    assert shown.stderr == (
+        "The tool bad is left out of the list. Correct it: The annotations of bad name 'Foo', which is not to be "
+        "found; import it at run time, not only under TYPE_CHECKING.\n"
+    )

@@ -136,3 +136,36 @@ def test_an_older_server_of_another_make_is_spoken_to_in_its_own_revision(refusa
     facts = json.loads(shown.stdout)
     assert (facts["server"]["name"], facts["revision"]) == ("elder", "2025-03-26")
     assert [tool["name"] for tool in facts["tools"]] == ["hi"]
+
+
+BENT: list[Any] = [
+    {"name": 5, "description": 7, "title": 5, "inputSchema": {"type": 5, "properties": [1], "required": "a"}},
+    {"inputSchema": {"properties": {"a": {"enum": 5}, "b": {"anyOf": {}}, "c": {"type": [1, {}]}, "d": {"type": {}}}}},
+    {"name": "c", "inputSchema": None},
+    "d",
+]
+
+
+def test_a_server_whose_tools_are_not_as_mcp_has_them_is_shown_as_far_as_it_goes() -> None:
+    info = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": 5}
+    content = [{"type": "text"}, {"type": "resource"}, {"type": "resource_link"}, {"type": "image", "data": 5}, "x"]
+    good = {"name": "good", "inputSchema": {}}
+    results: dict[str, Any] = {"initialize": info, "tools/call": {"content": content}}
+
+    def respond(message: dict[str, Any]) -> tuple[int, str, bytes]:
+        if "id" not in message:
+            return 202, "text/plain", b""
+        results["tools/list"] = {"tools": [good, *bent]}
+        if message["method"] not in results:
+            return 400, "application/json", NOT_INITIALIZED
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": results[message["method"]]}
+        return 200, "application/json", json.dumps(answer).encode()
+
+    bent = BENT
+    with answering(respond) as url:
+        shown = funcmcp("inspect", url)
+        bent = []
+        called = funcmcp("call", url, "good")
+    for ended in (shown, called):
+        assert (ended.returncode, ended.stderr) == (0, "")
+    assert "good" in shown.stdout

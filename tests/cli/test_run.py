@@ -11,6 +11,7 @@ import socket
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import pytest
 
 from funcmcp.cli.remote import remote
@@ -67,6 +68,16 @@ async def test_a_signal_lets_a_call_in_flight_finish_and_ends_with_code_0(
     assert "Traceback" not in process.output
 
 
+@pytest.mark.parametrize("options", [[], ["--workers", "2"], ["--reload"]], ids=["plain", "workers", "reload"])
+def test_a_tool_that_can_not_be_listed_is_named_once_and_the_others_are_served(
+    folder: Path, options: list[str]
+) -> None:
+    with served(folder, "faulty.py", *options) as (process, url):
+        assert process.line_with("Foo").startswith("The tool bad is left out of the list. Correct it: ")
+        shown = funcmcp("call", url, "fine", "a=1", folder=folder)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "1\n", "")
+
+
 def test_sigterm_ends_it_in_time_whatever_hangs(folder: Path) -> None:
     """All at once, because each takes its nine seconds. Worker processes are there where the lock is never free."""
     tools = ["thread", "executor", "block", "spin", "stream"]
@@ -107,10 +118,56 @@ def test_a_host_that_is_none_is_one_clear_line(folder: Path) -> None:
     assert ended.stderr.count("\n") == 1
 
 
-def test_it_serves_on_an_ipv6_address(folder: Path) -> None:
+def status_for(url: str, host: str) -> int:
+    """Return the status of a ping with a Host header of one's own."""
+    answer = httpx2.post(
+        url, headers={"host": host}, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}, timeout=STOP_SECONDS
+    )
+    return answer.status_code
+
+
+@pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["plain", "workers"])
+@pytest.mark.parametrize("address", ["0.0.0.0", "::"])
+def test_a_server_on_all_addresses_is_announced_at_one_that_it_answers(
+    folder: Path, address: str, options: list[str]
+) -> None:
+    if address == "::" and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    named = ["--allowed-host", "orders.example.com", "--allowed-host", "shop.example.com:8443"]
+    with served(folder, "server.py", "--host", address, *named, *options) as (process, url):
+        assert "--allowed-host NAME" in process.line_with("other addresses")
+        statuses = {
+            host: status_for(url, host)
+            for host in ("orders.example.com", "shop.example.com:8443", "shop.example.com", "evil.example")
+        }
+        shown = funcmcp("call", url, "greet", "name=Ada", folder=folder)
+        other = funcmcp("call", f"http://127.0.0.1:{url.split(':')[-1]}", "greet", "name=Ada", folder=folder)
+    assert [status == 421 for status in statuses.values()] == [False, False, True, True]
+    assert (shown.returncode, shown.stdout) == (0, "Hello, Ada!\n")
+    assert (other.returncode, other.stdout) == (0, "Hello, Ada!\n")
+
+
+def test_the_name_that_is_listened_on_is_allowed(folder: Path) -> None:
+    name = "localhost.localdomain"
+    try:
+        socket.getaddrinfo(name, 0)
+    except OSError:
+        pytest.skip("this machine has no second name for itself")
+    with served(folder, "server.py", "--host", name) as (_, url):
+        shown = funcmcp("call", url, "greet", "name=Ada", folder=folder)
+    assert (shown.returncode, shown.stdout) == (0, "Hello, Ada!\n")
+
+
+def has_ipv6() -> bool:
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
+        return False
+    return True
+
+
+def test_it_serves_on_an_ipv6_address(folder: Path) -> None:
+    if not has_ipv6():
         pytest.skip("this machine has no IPv6")
     with served(folder, "server.py", "--host", "::1") as (_, url):
         assert url.startswith("http://[::1]:")
@@ -120,7 +177,12 @@ def test_it_serves_on_an_ipv6_address(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "named"),
-    [(["--port", "65536"], "--port"), (["--port", "x"], "--port"), (["--workers", "0"], "--workers")],
+    [
+        (["--allowed-host", "http://orders.example.com/"], "--allowed-host"),
+        (["--port", "65536"], "--port"),
+        (["--port", "x"], "--port"),
+        (["--workers", "0"], "--workers"),
+    ],
 )
 def test_an_option_that_makes_no_sense_is_refused_by_name(folder: Path, options: list[str], named: str) -> None:
     ended = funcmcp("run", "server.py", *options, folder=folder)

@@ -43,6 +43,14 @@ def test_a_target_may_be_in_any_folder_and_its_siblings_can_be_imported(folder: 
 @pytest.mark.parametrize(
     ("target", "line"),
     [
+        (
+            "localhost:8000",
+            "localhost:8000 looks like the endpoint of a running server. Write it as http://localhost:8000.",
+        ),
+        (
+            "127.0.0.1:8000/mcp",
+            "127.0.0.1:8000/mcp looks like the endpoint of a running server. Write it as http://127.0.0.1:8000/mcp.",
+        ),
         ("nope.py", "There is no Python file nope.py. Name one, such as server.py, or a module, such as shop.server."),
         (
             "notes.txt/x",

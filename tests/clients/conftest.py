@@ -1,9 +1,10 @@
-"""The orders sample, served once for all clients."""
+"""The samples, served once for all clients, over every transport."""
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,56 +13,66 @@ from tests.clients.plan import Target
 from tests.serving import REPOSITORY, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from tests.clients.plan import Transport
 
-SAMPLE = REPOSITORY / "samples/orders/server.py"
-EVERY_WAY = f"""
+EVERY_WAY = """
+import functools
 import sys
 
-sys.path.insert(0, {str(SAMPLE.parent)!r})
-from server import mcp as orders
+import funcmcp
 
-from funcmcp import MCPServer
-
-mcp = MCPServer("orders", sse="/sse", websocket="/ws")
-for tool in orders.server.tools:
-    mcp.server.tools.add(tool)
+sys.path.insert(0, {samples!r})
+funcmcp.MCPServer = functools.partial(funcmcp.MCPServer, sse="/sse", websocket="/ws")
+from {name}.server import mcp
 """
+"""A module with a sample's server that has the endpoints which are off by default."""
+
+
+@contextmanager
+def serve_every_way(name: str, folder: Path, env: Mapping[str, str]) -> Iterator[Callable[[Transport], Target]]:
+    """Serve a sample, and tell where it is by transport. Over stdio every client starts a process of its own."""
+    samples = REPOSITORY / "samples"
+    file = folder / f"{name}_every_way.py"
+    file.write_text(EVERY_WAY.format(samples=str(samples), name=name), encoding="utf-8")
+    server = str(samples / name / "server.py")
+    command = (sys.executable, "-m", "funcmcp.cli.main", "run", server, "--stdio")
+    with serve(file, env=env, folder=REPOSITORY) as served:
+        targets = {
+            "http": Target("http", served.url),
+            "sse": Target("sse", f"{served.origin}/sse"),
+            "stdio": Target("stdio", command=command, env=dict(env)),
+            "websocket": Target("websocket", f"{served.origin.replace('http', 'ws', 1)}/ws"),
+        }
+        yield targets.__getitem__
 
 
 @pytest.fixture(scope="package")
-def orders_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What the sample's processes have in their environment, so that all serve the same orders."""
+def samples_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What the samples' processes have in their environment, so that all serve the same orders."""
     folder = tmp_path_factory.mktemp("orders")
     path = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
     return {"ORDERS_DB": str(folder / "orders.db"), **path}
 
 
 @pytest.fixture(scope="package")
-def orders_url(orders_env: dict[str, str]) -> Iterator[str]:
-    with serve(SAMPLE, env=orders_env, folder=REPOSITORY) as served:
-        yield served.url
+def orders(
+    tmp_path_factory: pytest.TempPathFactory, samples_env: dict[str, str]
+) -> Iterator[Callable[[Transport], Target]]:
+    with serve_every_way("orders", tmp_path_factory.mktemp("every_way"), samples_env) as targets:
+        yield targets
 
 
 @pytest.fixture(scope="package")
-def orders_origin(tmp_path_factory: pytest.TempPathFactory, orders_env: dict[str, str]) -> Iterator[str]:
-    """Where the sample's tools are served over HTTP+SSE and WebSocket."""
-    file = tmp_path_factory.mktemp("every") / "every_way.py"
-    file.write_text(EVERY_WAY, encoding="utf-8")
-    with serve(file, env=orders_env, folder=REPOSITORY) as served:
-        yield served.origin
+def everything(
+    tmp_path_factory: pytest.TempPathFactory, samples_env: dict[str, str]
+) -> Iterator[Callable[[Transport], Target]]:
+    with serve_every_way("everything", tmp_path_factory.mktemp("every_way"), samples_env) as targets:
+        yield targets
 
 
 @pytest.fixture(scope="package")
-def orders(orders_url: str, orders_origin: str, orders_env: dict[str, str]) -> Callable[[Transport], Target]:
-    """Tells where the sample is by transport; over stdio every client starts a process of its own."""
-    command = (sys.executable, "-m", "funcmcp.cli.main", "run", str(SAMPLE), "--stdio")
-    targets = {
-        "http": Target("http", orders_url),
-        "sse": Target("sse", f"{orders_origin}/sse"),
-        "stdio": Target("stdio", command=command, env=orders_env),
-        "websocket": Target("websocket", f"{orders_origin.replace('http', 'ws', 1)}/ws"),
-    }
-    return targets.__getitem__
+def orders_url(orders: Callable[[Transport], Target]) -> str:
+    return orders("http").url

@@ -1,7 +1,8 @@
-"""What every client does with the orders sample, and how each client is made to do it.
+"""What clients do with a server, and how each client is made to do it.
 
-A client lists the tools and plays `PLAN`, a list of calls. What came back has one shape for all clients, so that
-the expectations are written once.
+A client lists the tools and plays a plan, a list of steps: requests, and two words of our own. `watch` asks for changes
+in the way of the client's era, and `hear` waits for notifications. What came back has one shape for all clients, so
+that the expectations are written once.
 """
 
 from __future__ import annotations
@@ -12,33 +13,44 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import mcp_types
-from mcp import Client, MCPError, StdioServerParameters
+from mcp import StdioServerParameters
 from mcp.client.sse import sse_client
 
 from tests import nodejs
 
 if TYPE_CHECKING:
-    from mcp.client import ClientRequestContext
+    from collections.abc import Sequence
 
 HERE = Path(__file__).parent
-_CLIENT_SECONDS = 60
+_CLIENT_SECONDS = 90
 
 Transport: TypeAlias = Literal["http", "sse", "stdio", "websocket"]
 
 
 @dataclass(frozen=True)
 class Step:
-    """One tool call, and the answer to the question that it asks, if it asks one."""
+    """One request, with what the client answers to the questions that come of it.
 
-    tool: str
-    arguments: dict[str, Any]
-    answer: dict[str, Any] | None = None
+    Attributes:
+        method: of the protocol, or `watch` or `hear`.
+        params: of the request. Of `watch`: a SubscriptionFilter. Of `hear`: `wanted`, notifications with the params
+            that matter, and `again`, tools to call every second until all are there.
+        answers: results for `elicitation/create`, `sampling/createMessage` and `roots/list`.
+        cancel: whether to cancel the request when its first progress is told.
+    """
+
+    method: str
+    params: dict[str, Any] = field(default_factory=dict)
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    cancel: bool = False
 
 
 @dataclass
 class Call:
-    """What came of a step: a result or an error, the progress told, the questions asked."""
+    """What came of a step: a result or an error, the progress told, the questions asked.
+
+    Of `hear` the result is all that was heard since the one before, and of a cancelled call there is none.
+    """
 
     result: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
@@ -78,40 +90,23 @@ class Target:
         return sse_client(self.url) if self.transport == "sse" else self.url
 
 
-async def play_python(target: Target, mode: str, plan: list[Step]) -> Played:
-    """Play with the official Python SDK; the mode is "legacy" (handshake era), "auto", or a revision."""
-    calls: list[Call] = []
-    answer: dict[str, Any] = {}
-
-    async def answer_question(
-        context: ClientRequestContext, params: mcp_types.ElicitRequestParams
-    ) -> mcp_types.ElicitResult:
-        calls[-1].questions.append(params.model_dump(mode="json", by_alias=True, exclude_none=True))
-        return mcp_types.ElicitResult.model_validate(answer)
-
-    async def note_progress(progress: float, total: float | None, message: str | None) -> None:
-        calls[-1].progress.append({"progress": progress, "total": total, "message": message})
-
-    options: Any = {"mode": mode, "elicitation_callback": answer_question, "read_timeout_seconds": 20}
-    async with Client(target.for_python(), **options) as client:
-        listed = await client.list_tools()
-        for step in plan:
-            calls.append(Call())
-            answer = step.answer or {}
-            try:
-                result = await client.call_tool(step.tool, step.arguments, progress_callback=note_progress)
-                calls[-1].result = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-            except MCPError as error:
-                calls[-1].error = {"code": error.code, "message": error.message}
-        tools = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed.tools]
-        return Played(client.protocol_version, {tool["name"]: tool for tool in tools}, calls)
+def tool(name: str, arguments: dict[str, Any] | None = None, elicited: dict[str, Any] | None = None) -> Step:
+    """Return the step that calls a tool, and answers its form."""
+    answers = {} if elicited is None else {"elicitation/create": elicited}
+    return Step("tools/call", {"name": name, "arguments": arguments or {}}, answers)
 
 
-def play_node(script: str, target: Target, mode: str, plan: list[Step]) -> Played:
+def hear(*wanted: tuple[str, dict[str, Any]], again: Sequence[str] = ()) -> Step:
+    """Return the step that waits for notifications: methods, and the params that matter."""
+    notifications = [{"method": f"notifications/{method}", "params": params} for method, params in wanted]
+    return Step("hear", {"wanted": notifications, "again": list(again)})
+
+
+def play_node(script: str, target: Target, mode: str, plan: Sequence[Step]) -> Played:
     """Play with one of the scripts beside this file."""
     for package in ("sdk", "client"):
         nodejs.package(f"@modelcontextprotocol/{package}")
-    steps = json.dumps([vars(step) for step in plan])
+    steps = json.dumps([asdict(step) for step in plan])
     finished = subprocess.run(
         [str(nodejs.node()), str(HERE / script), str(nodejs.HOME), json.dumps(asdict(target)), steps, mode],
         capture_output=True,

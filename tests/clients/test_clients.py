@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.clients.plan import Call, Played, Step
-from tests.clients.players import HANDSHAKE, PLAYERS, Player
+from tests.clients.plan import Call, Played, Step, tool
+from tests.clients.players import WAYS, Player
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,31 +48,22 @@ MENU, GOOD, WRONG, UNKNOWN, REPORT, AGREED, DECLINED, AFTERWARDS = range(8)
 
 def plan(first_order: str, second_order: str) -> list[Step]:
     return [
-        Step("search_menu", {"query": "PIZZA"}),
-        Step("get_order", {"order_id": first_order}),
-        Step("create_order", {**ORDER, "items": [{"itemId": "margherita", "quantity": "2"}], "priority": "now"}),
-        Step("order_pizza", {}),
-        Step("sales_report", {"first_day": "2030-01-01", "last_day": "2030-01-04"}),
-        Step("cancel_order", {"order_id": first_order}, AGREE),
-        Step("cancel_order", {"order_id": second_order}, DECLINE),
-        Step("get_order", {"order_id": second_order}),
+        tool("search_menu", {"query": "PIZZA"}),
+        tool("get_order", {"order_id": first_order}),
+        tool("create_order", {**ORDER, "items": [{"itemId": "margherita", "quantity": "2"}], "priority": "now"}),
+        tool("order_pizza", {}),
+        tool("sales_report", {"first_day": "2030-01-01", "last_day": "2030-01-04"}),
+        tool("cancel_order", {"order_id": first_order}, AGREE),
+        tool("cancel_order", {"order_id": second_order}, DECLINE),
+        tool("get_order", {"order_id": second_order}),
     ]
-
-
-WITH_HANDSHAKE = [player for player in PLAYERS if player.revision == HANDSHAKE]
-WAYS: list[tuple[Transport, Player]] = [
-    *(("http", player) for player in PLAYERS),
-    *(("stdio", player) for player in PLAYERS),
-    *(("sse", player) for player in WITH_HANDSHAKE),
-    *(("websocket", player) for player in PLAYERS if player.name == "typescript-v1"),
-]
 
 
 @pytest.fixture(scope="module", params=WAYS, ids=lambda way: f"{way[0]}-{way[1].name}")
 def session(request: pytest.FixtureRequest, orders: Callable[[Transport], Target]) -> Session:
     player: Player = request.param[1]
     target = orders(request.param[0])
-    placed = player.play(target, [Step("create_order", ORDER), Step("create_order", ORDER)])
+    placed = player.play(target, [tool("create_order", ORDER), tool("create_order", ORDER)])
     order_ids = [structured(call)["orderId"] for call in placed.calls]
     return Session(player, placed, player.play(target, plan(*order_ids)), order_ids)
 

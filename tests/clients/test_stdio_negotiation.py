@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.clients.plan import Played, Step, Target
+from tests.clients.plan import Played, Target, tool
 from tests.clients.players import HANDSHAKE, PER_REQUEST, PLAYERS, Player
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def play(player: Player, revision: str, folder: Path) -> Played:
     path.write_text(SERVER.format(revision=revision), encoding="utf-8")
     env = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
     target = Target("stdio", command=(sys.executable, str(path)), env=env)
-    return player.play(target, [Step("greet", {"name": "Ada"})])
+    return player.play(target, [tool("greet", {"name": "Ada"})])
 
 
 @pytest.mark.parametrize("player", AUTO, ids=lambda player: player.name)

@@ -1,6 +1,7 @@
-// Plays a plan of tool calls with the TypeScript SDK v1 and prints what came back as one JSON object.
+// Plays a plan with the TypeScript SDK v1 and prints what came back as one JSON object.
 // Arguments: the folder whose node_modules has the SDK, the target and the plan (see plan.py).
 import { createRequire } from "node:module";
+import { Player, capabilities } from "./playing.mjs";
 
 const [packages, told, plan] = process.argv.slice(2);
 const require = createRequire(`${packages}/package.json`);
@@ -9,7 +10,7 @@ const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/cli
 const { SSEClientTransport } = require("@modelcontextprotocol/sdk/client/sse.js");
 const { StdioClientTransport } = require("@modelcontextprotocol/sdk/client/stdio.js");
 const { WebSocketClientTransport } = require("@modelcontextprotocol/sdk/client/websocket.js");
-const { ElicitRequestSchema } = require("@modelcontextprotocol/sdk/types.js");
+const types = require("@modelcontextprotocol/sdk/types.js");
 
 function makeTransport(target) {
   if (target.transport === "stdio") {
@@ -21,12 +22,14 @@ function makeTransport(target) {
   return new StreamableHTTPClientTransport(new URL(target.url));
 }
 
-const client = new Client({ name: "plan", version: "1.0.0" }, { capabilities: { elicitation: {} } });
-let current;
-client.setRequestHandler(ElicitRequestSchema, (request) => {
-  current.questions.push(request.params);
-  return current.answer;
+const client = new Client({ name: "plan", version: "1.0.0" }, { capabilities });
+const player = new Player(client, {
+  perRequest: () => false,
+  call: (params, options) => client.callTool(params, undefined, options),
 });
+client.setRequestHandler(types.ElicitRequestSchema, player.answering("elicitation/create"));
+client.setRequestHandler(types.CreateMessageRequestSchema, player.answering("sampling/createMessage"));
+client.setRequestHandler(types.ListRootsRequestSchema, player.answering("roots/list"));
 
 const target = JSON.parse(told);
 const transport = makeTransport(target);
@@ -37,34 +40,9 @@ transport.setProtocolVersion = (version) => {
   setProtocolVersion?.(version);
 };
 await client.connect(transport);
-// Where messages come in one piece, the SDK drops what it has of progress once it has read the answer behind it. What
-// has arrived is noted before the SDK sees it there.
-const dropsProgress = target.transport !== "http";
-if (dropsProgress) {
-  const onmessage = transport.onmessage;
-  transport.onmessage = (message, extra) => {
-    if (message.method === "notifications/progress") {
-      const { progressToken, ...report } = message.params;
-      current.progress.push(report);
-    }
-    onmessage(message, extra);
-  };
-}
+player.tap(transport, target.transport);
 const { tools } = await client.listTools();
-const calls = [];
-for (const step of JSON.parse(plan)) {
-  current = { answer: step.answer, questions: [], progress: [] };
-  const { questions, progress } = current;
-  const call = { questions, progress };
-  try {
-    call.result = await client.callTool({ name: step.tool, arguments: step.arguments }, undefined, {
-      onprogress: (report) => dropsProgress || progress.push(report),
-    });
-  } catch (error) {
-    call.error = { code: error.code ?? null, message: String(error.message) };
-  }
-  calls.push(call);
-}
+const calls = await player.play(JSON.parse(plan));
 await transport.terminateSession?.();
 await client.close();
 console.log(JSON.stringify({ revision, tools, calls }));

@@ -1,7 +1,8 @@
-// Plays a plan of tool calls with the TypeScript SDK v2 and prints what came back as one JSON object.
+// Plays a plan with the TypeScript SDK v2 and prints what came back as one JSON object.
 // Arguments: the folder whose node_modules has the SDK, the target and the plan (see plan.py), the negotiation mode:
 // "legacy", "auto" or a revision to insist on.
 import { createRequire } from "node:module";
+import { Player, capabilities } from "./playing.mjs";
 
 const [packages, told, plan, mode] = process.argv.slice(2);
 const require = createRequire(`${packages}/package.json`);
@@ -20,46 +21,25 @@ function makeTransport(target) {
 
 const client = new Client(
   { name: "plan", version: "1.0.0" },
-  { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: named ? mode : { pin: mode } } },
+  {
+    capabilities: { ...capabilities, elicitation: { form: {} } },
+    versionNegotiation: { mode: named ? mode : { pin: mode } },
+  },
 );
-let current;
-client.setRequestHandler("elicitation/create", (request) => {
-  current.questions.push(request.params);
-  return current.answer;
+const player = new Player(client, {
+  perRequest: () => client.getProtocolEra() !== "legacy",
+  call: (params, options) => client.callTool(params, options),
 });
+for (const method of ["elicitation/create", "sampling/createMessage", "roots/list"]) {
+  client.setRequestHandler(method, player.answering(method));
+}
 
 const target = JSON.parse(told);
 const transport = makeTransport(target);
 await client.connect(transport);
-// Where messages come in one piece, the SDK drops what it has of progress once it has read the answer behind it. What
-// has arrived is noted before the SDK sees it there.
-const dropsProgress = target.transport !== "http";
-if (dropsProgress) {
-  const onmessage = transport.onmessage;
-  transport.onmessage = (message, extra) => {
-    if (message.method === "notifications/progress") {
-      const { progressToken, ...report } = message.params;
-      current.progress.push(report);
-    }
-    onmessage(message, extra);
-  };
-}
+player.tap(transport, target.transport);
 const { tools } = await client.listTools();
-const calls = [];
-for (const step of JSON.parse(plan)) {
-  current = { answer: step.answer, questions: [], progress: [] };
-  const { questions, progress } = current;
-  const call = { questions, progress };
-  try {
-    call.result = await client.callTool(
-      { name: step.tool, arguments: step.arguments },
-      { onprogress: (report) => dropsProgress || progress.push(report) },
-    );
-  } catch (error) {
-    call.error = { code: error.code ?? null, message: String(error.message) };
-  }
-  calls.push(call);
-}
+const calls = await player.play(JSON.parse(plan));
 const revision = client.getNegotiatedProtocolVersion();
 if (client.getProtocolEra() === "legacy") await transport.terminateSession?.();
 await client.close();

@@ -1,4 +1,4 @@
-"""Runs the official conformance suite and compares what it found with what is expected to fail."""
+"""Runs the official conformance suite and compares what it found with what is expected to fail, and what is written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 _RUN_SECONDS = 100
 _RESULT_FOLDER = re.compile(r"server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
+_UNSCORED = re.compile(r"^  \S (\S+) \((?:extension|pending|added-after-release)\)$", re.MULTILINE)
 _BAD = ("FAILURE", "WARNING")
+_TASKS = "tasks-"
+"""How the scenarios of the tasks extension begin."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,33 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """What a run found: the scenarios that ran, and the checks that failed or warned."""
+    """What a run found.
+
+    Attributes:
+        scenarios: those that ran.
+        findings: checks that failed or warned.
+        passed: for each check that passed, its scenario.
+        unscored: scenarios that the suite does not score.
+    """
 
     scenarios: frozenset[str]
     findings: tuple[Finding, ...]
+    passed: tuple[str, ...] = ()
+    unscored: frozenset[str] = frozenset()
+
+    def cells(self) -> list[str]:
+        """Return what `docs/conformance.md` says of the run.
+
+        That is: scored scenarios that pass; checks that passed, failed and warned; and apart from these, checks of
+        the tasks extension that passed and failed.
+        """
+        scored = self.scenarios - self.unscored
+        failed = [finding.scenario for finding in self.findings if finding.status == "FAILURE"]
+        warned = [finding.scenario for finding in self.findings if finding.status == "WARNING"]
+        tasks = [sum(name.startswith(_TASKS) for name in names) for names in (self.passed, failed)]
+        others = [sum(not name.startswith(_TASKS) for name in names) for names in (self.passed, failed, warned)]
+        passing = len(scored.difference(failed))
+        return [f"{passing} of {len(scored)}", *map(str, others), " / ".join(map(str, tasks))]
 
 
 def run(suite: str, url: str, options: list[str], folder: Path) -> Report:
@@ -52,15 +78,18 @@ def run(suite: str, url: str, options: list[str], folder: Path) -> Report:
         All that ran. The exit code is not looked at: it leaves out the scenarios that the suite does not score.
     """
     script = package(suite) / "dist" / "index.js"
-    subprocess.run(
+    finished = subprocess.run(
         [str(node()), str(script), "server", "--url", url, *options, "-o", str(folder)],
         capture_output=True,
+        text=True,
+        encoding="utf-8",
         timeout=_RUN_SECONDS,
         check=False,
     )
     checks = {_scenario(file): json.loads(file.read_text(encoding="utf-8")) for file in folder.glob("*/checks.json")}
     found = [_finding(name, check) for name in sorted(checks) for check in checks[name] if check["status"] in _BAD]
-    return Report(frozenset(checks), tuple(found))
+    passed = tuple(name for name in sorted(checks) for check in checks[name] if check["status"] == "SUCCESS")
+    return Report(frozenset(checks), tuple(found), passed, frozenset(_UNSCORED.findall(finished.stdout)))
 
 
 def disagreements(report: Report, expected: list[str]) -> list[str]:

@@ -92,6 +92,22 @@ def test_a_refusal_says_where_and_repeats_nothing_of_the_input() -> None:
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"[" * 100 + b"]" * 100, "The JSON is nested more than 64 levels deep."),
+        (b"[" * 300 + b"]" * 300, "The JSON is nested more than 64 levels deep."),
+        (b"1" * 5000, "The JSON has a number with more than 4,300 digits."),
+        (b'"\\ud800"', "The JSON has a \\u escape that is no character, such as a lone surrogate."),
+        (b'"\\udc00"', "The JSON has a \\u escape that is no character, such as a lone surrogate."),
+    ],
+)
+def test_json_beyond_a_limit_is_not_called_invalid(data: bytes, reason: str) -> None:
+    with pytest.raises(InvalidJSONError) as caught:
+        decode(data)
+    assert str(caught.value) == reason
+
+
 def test_an_integer_of_4300_digits_is_read_exactly() -> None:
     assert decode(b"9" * 4300) == 10**4300 - 1
 

@@ -15,10 +15,11 @@ import pytest
 
 from funcmcp import ToolError
 from funcmcp.testing import Client
-from samples.orders.server import MENU, CreateOrder, OrderService, mcp
+from samples.orders.restaurant import MENU, CreateOrder, OrderService
+from samples.orders.server import mcp
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
 ROOT = Path(__file__).parents[2]
 LINES = [{"itemId": "margherita", "quantity": 3}, {"itemId": "lemonade", "quantity": 1, "modifications": "no ice"}]
@@ -36,23 +37,6 @@ class User:
     async def __call__(self, params: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(params["message"])
         return self.answer
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "orders.db"
-
-
-@pytest.fixture
-def orders(file: Path) -> Iterator[OrderService]:
-    service = OrderService(file)
-    with mcp.services.override(OrderService, service):
-        yield service
-
-
-@pytest.fixture(params=["2025-11-25", "2026-07-28"])
-def revision(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture
@@ -366,7 +350,7 @@ def test_a_file_that_is_no_database_is_not_overwritten(file: Path) -> None:
 
 def test_processes_that_start_at_the_same_time_seed_the_menu_once(file: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from samples.orders.server import OrderService\n"
+        "import sys; from pathlib import Path; from samples.orders.restaurant import OrderService\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
         "print(len(OrderService(Path(sys.argv[1])).search('', None, None)))"
     )

@@ -47,3 +47,13 @@ def test_a_failure_is_one_line_with_its_id_feature_type_and_place(caplog: pytest
     assert "error_id=ab12 feature=get\\norder exception=KeyError: 'first\\\\nsecond' at " in line
     assert "test_log.py" in line
     assert "in break_it" in line
+
+
+def test_a_failure_that_can_not_say_its_text_is_logged_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no words")
+
+    log_failure(MuteError(), "ab12", "get_order")
+    [record] = caplog.records
+    assert "feature=get_order exception=MuteError: (its text can't be read: ValueError)" in record.getMessage()

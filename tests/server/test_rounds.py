@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol.errors import INVALID_PARAMS, InvalidParams
+from funcmcp.protocol.errors import INVALID_PARAMS, InvalidParams, ToolError
 from funcmcp.protocol.jsonrpc import Request
 from funcmcp.server import rounds
-from funcmcp.server.rounds import LIFETIME, InputRequired, Rounds, digest, input_required
+from funcmcp.server.rounds import LIFETIME, MOST_WRONG, InputRequired, Rounds, digest, input_required
 from funcmcp.sessions.seal import KeyRing
 from tests import schemas
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, KEYS, Recorder
@@ -94,6 +94,18 @@ async def test_a_wrong_answer_is_asked_again(responses: dict[str, Any]) -> None:
     state = await state_of(CALL, name=ASK_NAME)
     result = await refused({**CALL, "inputResponses": responses, "requestState": state}, name=ASK_NAME)
     assert set(result["inputRequests"]) == {"name"}
+
+
+async def test_the_third_answer_that_does_not_fit_is_an_error_of_the_tool() -> None:
+    wrong = {"name": {"action": "accept", "content": {"name": 5}}}
+    params = {**CALL, "requestState": await state_of(CALL, name=ASK_NAME)}
+    for _ in range(MOST_WRONG - 1):
+        params["requestState"] = await state_of({**params, "inputResponses": wrong}, name=ASK_NAME)
+    params["requestState"] = await state_of(params, name=ASK_NAME)  # a retry without an answer is no wrong answer
+    with pytest.raises(ToolError, match="answered the question 'name' 3 times"):
+        await open_rounds({**params, "inputResponses": wrong}).ask({"name": ASK_NAME})
+    again = open_rounds({**params, "inputResponses": {"name": ADA}})
+    assert await again.ask({"name": ASK_NAME}) == {"name": ADA}
 
 
 async def test_answers_that_nobody_asked_for_are_ignored() -> None:
@@ -208,7 +220,7 @@ async def test_a_state_holds_nothing_that_the_client_does_not_know() -> None:
     state = await state_of(CALL, name=ASK_NAME)
     payload = KEYS.open("request state", state)
     assert payload is not None
-    assert set(json.loads(payload)) == {"digest", "expires", "answered", "pending"}
+    assert set(json.loads(payload)) == {"digest", "expires", "answered", "pending", "wrong"}
 
 
 async def test_rounds_pass_on_what_is_no_question() -> None:

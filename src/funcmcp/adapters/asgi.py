@@ -65,11 +65,15 @@ class ASGIApplication:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                self.begin()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
                 await self.aclose()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+    def begin(self) -> None:
+        """Take note that the application is about to be served."""
 
     def drain(self) -> None:
         """End the streams that would stay open: the server is about to stop. From any thread."""

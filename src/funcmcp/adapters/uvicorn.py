@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 8
 """How long calls in flight may go on after the signal to end."""
 
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what a socket says that listens on all addresses
 _KILL_SECONDS = 9.5  # then a worker process is killed by its parent
 _TICK_SECONDS = 0.2
 
@@ -130,8 +131,9 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def origin_of(host: str, listener: socket.socket) -> str:
-    """Return the origin that a listening socket serves."""
-    return f"http://{_authority(host, listener.getsockname()[1])}"
+    """Return an origin that a listening socket serves: of all addresses, the one of this machine to itself."""
+    address, port = listener.getsockname()[:2]
+    return f"http://{_authority(_LOOPBACK.get(address, host), port)}"
 
 
 def _authority(host: str, port: int) -> str:

@@ -5,7 +5,8 @@ A tool's validator is built when the tool is first called. Loading pydantic is l
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired
 
 from funcmcp.authoring.hints import marks_of
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
+    from pydantic_core import ValidationError
+
     from funcmcp.authoring.signature import Parameter
     from funcmcp.protocol.errors import ToolError
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     Reader: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 
 NO_ARGUMENTS: dict[str, Any] = {"type": "object", "additionalProperties": False}
+_FEW = 1000
+"""Members of arguments that are read for all their errors."""
 
 
 class Part(NamedTuple):
@@ -54,12 +59,12 @@ def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[P
     plain = [parameter for parameter in parameters if not is_spread(parameter)]
     if plain:
         what = _named([parameter.name for parameter in plain], tool)
-        schema = for_arguments(core_schema_of(_typed_dict(plain), what), lax=lax)
+        schema = for_arguments(core_schema_of(_typed_dict(plain), what), what, lax=lax)
         defaults = {p.name: p.default for p in plain if p.default is not EMPTY and not _is_field(p.default)}
         parts.append(Part(schema, None, defaults))
     for parameter in spread:
         what = _named([parameter.name], tool)
-        schema = for_arguments(core_schema_of(parameter.annotation, what), lax=lax)
+        schema = for_arguments(core_schema_of(parameter.annotation, what), what, lax=lax)
         parts.append(Part(schema, parameter.name, {}))
     return parts
 
@@ -179,7 +184,7 @@ def reader_of(parts: Sequence[Part], *, lax: bool) -> Reader:
     """Return the function that turns a call's arguments into keyword arguments, or raises ToolError."""
     if not parts:
         return _no_arguments
-    checks = [(part.parameter, _validating(part.schema, lax=lax)) for part in parts]
+    checks = [(part.parameter, _Check(part.schema, lax=lax)) for part in parts]
     if len(parts) == 1 and parts[0].parameter is None:
         return _reporting(checks[0][1])
     return _several(parts, checks)
@@ -189,14 +194,14 @@ def reader_of_type(annotation: Any, what: str) -> Callable[[Any], Any]:
     """Return a function that reads one JSON value as a type, or raises ToolError."""
     from funcmcp.authoring.core import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic, see above
 
-    return _reporting(_validating(for_arguments(core_schema_of(annotation, what), lax=False), lax=False))
+    return _reporting(_Check(for_arguments(core_schema_of(annotation, what), what, lax=False), lax=False))
 
 
 def _no_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     if arguments:
         from funcmcp.authoring.wording import path_text, wrong_arguments  # noqa: PLC0415 - only for errors
 
-        raise wrong_arguments((path_text([name]), "is not expected") for name in arguments)
+        raise wrong_arguments((path_text([name]), "is not expected") for name in islice(arguments, _FEW))
     return {}
 
 
@@ -226,8 +231,48 @@ def _with_integers(value: Any) -> Any:
     return value
 
 
-def _reporting(validate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+class _Check:
+    """Validates values of one schema.
+
+    A value is first read in such a way that the first wrong item ends its collection: a million wrong items would be a
+    million errors, and minutes of everybody's time. Only what is small is read again for all its errors.
+    """
+
+    def __init__(self, schema: dict[str, Any], *, lax: bool) -> None:
+        from funcmcp.authoring.core import hasty  # noqa: PLC0415 - pydantic, see above
+
+        self.validate = _validating(hasty(schema), lax=lax)
+        self._all_errors = cache(lambda: _validating(schema, lax=lax))
+
+    def errors(self, error: ValidationError, value: Any) -> ValidationError:
+        """Return all errors of a wrong value if it is small, and else the ones that are known."""
+        if not _is_small(value):
+            return error
+        try:
+            self._all_errors()(_with_integers(value))
+        except type(error) as thorough:
+            return thorough
+        return error
+
+
+def _is_small(value: Any) -> bool:
+    """Tell whether a JSON value has few members, without a look at more than those few."""
+    waiting = [value]
+    seen = 0
+    while waiting:
+        one = waiting.pop()
+        if type(one) is dict or type(one) is list:
+            seen += len(one)
+            if seen > _FEW:
+                return False
+            waiting += one.values() if type(one) is dict else one
+    return True
+
+
+def _reporting(check: _Check) -> Callable[[Any], Any]:
     from pydantic_core import ValidationError  # noqa: PLC0415 - pydantic, see above
+
+    validate = check.validate
 
     def read(value: Any) -> Any:
         try:
@@ -239,12 +284,12 @@ def _reporting(validate: Callable[[Any], Any]) -> Callable[[Any], Any]:
         try:
             return validate(_with_integers(value))
         except ValidationError as error:
-            raise _problems([(error, value)]) from None
+            raise _problems([(check.errors(error, value), value)]) from None
 
     return read
 
 
-def _several(parts: Sequence[Part], checks: Sequence[tuple[str | None, Callable[[Any], Any]]]) -> Reader:
+def _several(parts: Sequence[Part], checks: Sequence[tuple[str | None, _Check]]) -> Reader:
     """Read the plain arguments and the spread ones; neither part is shown what belongs to the other."""
     from pydantic_core import ValidationError  # noqa: PLC0415 - pydantic, see above
 
@@ -255,16 +300,16 @@ def _several(parts: Sequence[Part], checks: Sequence[tuple[str | None, Callable[
     def read(arguments: dict[str, Any]) -> dict[str, Any]:
         kwargs: dict[str, Any] = {}
         errors = []
-        for parameter, validate in checks:
+        for parameter, check in checks:
             mine = {name: value for name, value in arguments.items() if (name in own) == (parameter is None)}
             try:
                 try:
-                    value = validate(mine)
+                    value = check.validate(mine)
                 except ValidationError:
-                    value = validate(_with_integers(mine))
+                    value = check.validate(_with_integers(mine))
                 kwargs.update(value if parameter is None else {parameter: value})
             except ValidationError as error:
-                errors.append((error, mine))
+                errors.append((check.errors(error, mine), mine))
         if errors:
             raise _problems(errors)
         return kwargs

@@ -136,19 +136,21 @@ class FeatureContext:
         """Report progress, if the client asked for it; a value that is not higher than the last one is dropped.
 
         Raises:
-            ValueError: a number is not finite, or the message is not Unicode text.
+            ValueError: a number is none or is not finite, or the message is not Unicode text.
         """
-        token = self.meta.get("progressToken")
-        if self._closed or type(token) not in {str, int} or (self._progress is not None and progress <= self._progress):
-            return
-        self._progress = progress
-        params: dict[str, Any] = {"progressToken": token, "progress": progress}
+        params: dict[str, Any] = {"progress": progress}
         if total is not None:
             params["total"] = total
         if message is not None:
             params["message"] = message
-        encode(params)  # refuses what JSON can't say here, where the author sees it
-        await self._context.notify("notifications/progress", params)
+        if not all(isinstance(number, int | float) for number in (progress, total or 0)):
+            raise ValueError("progress and total must be numbers.")
+        encode(params)  # refuses what JSON can't say here, where the author sees it, whether the client asked or not
+        token = self.meta.get("progressToken")
+        if self._closed or type(token) not in {str, int} or (self._progress is not None and progress <= self._progress):
+            return
+        self._progress = progress
+        await self._context.notify("notifications/progress", {"progressToken": token, **params})
 
     async def log(self, level: str, data: Any, logger: str | None = None) -> None:
         """Send a log message, if the client wants to hear of its level.

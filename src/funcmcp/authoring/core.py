@@ -7,12 +7,18 @@ the tree is copied, never changed.
 from __future__ import annotations
 
 import re
-from base64 import b64encode
+from base64 import b64decode
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from pydantic import PydanticUserError, TypeAdapter
-from pydantic_core import PydanticKnownError, SchemaSerializer, SchemaValidator, core_schema
+from pydantic import EncodedBytes, PydanticUserError, TypeAdapter
+from pydantic_core import (
+    PydanticKnownError,
+    SchemaSerializer,
+    SchemaValidator,
+    core_schema,
+    from_json,
+)
 
 from funcmcp.server.registry import RegistrationError
 
@@ -23,6 +29,12 @@ if TYPE_CHECKING:
     Node: TypeAlias = dict[str, Any]
     Adapt: TypeAlias = Callable[[Node], Node]
 
+_DICTS = frozenset({"counter", "dict", "frozendict", "ordered-dict"})
+_OBJECTS = frozenset({"dataclass", "model", "named-tuple", "typed-dict"})
+_NO_KEYS = _DICTS | _OBJECTS | {"deque", "frozenset", "list", "none", "set", "tuple"}
+"""Kinds of schemas that can't be read from the name of an object's member."""
+
+_NUMBERS = frozenset({"bool", "decimal", "float", "int"})
 _DATA = frozenset({"cls", "config", "default", "expected", "members", "metadata", "serialization"})
 """Keys under which a tree has values, not schemas."""
 
@@ -37,6 +49,11 @@ _PLAIN = frozenset(
 
 _FINITE = (_PLAIN | {"date", "datetime", "time", "timedelta", "uuid"}) - {"any", "float"}
 """Kinds of schemas that never write NaN or Infinity by themselves."""
+
+_COLLECTIONS = frozenset(
+    {"counter", "deque", "dict", "frozendict", "frozenset", "list", "ordered-dict", "set", "tuple"}
+)
+"""Kinds of schemas that can be told to stop at the first wrong item."""
 
 _MEMBERS = {"list": "items_schema", "dict": "values_schema"}
 """Where a collection says what is in it; without that, it is anything."""
@@ -56,9 +73,9 @@ def core_schema_of(annotation: Any, what: str) -> Node:
     try:
         schema: Any = TypeAdapter(annotation).core_schema
     except PydanticUserError as error:
-        reason = error.message.partition("\n")[0]
+        reason = error.message.partition("\n")[0].partition(". ")[0].removesuffix(".")
         raise RegistrationError(
-            f"{what} has a type that JSON can't carry and that is not a registered service ({reason})"
+            f"{what} has a type that JSON can't carry and that is not a registered service ({reason})."
         ) from None
     return dict(schema)
 
@@ -89,23 +106,33 @@ def _nodes(schema: Any) -> Iterator[Node]:
             yield from _nodes(member)
 
 
-def for_arguments(schema: Node, *, lax: bool) -> Node:
+def for_arguments(schema: Node, what: str, *, lax: bool) -> Node:
     """Return the schema by which arguments are read.
 
-    A field that may be None may also be left out. Unless `lax`, what pydantic would still convert in JSON and the
-    JSON schema does not allow is refused: strings for decimals, ``true`` for 1, digits for dates.
+    A field that may be None may also be left out. Bytes are read from base64, and keys that are numbers from text.
+    Unless `lax`, what pydantic would still convert in JSON and the JSON schema does not allow is refused: strings for
+    decimals, ``true`` for 1, digits for dates.
+
+    Raises:
+        RegistrationError: the keys of a dict can't be names in JSON.
     """
-    result: Node = _copy(schema, _lenient_argument if lax else _strict_argument)
+    for node in _nodes(schema):
+        if node["type"] in _DICTS and {key["type"] for key in _choices(node.get("keys_schema"))} <= _NO_KEYS:
+            raise RegistrationError(f"{what} has a dict whose keys JSON can't carry; take texts or numbers.")
+    result: Node = adapted(schema, _lenient_argument if lax else _strict_argument)
     return result
 
 
-def for_results(schema: Node) -> Node:
-    """Return the schema by which results are written.
-
-    Decimals are numbers in it, bytes are base64, and named tuples are objects.
-    """
-    result: Node = _copy(schema, _result)
+def hasty(schema: Node) -> Node:
+    """Return a schema by which the first wrong item of a list, a set or a dict ends it."""
+    result: Node = adapted(schema, _hasty)
     return result
+
+
+def _hasty(node: Node) -> Node:
+    if node.get("type") in _COLLECTIONS:
+        node["fail_fast"] = True
+    return node
 
 
 def validator(schema: Node) -> SchemaValidator:
@@ -115,7 +142,7 @@ def validator(schema: Node) -> SchemaValidator:
 
 def serializer(schema: Node) -> SchemaSerializer:
     """Build the serializer of a changed schema."""
-    return SchemaSerializer(schema, _use_prebuilt=False)
+    return SchemaSerializer(schema, core_schema.CoreConfig(ser_json_bytes="base64"), _use_prebuilt=False)
 
 
 def compiles(pattern: str) -> bool:
@@ -127,15 +154,24 @@ def compiles(pattern: str) -> bool:
     return True
 
 
-def _copy(node: Any, adapt: Adapt) -> Any:
+def adapted(node: Any, adapt: Adapt) -> Any:
+    """Return a copy of a tree with each node changed by a function, the innermost first."""
     if isinstance(node, dict):
-        copied = {key: member if key in _DATA else _copy(member, adapt) for key, member in node.items()}
+        if _decodes(node):
+            return adapt(dict(node))
+        copied = {key: member if key in _DATA else adapted(member, adapt) for key, member in node.items()}
         if copied.get("type") == "enum":
             _drop_made_up_title(copied)
         return adapt(copied)
     if isinstance(node, list | tuple):
-        return type(node)(_copy(member, adapt) for member in node)
+        return type(node)(adapted(member, adapt) for member in node)
     return node
+
+
+def _decodes(node: Node) -> bool:
+    """Tell whether a node is pydantic's own for bytes in an encoding, such as Base64Bytes."""
+    function = node.get("function")
+    return isinstance(function, dict) and isinstance(getattr(function["function"], "__self__", None), EncodedBytes)
 
 
 def _drop_made_up_title(enum: Node) -> None:
@@ -163,7 +199,61 @@ def _lenient_argument(node: Node) -> Node:
     elif kind == "str" and "pattern" in node:
         node["pattern"] = linear_pattern(node["pattern"])
         node["regex_engine"] = "rust-regex"
+    elif kind == "bytes":
+        return _before(_from_base64, _as_base64(node))
+    elif kind in _DICTS and _is_told_by_text(node.get("keys_schema")):
+        node["keys_schema"] = _before(_of_name, node["keys_schema"])
     return node
+
+
+def _as_base64(node: Node) -> Node:
+    """Return a node for bytes whose JSON schema describes the text: its limits count characters, not bytes."""
+    metadata = node.get("metadata", {})
+    updates = {**metadata.get("pydantic_js_updates", {}), "contentEncoding": "base64"}
+    for limit, keyword in (("min_length", "minLength"), ("max_length", "maxLength")):
+        if limit in node:
+            updates[keyword] = (node[limit] + 2) // 3 * 4
+    return {**node, "metadata": {**metadata, "pydantic_js_updates": updates}}
+
+
+def _from_base64(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return b64decode(value, validate=True)
+    except ValueError:
+        raise PydanticKnownError("bytes_invalid_encoding", {"encoding": "base64", "encoding_error": ""}) from None
+
+
+def _is_told_by_text(keys: Node | None) -> bool:
+    """Tell whether keys of a dict are numbers or booleans, which are texts where they are names of an object."""
+    nodes = list(_choices(keys))
+    kinds = {node["type"] for node in nodes}
+    options = [option for node in nodes if node["type"] == "literal" for option in node["expected"]]
+    options += [member.value for node in nodes if node["type"] == "enum" for member in node["members"]]
+    told = bool(kinds & _NUMBERS) or not all(isinstance(option, str) for option in options)
+    return told and "str" not in kinds
+
+
+def _choices(schema: Node | None) -> Iterator[Node]:
+    """Yield the members of a union, or the schema alone, without what is wrapped around them."""
+    if schema is None:
+        yield {"type": "any"}
+    elif schema["type"] == "union":
+        for choice in schema["choices"]:
+            yield from _choices(choice[0] if isinstance(choice, tuple) else choice)
+    elif "schema" in schema:
+        yield from _choices(schema["schema"]) if schema["type"] not in _OBJECTS else [schema]
+    else:
+        yield schema
+
+
+def _of_name(name: Any) -> Any:
+    """Return what the name of an object's member says as JSON, such as 17 for "17"."""
+    try:
+        return from_json(name, allow_inf_nan=False)
+    except ValueError:
+        return name
 
 
 def _strict_argument(node: Node) -> Node:
@@ -225,10 +315,15 @@ def _same(option: Any, value: Any) -> bool:
     return bool(option == value) and isinstance(option, bool) == isinstance(value, bool)
 
 
+def _listed(options: list[Any]) -> str:
+    *others, last = map(repr, options)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def _literal(expected: list[Any]) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
         if isinstance(value, int) and not any(_same(option, value) for option in expected):
-            raise PydanticKnownError("literal_error", {"expected": ", ".join(map(repr, expected))})
+            raise PydanticKnownError("literal_error", {"expected": _listed(expected)})
         return value
 
     return check
@@ -239,42 +334,6 @@ def _member(members: list[Any]) -> Callable[[Any], Any]:
         for member in members:
             if value is member or _same(member.value, value):
                 return member
-        raise PydanticKnownError("enum", {"expected": ", ".join(repr(member.value) for member in members)})
+        raise PydanticKnownError("enum", {"expected": _listed([member.value for member in members])})
 
     return find
-
-
-def _result(node: Node) -> Node:
-    kind = node.get("type")
-    if "serialization" in node:
-        return node  # the author's own
-    if kind == "decimal":
-        node["serialization"] = _written(_number, {"type": "float"})
-    elif kind == "bytes":
-        node["serialization"] = _written(_base64, {"type": "str", "metadata": _BASE64})
-    elif kind == "named-tuple":
-        fields = {
-            field["name"]: {"type": "typed-dict-field", "schema": field["schema"], "required": True}
-            for field in node["fields"]
-        }
-        node["serialization"] = _written(_members, {"type": "typed-dict", "fields": fields})
-    return node
-
-
-_BASE64: Any = {"pydantic_js_updates": {"contentEncoding": "base64"}}
-
-
-def _written(function: Callable[[Any], Any], schema: Node) -> Any:
-    return core_schema.plain_serializer_function_ser_schema(function, return_schema=schema, when_used="json")
-
-
-def _number(value: Any) -> Any:
-    return float(value) if isinstance(value, Decimal) else value
-
-
-def _base64(value: Any) -> Any:
-    return b64encode(value).decode("ascii") if isinstance(value, bytes) else value
-
-
-def _members(value: Any) -> Any:
-    return value._asdict()

@@ -15,11 +15,17 @@ from funcmcp.server.registry import RegistrationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
+"""What the keyword ``type`` may say."""
+
+_SCHEMAS = ("additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then")
+_MAPS = ("$defs", "dependentSchemas", "patternProperties", "properties")
+_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _MOST_ERRORS = 100
 
 
 def check_schema(schema: object, option: str, *, objects_only: bool) -> None:
-    """Check what can be told of a schema at once.
+    """Check what can be told of a schema at once, without the library.
 
     Args:
         schema: what the author gave.
@@ -27,13 +33,32 @@ def check_schema(schema: object, option: str, *, objects_only: bool) -> None:
         objects_only: whether its type must be ``"object"``.
 
     Raises:
-        RegistrationError: it is not JSON, or not of the right type.
+        RegistrationError: it is not JSON, not of the right type, or names a type that does not exist.
     """
     if not isinstance(schema, dict):
         raise RegistrationError(f"{option} must be a JSON schema as a dict, not {type(schema).__name__}.")
     check_json(schema, option)
     if objects_only and schema.get("type") != "object":
         raise RegistrationError(f'{option} must have "type": "object", because arguments are an object.')
+    unknown = _unknown_type(schema)
+    if unknown is not None:
+        raise RegistrationError(f"{option} has the type {unknown!r}; there are {', '.join(TYPES)}.")
+
+
+def _unknown_type(schema: Any) -> Any:
+    """Return the first value of a ``type`` keyword that names no type of JSON, or None."""
+    if not isinstance(schema, dict):
+        return None
+    kinds = schema.get("type", [])
+    for kind in kinds if isinstance(kinds, list) else [kinds]:
+        if kind not in TYPES:
+            return kind
+    inside = [schema[keyword] for keyword in _SCHEMAS if keyword in schema]
+    for keyword in _MAPS:
+        inside += schema[keyword].values() if isinstance(schema.get(keyword), dict) else []
+    for keyword in _LISTS:
+        inside += schema[keyword] if isinstance(schema.get(keyword), list) else []
+    return next((unknown for member in inside if (unknown := _unknown_type(member)) is not None), None)
 
 
 def check_json(value: object, option: str) -> None:

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import sys
 import types
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    Never,
+    NoReturn,
+    Union,
+    get_args,
+    get_origin,
+    is_typeddict,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SCALARS = frozenset({bool, bytes, float, int, str, type(None), Any})
 _UNIONS = (Union, types.UnionType)
+_NEVER_JSON = (AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Never, NoReturn, range, type)
 
 
 def marks_of(annotation: Any) -> tuple[Any, ...]:
@@ -46,6 +60,21 @@ def parts_of_type(annotation: Any) -> Iterator[Any]:
         yield part
         if not (isinstance(part, type) and part in _SCALARS):
             waiting += _inside(part)
+
+
+def never_json(annotation: Any) -> str | None:
+    """Return words for a part of an annotation that can't be JSON, if one can be told without pydantic.
+
+    Marks and fields are not looked into: they may make something else of a type.
+    """
+    origin = get_origin(annotation) or annotation
+    if origin is Annotated or origin is Literal:
+        return None
+    if any(origin is kind for kind in _NEVER_JSON):
+        return f"{getattr(origin, '__name__', origin)}, which JSON can't carry"
+    if sys.version_info < (3, 12) and is_typeddict(annotation) and type(annotation).__module__ == "typing":
+        return "a TypedDict of typing, which can't be read before Python 3.12: take the one of typing_extensions"
+    return next((words for part in get_args(annotation) if (words := never_json(part))), None)
 
 
 def _inside(part: Any) -> list[Any]:

@@ -19,6 +19,7 @@ from funcmcp.authoring.docstring import parameter_descriptions, summary
 from funcmcp.authoring.hints import union_members, without_marks
 from funcmcp.authoring.marks import decorate
 from funcmcp.authoring.naming import humanised
+from funcmcp.authoring.option_types import Options
 from funcmcp.authoring.registration import check_common, feature_name, is_interactive
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
 from funcmcp.protocol.codec import encode
@@ -52,7 +53,7 @@ _TEXTS = frozenset({EMPTY, Any, object, str})
 
 
 @dataclass(frozen=True, slots=True)
-class PromptOptions:
+class PromptOptions(Options):
     """What an author may say of a prompt beside its function.
 
     Attributes:
@@ -90,7 +91,7 @@ def make_prompt(
         RegistrationError: the function can't be a prompt.
     """
     name = feature_name(function, options.name, "prompt")
-    check_common(name, meta=options.meta, icons=options.icons, timeout=options.timeout)
+    check_common(name, options)
     signature = Signature(function, bound=owner is not None)
     call = FunctionCall(name, function, signature, services=services, context=PromptContext, owner=owner)
     writing = _Writing(call)

@@ -250,7 +250,7 @@ def _form(form: Any) -> tuple[dict[str, Any], Callable[[Any], Any]]:
     from funcmcp.authoring.schema import json_schema  # noqa: PLC0415 - pydantic
 
     name = getattr(form, "__name__", repr(form))
-    schema = json_schema(for_arguments(core_schema_of(form, name), lax=False), "validation", name)
+    schema = json_schema(for_arguments(core_schema_of(form, name), name, lax=False), "validation", name)
     if schema.get("type") != "object" or "properties" not in schema:
         raise RegistrationError(f"A form needs a type with named fields, and {name} has none.")
     properties = {key: _field(member, f"{name}.{key}") for key, member in schema["properties"].items()}
@@ -267,7 +267,7 @@ def _field(schema: dict[str, Any], name: str) -> dict[str, Any]:
         schema = {**schema, "enum": [schema["const"]]}
     known = _FIELD_KEYWORDS.get(kind)
     choices = kind != "array" or "enum" in schema.get("items", {})
-    if known is None or not choices or (kind != "string" and "enum" in schema):
+    if known is None or not choices or "contentEncoding" in schema or (kind != "string" and "enum" in schema):
         raise RegistrationError(
             f"{name} can't be shown in a form: its fields are strings, numbers, booleans, choices of strings, "
             "and lists of such choices."

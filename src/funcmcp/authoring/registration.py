@@ -10,13 +10,11 @@ from funcmcp.authoring.content import icon_list
 from funcmcp.authoring.context import FeatureContext, PromptContext, ResourceContext, ToolContext
 from funcmcp.authoring.explicit import check_json
 from funcmcp.authoring.naming import is_name, snake_case
+from funcmcp.authoring.option_types import check_option_types
 from funcmcp.authoring.signature import function_name
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from funcmcp.authoring.content import Icon
     from funcmcp.authoring.signature import Signature
 
 _CONTEXTS = (ToolContext.__name__, ResourceContext.__name__, PromptContext.__name__)
@@ -43,16 +41,16 @@ def feature_name(function: Any, given: str | None, kind: str) -> str:
     return name
 
 
-def check_common(
-    name: str, *, meta: Mapping[str, Any] | None, icons: Sequence[Icon | Mapping[str, Any]], timeout: float | None
-) -> None:
+def check_common(name: str, options: Any) -> None:
     """Check the options that every feature has; raise RegistrationError."""
-    if meta is not None:
-        if not isinstance(meta, dict):
-            raise RegistrationError(f"meta of {name} must be a dict, not {type(meta).__name__}.")
-        check_json(meta, f"meta of {name}")
-    if icons:
-        check_json(icon_list(icons), f"icons of {name}")
+    check_option_types(name, options)
+    if options.meta is not None:
+        if not isinstance(options.meta, dict):
+            raise RegistrationError(f"meta of {name} must be a dict, not {type(options.meta).__name__}.")
+        check_json(options.meta, f"meta of {name}")
+    if options.icons:
+        check_json(icon_list(options.icons), f"icons of {name}")
+    timeout = options.timeout
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
         raise RegistrationError(f"timeout of {name} must be a number of seconds above 0, or None.")
 

@@ -19,6 +19,7 @@ from funcmcp.authoring.explicit import check_json
 from funcmcp.authoring.hints import without_marks
 from funcmcp.authoring.marks import mark
 from funcmcp.authoring.naming import humanised
+from funcmcp.authoring.option_types import Options
 from funcmcp.authoring.reading import Reading
 from funcmcp.authoring.registration import check_common, feature_name, is_interactive
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
@@ -56,7 +57,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceOptions:
+class ResourceOptions(Options):
     """What an author may say of a resource beside its URI and its function.
 
     Attributes:
@@ -190,7 +191,7 @@ def checked_scheme(scheme: object) -> str:
 
 
 def _check_options(name: str, options: ResourceOptions) -> None:
-    check_common(name, meta=options.meta, icons=options.icons, timeout=options.timeout)
+    check_common(name, options)
     if options.annotations is not None:
         check_json(options.annotations, f"annotations of {name}")
     if options.size is not None and (type(options.size) is not int or options.size < 0):

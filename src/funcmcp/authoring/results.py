@@ -202,7 +202,8 @@ class _Typed:
         return self._built
 
     def _core(self) -> dict[str, Any]:
-        from funcmcp.authoring.core import core_schema_of, for_results  # noqa: PLC0415 - pydantic
+        from funcmcp.authoring.core import core_schema_of  # noqa: PLC0415 - pydantic
+        from funcmcp.authoring.core_results import for_results  # noqa: PLC0415 - pydantic
 
         return for_results(core_schema_of(self._annotation, f"What {self._tool} returns"))
 

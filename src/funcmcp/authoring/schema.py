@@ -6,12 +6,15 @@ Source: 2026-07-28 "server/tools, Tool"; JSON Schema 2020-12.
 from __future__ import annotations
 
 import warnings
+from base64 import b64encode
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError
 
+from funcmcp.protocol.codec import encode
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -152,7 +155,7 @@ def _references(node: Any) -> Iterator[str]:
 def float_or_int(value: Any) -> Any:
     """Return a decimal as the JSON number that says the same."""
     if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
+        return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
     return value
 
 
@@ -166,7 +169,12 @@ class _Generator(GenerateJsonSchema):
         return value
 
     def encode_default(self, dft: Any) -> Any:
-        return super().encode_default(float_or_int(dft))
+        encoded = b64encode(dft).decode() if isinstance(dft, bytes) else super().encode_default(float_or_int(dft))
+        try:
+            encode(encoded)
+        except ValueError as error:  # NaN or Infinity
+            raise PydanticSerializationError(str(error)) from None
+        return encoded
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
         result = super().default_schema(schema)
@@ -182,6 +190,19 @@ class _Generator(GenerateJsonSchema):
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> dict[str, Any]:
         result: dict[str, Any] = {"type": "number"}
         self.update_with_validations(result, schema, self.ValidationsMapping.numeric)
+        return result
+
+    def bytes_schema(self, schema: core_schema.BytesSchema) -> dict[str, Any]:
+        result = super().bytes_schema(schema)
+        result.pop("format", None)  # "binary", which is OpenAPI's word for what is no JSON
+        return result
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> dict[str, Any]:
+        result = super().dict_schema(schema)
+        name = result.get("propertyNames", {})
+        name = self.get_schema_from_definitions(name["$ref"]) if "$ref" in name else name
+        if name and name.get("type", "string") != "string":
+            del result["propertyNames"]  # it describes the number, and a name is a text
         return result
 
     def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> dict[str, Any]:

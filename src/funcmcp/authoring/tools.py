@@ -12,13 +12,14 @@ from funcmcp.authoring.calls import FunctionCall, Schemas, ToolCall
 from funcmcp.authoring.content import icon_list
 from funcmcp.authoring.context import ToolContext
 from funcmcp.authoring.docstring import summary
-from funcmcp.authoring.explicit import check_schema
-from funcmcp.authoring.hints import parts_of_type
+from funcmcp.authoring.explicit import check_schema, explicit_errors
+from funcmcp.authoring.hints import never_json, parts_of_type, without_marks
 from funcmcp.authoring.marks import decorate
 from funcmcp.authoring.naming import humanised
+from funcmcp.authoring.option_types import Options
 from funcmcp.authoring.pages import page_meta
 from funcmcp.authoring.registration import check_common, feature_name, is_interactive
-from funcmcp.authoring.signature import Header, Signature, function_name
+from funcmcp.authoring.signature import Header, JSONRPCResponse, Signature, function_name
 from funcmcp.protocol.headers import mirrored_parameters
 from funcmcp.server.features import Tool
 from funcmcp.server.registry import RegistrationError
@@ -55,7 +56,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 @dataclass(frozen=True, slots=True)
-class ToolOptions:
+class ToolOptions(Options):
     """What an author may say of a tool beside its function.
 
     Attributes:
@@ -108,6 +109,7 @@ def make_tool(
     name = feature_name(function, options.name, "tool")
     _check_options(name, options)
     signature = Signature(function, bound=owner is not None)
+    _check_types(name, signature, options, services)
     schemas = Schemas(options.input_schema, options.output_schema)
     runs = FunctionCall(
         name,
@@ -162,7 +164,21 @@ def _check_options(name: str, options: ToolOptions) -> None:
         check_schema(options.input_schema, f"input_schema of {name}", objects_only=True)
     if options.output_schema is not None:
         check_schema(options.output_schema, f"output_schema of {name}", objects_only=False)
-    check_common(name, meta=options.meta, icons=options.icons, timeout=options.timeout)
+    check_common(name, options)
+
+
+def _check_types(name: str, signature: Signature, options: ToolOptions, services: Services) -> None:
+    """Refuse types that can't be JSON, as far as that can be told at once."""
+    hints = dict(signature.try_hints() or {})
+    returned = hints.pop("return", None)
+    for parameter, hint in hints.items():
+        words = None if without_marks(hint) in services else never_json(hint)
+        if words:
+            raise RegistrationError(f"The parameter {parameter!r} of {name} is {words}.")
+    if options.output_schema is None and without_marks(returned) is not JSONRPCResponse:
+        words = never_json(returned)
+        if words:
+            raise RegistrationError(f"{name} is annotated to return {words}.")
 
 
 def _mirrored(name: str, signature: Signature, explicit: Mapping[str, Any] | None) -> tuple[MirroredParameter, ...]:
@@ -214,6 +230,9 @@ def _metadata(part: Any) -> Sequence[Any]:
 def _definition(name: str, function: Any, options: ToolOptions, call: ToolCall) -> dict[str, Any]:
     """Return the tool's definition in the newest revision's shape."""
     own = function_name(function)
+    for option, schema in (("input_schema", options.input_schema), ("output_schema", options.output_schema)):
+        if schema is not None:
+            explicit_errors(schema, f"{option} of {name}")  # no client should read a schema that is none
     definition: dict[str, Any] = {
         "name": name,
         "title": options.title or humanised(own if own.isidentifier() else name) or name,

@@ -13,8 +13,12 @@ from funcmcp.protocol.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import TypeAlias
 
     from pydantic_core import ErrorDetails, ValidationError
+
+    Path: TypeAlias = list[str | int]
+    Lines: TypeAlias = list[tuple[Path, str]]
 
 MOST_LINES = 20
 _MOST_ERRORS = 1000
@@ -74,7 +78,18 @@ _LIMITS = {
     "missing": _MISSING,
     "extra_forbidden": _UNEXPECTED,
     "unexpected_keyword_argument": _UNEXPECTED,
+    "bytes_invalid_encoding": "must be base64",
+    "bytes_too_short": "must have at least {min_length} bytes",
+    "bytes_too_long": "must have at most {max_length} bytes",
     "none_required": "must be null",
+    "complex_str_parsing": "must be a complex number such as 1+2j",
+    "fraction_parsing": "must be a fraction such as 1/3",
+    "ip_any_address": "must be an IP address",
+    "ip_any_interface": "must be an IP address with a prefix such as 10.0.0.1/8",
+    "ip_any_network": "must be an IP network such as 10.0.0.0/8",
+    "json_invalid": "must be a text with JSON in it",
+    "pattern_regex": "must be a regular expression",
+    "zoneinfo_str": "must be a time zone such as Europe/Berlin",
     "finite_number": "must be a finite number",
     "format": "must be {words}",
     "union_tag_invalid": "must have {discriminator} set to one of {expected_tags}",
@@ -142,7 +157,8 @@ def of_validation(error: ValidationError, arguments: Any) -> list[tuple[str, str
     count = error.error_count()
     if count > _MOST_ERRORS:
         return [("", f"The arguments have {count} errors; compare them with the tool's input schema.")]
-    return [_line(details, arguments) for details in error.errors(include_url=False)]
+    found = _told(error.errors(include_url=False), [], arguments)
+    return [(path_text(path), words) for path, words in found]
 
 
 def of_keyword(error: Any) -> list[tuple[str, str]]:
@@ -177,19 +193,77 @@ def path_text(path: Sequence[str | int]) -> str:
     return text
 
 
-def _line(details: ErrorDetails, arguments: Any) -> tuple[str, str]:
-    kind = details["type"]
-    path = _path(details["loc"], arguments)
+def _told(errors: Sequence[ErrorDetails], path: Path, value: Any, depth: int = 0) -> Lines:
+    """Return path and words of errors that lie at or below a value, to which the first parts of their places lead.
+
+    Args:
+        errors: pydantic's errors. Parts of their places that are nowhere in the arguments name members of unions.
+        path: the value's path.
+        value: the value.
+        depth: how many parts of the places lead to it.
+    """
+    lines: Lines = []
+    below: dict[str | int, list[ErrorDetails]] = {}
+    choices: dict[str | int, list[ErrorDetails]] = {}
+    for details in errors:
+        rest = details["loc"][depth:]
+        if not rest or rest == ("[key]",) or (details["type"] == "missing" and len(rest) == 1):
+            lines.append(_line(details, path))
+        else:
+            (below if _is_inside(rest[0], value) else choices).setdefault(rest[0], []).append(details)
+    for part, some in below.items():
+        lines += _told(some, [*path, part], value[part], depth + 1)
+    groups = [(some, _told(some, path, value, depth + 1)) for some in choices.values()]
+    return lines + _nearest(groups, path, depth + 1)
+
+
+def _nearest(groups: Sequence[tuple[Sequence[ErrorDetails], Lines]], path: Path, depth: int) -> Lines:
+    """Return the lines of the members of a union that fit best: what is wrong with the others helps nobody."""
+    if not groups:
+        return []
+    distances = [_distance(errors, depth) for errors, _ in groups]
+    best = [lines for (_, lines), distance in zip(groups, distances, strict=True) if distance == min(distances)]
+    if len(best) == 1 or all(len(lines) == 1 and lines[0][0] == best[0][0][0] for lines in best):
+        return [line for lines in best for line in lines]
+    said = [", ".join(f"{path_text(sub[len(path) :])} {words}".strip() for sub, words in lines) for lines in best]
+    return [(path, f"fits none of its alternatives: {'; or '.join(dict.fromkeys(said))}")]
+
+
+def _distance(errors: Sequence[ErrorDetails], depth: int) -> tuple[bool, int, int]:
+    """Tell how far a value is from a type: not even of its kind, with the marks of another one, with faults."""
+    marks = sum(details["type"] in {"literal_error", "enum"} for details in errors)
+    return any(len(details["loc"]) == depth for details in errors), marks, len(errors)
+
+
+def _is_inside(part: str | int, value: Any) -> bool:
+    return part in value if isinstance(value, dict) else isinstance(value, list) and part in range(len(value))
+
+
+def _line(details: ErrorDetails, path: Path) -> tuple[Path, str]:
+    kind, context, value = details["type"], details.get("ctx", {}), details.get("input")
     if kind == "missing":
-        path.append(details["loc"][-1])
-    words = _words(kind, details.get("ctx", {}), details.get("input"))
-    return path_text(path), words or _other_words(details)
+        return [*path, details["loc"][-1]], _MISSING
+    member = context.get("discriminator", "").strip("'")
+    if kind == "union_tag_not_found" and member.isidentifier():
+        return [*path, member], _MISSING
+    if kind == "union_tag_invalid" and member.isidentifier():
+        return [*path, member], f"must be one of {context['expected_tags']}"
+    words = _words(kind, context, value) or _other_words(details)
+    if "[key]" in details["loc"]:
+        words = f"the name {words.partition(', not ')[0]}"
+    return path, words
 
 
 def _words(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
     limit = _LIMITS.get(kind)
     if limit is not None:
-        return limit.format_map(context)
+        words = limit.format_map(context)
+        one = kind in {"literal_error", "enum"} and " or " not in context["expected"]
+        return words.replace("must be one of", "must be") if one else words
+    if kind == "float_type" and isinstance(value, int) and not isinstance(value, bool):
+        return "must be a number that is not that large"
+    if type(context.get("error")).__module__ == "ipaddress":
+        return "must be an IP address"
     if _is_author_s(context.get("error")):
         return str(context["error"])
     if kind == "value_error" and "error" not in context:  # pydantic's own, of an email address
@@ -218,14 +292,3 @@ def _other_words(details: ErrorDetails) -> str:
     if own or str(details["input"]) in message:
         return "is not valid"
     return message
-
-
-def _path(location: Sequence[str | int], value: Any) -> list[str | int]:
-    """Return the part of an error's location that leads through the input; the rest names members of unions."""
-    path: list[str | int] = []
-    for part in location:
-        inside = part in value if isinstance(value, dict) else isinstance(value, list) and part in range(len(value))
-        if inside:
-            value = value[part]
-            path.append(part)
-    return path

@@ -19,6 +19,8 @@ def read_json(text: str) -> dict[str, Any]:
         raise Failure(f"--json is not JSON: {error}. Write it like --json '{{\"a\": 1}}'.") from error
     if not isinstance(value, dict):
         raise Failure("--json must be an object, like --json '{\"a\": 1}'.")
+    if not _is_unicode(json.dumps(value, ensure_ascii=False)):
+        raise Failure("--json has text that is no Unicode, such as a lone surrogate.")
     return value
 
 
@@ -33,10 +35,30 @@ def read_pairs(pairs: Sequence[str], schema: Mapping[str, Any]) -> dict[str, Any
         key, equals, text = pair.partition("=")
         if not equals or not key:
             raise Failure(f"{pair!r} is no argument: write it like key=value.")
+        if not _is_unicode(pair):
+            raise Failure(f"The value of {key!r} is no UTF-8 text. Give bytes as base64.")
         if key in arguments:
             raise Failure(f"{key} is given twice. Give a list as JSON: {key}='[1, 2]'.")
         arguments[key] = read_value(key, text, schema.get("properties", {}).get(key, {}))
     return arguments
+
+
+def warnings_of(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+    """Return a line about each argument that the tool's schema does not have: most tools ignore those."""
+    properties = schema.get("properties", {})
+    if schema.get("additionalProperties") or "patternProperties" in schema:
+        return []
+    known = f"it has {', '.join(properties)}" if properties else "it has none"
+    return [f"The tool's schema has no argument {name!r}: {known}." for name in arguments if name not in properties]
+
+
+def _is_unicode(text: str) -> bool:
+    """Tell whether a text of the command line is one: what was no UTF-8 there are lone surrogates here."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def read_value(name: str, text: str, schema: Mapping[str, Any]) -> Any:

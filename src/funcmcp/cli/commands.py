@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,7 @@ app = typer.Typer(
     name="funcmcp", add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
 
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(:[0-9]{1,5})?")
 _TARGET = "path/to/server.py, path/to/server.py:name, package.module or package.module:name"
 Target = Annotated[str, typer.Argument(metavar="TARGET", help=f"The server: {_TARGET}.", show_default=False)]
 TargetOrURL = Annotated[
@@ -43,7 +45,7 @@ def options(
 
 
 @app.command()
-def run(
+def run(  # noqa: PLR0913 - one for each option of the command
     target: Target,
     *,
     host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")] = None,
@@ -57,17 +59,39 @@ def run(
             min=1, help="How many processes serve. They share no sessions: for clients without.", show_default="1"
         ),
     ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A name, with or without a port, by which clients reach the server; may be repeated. '*' is any.",
+            show_default=False,
+        ),
+    ] = None,
     stdio: Annotated[bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead.")] = False,
 ) -> None:
     """Serve TARGET over HTTP until Ctrl+C or SIGTERM; calls in flight are finished."""
     if not stdio:
+        _allow(allowed_host or [], host)
         _serve_http(target, (host or "127.0.0.1", 8000 if port is None else port), reload=reload, workers=workers or 1)
         return
-    given = {"--host": host, "--port": port, "--reload": reload or None, "--workers": workers}
+    given: dict[str, object] = {"--host": host, "--port": port, "--reload": reload or None, "--workers": workers}
+    given["--allowed-host"] = allowed_host or None
     named = [option for option, value in given.items() if value is not None]
     if named:
         raise typer.BadParameter(f"--stdio serves one client in one process: leave out {' and '.join(named)}.")
     _serve_stdio(target)
+
+
+def _allow(names: list[str], host: str | None) -> None:
+    """Allow Host headers with these names, and with the name that is listened on, if it is one."""
+    from funcmcp.transports.http.options import HOSTS_VARIABLE, hosts_of_environment
+
+    for name in names:
+        if name != "*" and not _HOST.fullmatch(name):
+            raise typer.BadParameter(f"--allowed-host {name!r} is no host name, such as orders.example.com.")
+    if host is not None and _HOST.fullmatch(host):
+        names = [*names, host]
+    os.environ[HOSTS_VARIABLE] = ",".join([*hosts_of_environment(), *names])
 
 
 def _serve_stdio(target: str) -> None:
@@ -94,7 +118,7 @@ def _serve_http(target: str, address: tuple[str, int], *, reload: bool, workers:
 
     host, port = address
     server = load(target)
-    ready = partial(_announce, server)
+    ready = partial(_announce, server, host, here=not (reload or workers > 1))
     try:
         if reload or workers > 1:
             factory, watch = partial(load_or_exit, target), find(target).root if reload else None
@@ -107,8 +131,31 @@ def _serve_http(target: str, address: tuple[str, int], *, reload: bool, workers:
         raise Failure(f"{error} Its own message is above.") from error
 
 
-def _announce(server: MCPServer, origin: str) -> None:
+def _announce(server: MCPServer, host: str, origin: str, *, here: bool) -> None:
+    """Say where the server is; then look for tools that no list can have, in the background if it is served `here`."""
     typer.echo(f"{server.name} is served at {origin}{server.path} (Ctrl+C stops it)")
+    if server.keeps_sessions:
+        typer.echo("Sessions of clients before 2026-07-28 are kept in this process's memory.")
+    if host in _ALL_ADDRESSES:
+        typer.echo("and at this machine's other addresses. Names that it has must be allowed: --allowed-host NAME")
+    if here:
+        looking = asyncio.get_running_loop().create_task(_warn(server))
+        _background.add(looking)
+        looking.add_done_callback(_background.discard)
+    else:
+        asyncio.run(_warn(server))
+
+
+async def _warn(server: MCPServer) -> None:
+    from funcmcp.cli.faults import faults_of, told
+
+    async for name, reason in faults_of(server):
+        typer.echo(told(name, reason), err=True)
+
+
+_ALL_ADDRESSES = {"0.0.0.0", "::", ""}  # noqa: S104 - to tell what it means
+_background: set[asyncio.Task[None]] = set()
+"""asyncio itself keeps no task alive."""
 
 
 @app.command()
@@ -117,12 +164,17 @@ def inspect(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Show what a server says of itself, and its tools with their arguments."""
+    """Show what a server says of itself, and its tools with their arguments; exit code 1 if it can't list one."""
     from funcmcp.cli import show
     from funcmcp.cli.connect import inspect_server
+    from funcmcp.cli.faults import told
 
-    facts = asyncio.run(inspect_server(target))
+    facts, faults = asyncio.run(inspect_server(target))
     (show.print_json if as_json else show.print_server)(facts)
+    for name, reason in faults.items():
+        typer.echo(told(name, reason), err=True)
+    if faults:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -6,8 +6,11 @@ from contextlib import asynccontextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.cli.arguments import read_json, read_pairs
+import typer
+
+from funcmcp.cli.arguments import read_json, read_pairs, warnings_of
 from funcmcp.cli.failure import Failure
+from funcmcp.cli.faults import faults_of
 from funcmcp.cli.terminal import Progress, answer
 from funcmcp.protocol.errors import MCPError
 from funcmcp.protocol.revisions import REVISIONS
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.messages import Exchange
 
 _HANDSHAKE = max(date for date, revision in REVISIONS.items() if not revision.per_request)
+_SHOWN = 10
 _NOT_MCP = (
     AttributeError,
     LookupError,
@@ -29,17 +33,21 @@ _NOT_MCP = (
 )  # what the client meets in an answer that is none
 
 
-async def inspect_server(target: str) -> dict[str, Any]:
-    """Return what a server says of itself: ``server``, ``revision``, ``capabilities``, ``instructions``, ``tools``."""
-    async with _connected(target) as client:
+async def inspect_server(target: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what a server says of itself, and by name what is wrong with tools of a target that it can't list.
+
+    What it says is ``server``, ``revision``, ``capabilities``, ``instructions``, ``tools``.
+    """
+    async with _connected(target) as (client, faults):
         tools = await client.list_tools() if "tools" in client.capabilities else []
-        return {
+        facts = {
             "server": client.server_info,
             "revision": client.revision,
             "capabilities": client.capabilities,
             "instructions": client.instructions,
             "tools": tools,
         }
+        return facts, faults
 
 
 async def call_tool(target: str, name: str, pairs: Sequence[str], text: str | None) -> dict[str, Any]:
@@ -58,9 +66,13 @@ async def call_tool(target: str, name: str, pairs: Sequence[str], text: str | No
         raise Failure("Give the arguments as key=value or with --json, not both.")
     given = read_json(text) if text is not None else None
     with Progress() as progress:
-        async with _connected(target, progress.show) as client:
+        async with _connected(target, progress.show) as (client, faults):
+            if name in faults:
+                raise Failure(f"The tool {name} can't be called. Correct it: {faults[name]}")
             tool = _tool(await client.list_tools(), name)
             arguments = read_pairs(pairs, tool["inputSchema"]) if given is None else given
+            for warning in warnings_of(arguments, tool["inputSchema"]):
+                typer.echo(warning, err=True)
             return await client.call_tool(name, arguments, meta=progress.meta)
 
 
@@ -69,28 +81,35 @@ def _tool(tools: list[dict[str, Any]], name: str) -> dict[str, Any]:
         if tool["name"] == name:
             return tool
     names = [tool["name"] for tool in tools]
-    near = get_close_matches(name, names, 3) or names
-    raise Failure(f"There is no tool {name!r}. " + (f"Did you mean {', '.join(near)}?" if near else "There is none."))
+    near = get_close_matches(name, names, 3)
+    if near:
+        raise Failure(f"There is no tool {name!r}. Did you mean {' or '.join(near)}?")
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    raise Failure(f"There is no tool {name!r}. There is {', '.join(names[:_SHOWN]) or 'none'}{more}.")
 
 
 @asynccontextmanager
 async def _connected(
     target: str, on_notification: Callable[[dict[str, Any]], None] | None = None
-) -> AsyncIterator[Client]:
-    """Connect; an error of the protocol and an answer that is not MCP become a Failure."""
+) -> AsyncIterator[tuple[Client, dict[str, str]]]:
+    """Connect, and look for tools of a target that can't be listed.
+
+    An error of the protocol and an answer that is not MCP become a Failure.
+    """
     try:
         if target.startswith(("http://", "https://")):
             from funcmcp.cli.remote import remote  # noqa: PLC0415 - httpx2 is for URLs
 
             async with remote(target) as exchange, _client(exchange, on_notification) as client:
-                yield client
+                yield client, {}
         else:
             from funcmcp.cli.targets import load  # noqa: PLC0415 - a URL needs no target
 
             server = load(target)
             try:
+                faults = {name: reason async for name, reason in faults_of(server)}
                 async with _client(server, on_notification) as client:
-                    yield client
+                    yield client, faults
             finally:
                 await server.aclose()
     except MCPError as error:

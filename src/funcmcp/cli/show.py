@@ -26,26 +26,27 @@ def print_server(facts: Mapping[str, Any]) -> None:
     console = Console()
     if not console.is_terminal:
         console.width = _WIDTH_OF_PIPES
-    server = facts["server"]
+    server = _object(facts["server"])
     named = " ".join(str(server[member]) for member in ("name", "version") if member in server)
     console.print(f"[bold]{escape(named)}[/bold]", f"(MCP {facts['revision']})", highlight=False)
     for text in (server.get("description"), facts["instructions"]):
         if text:
-            console.print(escape(text), highlight=False)
+            console.print(escape(str(text)), highlight=False)
     console.print(f"Capabilities: {', '.join(facts['capabilities']) or 'none'}", highlight=False)
     if not facts["tools"]:
         console.print("It has no tools.")
         return
     table = Table("Tool", "Arguments", "Description", show_lines=True)
     for tool in facts["tools"]:
-        table.add_row(f"[bold]{escape(tool['name'])}[/bold]", _arguments(tool), escape(tool.get("description", "")))
+        name, description = str(_object(tool).get("name")), str(_object(tool).get("description") or "")
+        table.add_row(f"[bold]{escape(name)}[/bold]", _arguments(_object(tool)), escape(description))
     console.print(table)
 
 
 def print_result(result: Mapping[str, Any]) -> None:
     """Print a CallToolResult: its texts, or else its structured content; to stderr if it is an error."""
     to_stderr = bool(result.get("isError"))
-    content = result.get("content", [])
+    content = [_object(block) for block in _list(result.get("content"))]
     if "structuredContent" in result and not any(block.get("type") == "text" for block in content):
         print_json(result["structuredContent"])
     for block in content:
@@ -53,31 +54,41 @@ def print_result(result: Mapping[str, Any]) -> None:
 
 
 def _arguments(tool: Mapping[str, Any]) -> str:
-    schema = tool["inputSchema"]
-    names = zip(_names(schema), schema.get("properties", {}).values(), strict=True)
+    schema = _object(tool.get("inputSchema"))
+    names = zip(_names(schema), _object(schema.get("properties")).values(), strict=True)
     return "\n".join(f"[cyan]{escape(name)}[/cyan]: {escape(_kind(member))}" for name, member in names)
 
 
 def _names(schema: Mapping[str, Any]) -> list[str]:
     """Return the names of an object's members; those that may be left out end with a question mark."""
-    required = schema.get("required", [])
-    return [name if name in required else f"{name}?" for name in schema.get("properties", {})]
+    required = _list(schema.get("required"))
+    return [name if name in required else f"{name}?" for name in _object(schema.get("properties"))]
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    """Return an object of a server's answer; a server may send anything in its place."""
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    """Return a list of a server's answer; a server may send anything in its place."""
+    return value if isinstance(value, list) else []
 
 
 def _kind(schema: Any) -> str:
     """Return a schema's type in a few words, such as ``array of string``, ``"low" | "high"`` or ``object of x, y?``."""
     if not isinstance(schema, dict):
         return "any"
-    if "enum" in schema:
+    if _list(schema.get("enum")):
         return " | ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
     if "const" in schema:
         return json.dumps(schema["const"], ensure_ascii=False)
     for word in ("anyOf", "oneOf"):
-        if word in schema:
+        if _list(schema.get(word)):
             return " | ".join(dict.fromkeys(map(_kind, schema[word])))
     kinds = schema.get("type", "any")
     if isinstance(kinds, list):
-        return " | ".join(kinds)
+        return " | ".join(map(str, kinds))
     if kinds == "array":
         return f"array of {_kind(schema.get('items'))}"
     if kinds == "object" and schema.get("properties"):
@@ -89,13 +100,15 @@ def _shown(block: Mapping[str, Any]) -> str:
     """Return a content block as text; what is no text, by its kind and size."""
     kind = block.get("type")
     if kind == "text":
-        return str(block["text"])
+        return str(block.get("text"))
     if kind == "resource":
-        resource = block["resource"]
-        size = len(resource.get("blob", ""))
+        resource = _object(block.get("resource"))
+        size = len(str(resource.get("blob", "")))
         return (
-            str(resource["text"]) if "text" in resource else f"[resource {resource['uri']}, {size} base64 characters]"
+            str(resource["text"])
+            if "text" in resource
+            else f"[resource {resource.get('uri')}, {size} base64 characters]"
         )
     if kind == "resource_link":
-        return f"[link {block['uri']}]"
-    return f"[{kind} {block.get('mimeType', '')}, {len(block.get('data', ''))} base64 characters]"
+        return f"[link {block.get('uri')}]"
+    return f"[{kind} {block.get('mimeType', '')}, {len(str(block.get('data', '')))} base64 characters]"

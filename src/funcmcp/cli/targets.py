@@ -55,6 +55,8 @@ def load_or_exit(target: str) -> MCPServer:
 
 def find(target: str) -> Target:
     """Return where a target is; raise Failure if it names a file that does not exist."""
+    if _looks_like_url(target):
+        raise Failure(f"{target} looks like the endpoint of a running server. Write it as http://{target}.")
     shown, attribute = _split(target)
     if not shown.endswith(".py") and not Path(shown).is_dir() and "/" not in shown:
         return Target(shown, Path.cwd(), shown, attribute, None)
@@ -70,6 +72,12 @@ def find(target: str) -> Target:
         parts.insert(0, root.name)
         root = root.parent
     return Target(shown, root, ".".join(parts), attribute, file)
+
+
+def _looks_like_url(target: str) -> bool:
+    """Tell whether a target begins like a host with a port."""
+    host, _, port = target.partition("/")[0].partition(":")
+    return (port.isdecimal() and not host.endswith(".py")) or host == "localhost"
 
 
 def _split(target: str) -> tuple[str, str | None]:

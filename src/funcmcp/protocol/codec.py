@@ -17,6 +17,14 @@ from typing import Any, NoReturn
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 MAX_DEPTH = 64
+_TOO_DEEP = f"The JSON is nested more than {MAX_DEPTH} levels deep."
+_REASONS = {
+    "recursion limit": _TOO_DEEP,
+    "number out of range": "The JSON has a number with more than 4,300 digits.",
+    "hex escape": "The JSON has a \\u escape that is no character, such as a lone surrogate.",
+}
+"""What the parser refuses beside what is no JSON, by words in its report."""
+
 _NAME = b'":'
 
 
@@ -83,7 +91,7 @@ def _check_depth(value: Any, levels: int) -> None:
     if type(value) is not dict and type(value) is not list:
         return
     if levels == 0:
-        raise InvalidJSONError(f"The JSON is nested more than {MAX_DEPTH} levels deep.")
+        raise InvalidJSONError(_TOO_DEEP)
     for member in value.values() if type(value) is dict else value:
         _check_depth(member, levels - 1)
 
@@ -114,5 +122,8 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _reason(report: str) -> str:
     """Turn the parser's report into a sentence that repeats nothing of the input."""
+    for known, reason in _REASONS.items():
+        if known in report:
+            return reason
     place = report.rpartition(" at line ")[2]
     return f"The body is not valid JSON (line {place})." if place != report else "The body is not valid JSON."

@@ -75,6 +75,8 @@ class Server:
         self.listers: Registry[ResourceLister] = Registry("resource list")
         self.prompts: Registry[Prompt] = Registry("prompt")
         self.hub = Hub()
+        self.left_out: set[str] = set()
+        """Names of features that no list has, because they can't be described, as was said once."""
         self.lists: dict[tuple[str, str, str | None], tuple[int, bytes]] = {}
         """Encoded lists by kind, revision and cursor, with the registry's version that they were made of."""
         self._result_meta = {envelope.SERVER_INFO: options.implementation()}

@@ -91,17 +91,26 @@ class Hub:
         self._listeners: dict[Listener, None] = {}
         self._closed = False
 
-    @contextlib.contextmanager
-    def listening(self, wants: Callable[[Change], bool]) -> Iterator[Listener]:
-        """Tell a listener the changes that it wants, for the length of a ``with`` block."""
+    def add(self, wants: Callable[[Change], bool]) -> Listener:
+        """Begin to tell a listener the changes that it wants."""
         listener = Listener(wants)
         self._listeners[listener] = None
         if self._closed:
             listener.close()
+        return listener
+
+    def remove(self, listener: Listener) -> None:
+        """Tell a listener nothing more."""
+        self._listeners.pop(listener, None)
+
+    @contextlib.contextmanager
+    def listening(self, wants: Callable[[Change], bool]) -> Iterator[Listener]:
+        """Tell a listener the changes that it wants, for the length of a ``with`` block."""
+        listener = self.add(wants)
         try:
             yield listener
         finally:
-            del self._listeners[listener]
+            self.remove(listener)
 
     def publish(self, change: Change) -> None:
         """Tell a change; from any thread."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.answers import read_answer
 from funcmcp.protocol.codec import decode, encode
-from funcmcp.protocol.errors import InvalidParams
+from funcmcp.protocol.errors import InvalidParams, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 LIFETIME = 3600
 """Seconds for which a `requestState` is good: a person needs time to answer."""
+
+MOST_WRONG = 3
+"""Answers that do not fit, after which a question is not asked again."""
 
 _PURPOSE = "request state"
 
@@ -57,7 +60,7 @@ class Rounds:
         InvalidParams: `inputResponses` is not an object, or the state was not made by this server for this request.
     """
 
-    __slots__ = ("_answered", "_channel", "_digest", "_keys", "_pending", "_responses")
+    __slots__ = ("_answered", "_channel", "_digest", "_keys", "_pending", "_responses", "_wrong")
 
     def __init__(self, channel: Channel, request: Request, keys: KeyRing) -> None:
         self._channel = channel
@@ -70,9 +73,10 @@ class Rounds:
         self._responses: dict[str, Any] = responses
         self._answered: dict[str, Any] = {}
         self._pending: dict[str, str] | None = None
+        self._wrong: dict[str, int] = {}
         if "requestState" in params:
             state = self._open(params["requestState"])
-            self._answered, self._pending = state["answered"], state["pending"]
+            self._answered, self._pending, self._wrong = state["answered"], state["pending"], state["wrong"]
 
     @property
     def pushes(self) -> bool:
@@ -88,7 +92,12 @@ class Rounds:
         await self._channel.notify(method, params)
 
     async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Return the answers if all of them are there; raise InputRequired with the missing ones otherwise."""
+        """Return the answers if all of them are there.
+
+        Raises:
+            InputRequired: one is missing or does not fit.
+            ToolError: one did not fit for the third time.
+        """
         answers: dict[str, dict[str, Any]] = {}
         missing: dict[str, str] = {}
         for key, question in questions.items():
@@ -96,14 +105,24 @@ class Rounds:
             answer = self._find(key, asked, question)
             if answer is None:
                 missing[key] = asked
+                self._count_wrong(key, asked)
             else:
                 answers[key] = answer
                 self._answered[key] = [asked, answer]
         if missing:
-            state = {"digest": self._digest, "expires": int(time()) + LIFETIME}
-            sealed = self._keys.seal(_PURPOSE, encode({**state, "answered": self._answered, "pending": missing}))
+            state = {"digest": self._digest, "expires": int(time()) + LIFETIME, "pending": missing}
+            state.update(answered=self._answered, wrong=self._wrong)
+            sealed = self._keys.seal(_PURPOSE, encode(state))
             raise InputRequired({key: questions[key] for key in missing}, sealed)
         return answers
+
+    def _count_wrong(self, key: str, asked: str) -> None:
+        """Count an answer that does not fit its question; raise ToolError where asking again has not helped."""
+        if key not in self._responses or (self._pending is not None and self._pending.get(key) != asked):
+            return  # it is not answered yet, or the answer is to another question
+        self._wrong[key] = self._wrong.get(key, 0) + 1
+        if self._wrong[key] == MOST_WRONG:
+            raise ToolError(f"The client answered the question {key!r} {MOST_WRONG} times with what does not fit it.")
 
     def _find(self, key: str, asked: str, question: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the answer to exactly this question: an answer to another one under the same key does not count."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from funcmcp.protocol.cursor import encode_cursor
 from funcmcp.protocol.errors import MCPError, ToolError
 from funcmcp.server.features import JSONResult, Tool
+from funcmcp.server.registry import RegistrationError
 from tests import schemas
 from tests.server.parts import (
     ASK_NAME,
@@ -122,6 +125,34 @@ async def test_a_list_is_made_once_for_each_revision() -> None:
     assert len(described) == 2
 
 
+@EVERY_REVISION
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(RegistrationError("no JSON"), "no JSON"), (ZeroDivisionError("by zero"), "ZeroDivisionError: by zero")],
+)
+async def test_a_tool_that_can_not_be_described_is_left_out_of_the_list(
+    revision: str, error: Exception, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def describe() -> dict[str, Any]:
+        raise error
+
+    served = server(tool("t0"), Tool("bad", describe, tool("bad").handler), tool("t1"))
+    assert names(await page(served, revision)) == ["t0", "t1"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"The tool bad is left out of tools/list. Correct it: {reason}"
+    ]
+
+
+async def test_a_tool_whose_description_is_no_json_is_named_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+    schema = {"type": "object", "properties": {"a": {"default": float("inf")}}}
+    served = server(Tool("limit", lambda: {"name": "limit", "inputSchema": schema}, tool("limit").handler))
+    for revision in schemas.REVISIONS:
+        assert names(await page(served, revision)) == []
+    [record] = caplog.records
+    assert "The tool limit is left out" in record.getMessage()
+    assert "JSON has no Infinity" in record.getMessage()
+
+
 async def test_cursors_that_clients_make_up_take_no_room() -> None:
     served = server(*(tool(f"t{number}") for number in range(20)))
     whole = await page(served)
@@ -220,6 +251,73 @@ async def test_any_other_failure_is_told_by_an_id_that_is_in_the_log(
     [record] = caplog.records
     error_id = text.rstrip(".").rpartition(" ")[2]
     assert f"error_id={error_id} feature=fail exception=RuntimeError" in record.getMessage()
+
+
+class RustPanic(BaseException):
+    """What a library may raise that is no Exception."""
+
+
+class MuteError(ToolError):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize("wait_first", [False, True])
+@pytest.mark.parametrize(
+    "error", [RustPanic("panicked"), BaseExceptionGroup("two", [RustPanic("panicked")]), MuteError(), SystemExit(3)]
+)
+async def test_a_failure_that_is_no_exception_is_the_tools_all_the_same(
+    revision: str, wait_first: bool, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+        if wait_first:
+            await asyncio.sleep(0)
+        raise error
+
+    result = await call(server(tool("fail", fail)), "fail", revision)
+    assert result["isError"] is True
+    assert "error id" in result["content"][0]["text"]
+    assert "feature=fail" in caplog.text
+
+
+@pytest.mark.parametrize("wait_first", [False, True])
+async def test_an_interrupt_in_a_tool_is_answered_and_then_ends_the_process(
+    wait_first: bool,
+) -> None:
+    async def fail(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+        if wait_first:
+            await asyncio.sleep(0)
+        raise KeyboardInterrupt
+
+    interrupted = asyncio.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
+    try:
+        result = await call(server(tool("fail", fail)), "fail")
+        assert result["isError"] is True
+        await asyncio.wait_for(interrupted.wait(), PATIENCE)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+async def test_a_tool_error_that_is_no_unicode_is_told_to_the_model_without_what_can_not_be_sent() -> None:
+    async def fail(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+        raise ToolError("a\ud800b")
+
+    result = await call(server(tool("fail", fail)), "fail")
+    assert (result["isError"], result["content"][0]["text"]) == (True, "a?b")
+
+
+@EVERY_REVISION
+async def test_a_tool_that_goes_on_when_its_time_is_up_has_not_finished_in_time(revision: str) -> None:
+    async def stay(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return text_result("finished after all")
+
+    result = await call(server(tool("stay", stay, timeout=0.01)), "stay", revision)
+    assert result["isError"] is True
+    assert result["content"][0]["text"] == "It did not finish within 0.01 seconds."
 
 
 @pytest.mark.parametrize("interactive", [False, True])

@@ -234,3 +234,19 @@ def test_what_passed_for_one_address_does_not_pass_for_another() -> None:
     check = OriginCheck(HTTPOptions())
     assert check.refusal(request([("host", "localhost")], LOOPBACK)) is None
     assert check.refusal(request([("host", "localhost")], PUBLIC)) is not None
+
+
+def test_hosts_of_the_environment_are_allowed_beside_those_of_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUNCMCP_ALLOWED_HOSTS", "shop.example.com, Orders.example.com:8443,")
+    check = OriginCheck(HTTPOptions(allowed_hosts=[LISTED]))
+
+    def allowed(host: str) -> bool:
+        return check.refusal(HttpRequest("POST", "/mcp", [(b"host", host.encode())], LOOPBACK)) is None
+
+    assert [allowed(host) for host in (LISTED, "shop.example.com:1", "orders.example.com:8443")] == [True] * 3
+    assert not allowed("other.example.com")
+
+
+def test_an_ipv4_connection_to_an_ipv6_socket_is_one_to_its_ipv4_address() -> None:
+    request = HttpRequest("POST", "/mcp", [(b"host", b"127.0.0.1:8000")], "::ffff:127.0.0.1")
+    assert OriginCheck(HTTPOptions()).refusal(request) is None

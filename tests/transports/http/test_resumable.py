@@ -182,6 +182,18 @@ async def test_the_general_stream_tells_what_changes_and_what_was_subscribed_to(
         await part(stream)
 
 
+async def test_a_second_general_stream_is_refused_and_the_first_one_goes_on() -> None:
+    served = endpoint()
+    session = await served.begin()
+    stream = events(await served.open(b"", session, method="GET"))
+    await part(stream)
+    assert (await served.send(b"", session, method="GET")).status == 409
+    served.server.hub.publish(TOOLS)
+    assert (await message(stream))[1]["method"] == "notifications/tools/list_changed"
+    await stream.aclose()  # type: ignore[attr-defined]
+    assert (await served.open(b"", session, method="GET")).status == 200
+
+
 async def test_the_general_stream_ends_with_its_session() -> None:
     served = endpoint()
     session = await served.begin()
@@ -190,6 +202,7 @@ async def test_the_general_stream_ends_with_its_session() -> None:
     assert (await served.send(b"", session, method="DELETE")).status == 204
     assert await rest(stream) == []
     assert (await served.send(b"", session, method="GET")).status == 404
+    await asyncio.sleep(0)
     assert len(served.server.hub) == 0
 
 

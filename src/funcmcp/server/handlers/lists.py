@@ -6,11 +6,13 @@ Source: "server/utilities/pagination"; 2026-07-28 "server/utilities/caching".
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.cursor import decode_cursor, encode_cursor
 from funcmcp.protocol.errors import InvalidParams
+from funcmcp.server.log import log_left_out
+from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +25,15 @@ if TYPE_CHECKING:
     Shape = Callable[[Mapping[str, Any], Revision], dict[str, Any]]
 
 T = TypeVar("T")
+
+
+class Described(Protocol):
+    """Anything that can describe itself."""
+
+    @property
+    def describe(self) -> Callable[[], Mapping[str, Any]]:
+        """Returns the definition in the newest revision's shape."""
+
 
 _BREATH = 16
 """Descriptions made in one go; then other requests have their turn."""
@@ -46,12 +57,28 @@ async def list_registry(server: Server, context: Context, name: str, registry: R
     page, next_cursor = page_of(list(registry), cursor, server.options.page_size, lambda feature: feature.key)
     definitions = []
     for number, feature in enumerate(page, 1):
-        definitions.append(shape(feature.describe(), revision))
+        try:
+            definitions.append(described(feature, shape, revision))
+        except RegistrationError as error:
+            if feature.key not in server.left_out:
+                server.left_out.add(feature.key)
+                log_left_out(feature.key, error)
         if number % _BREATH == 0:
             await asyncio.sleep(0)
-    encoded = encode(list_result(server, revision, {name: definitions}, next_cursor))
+    rest = encode(list_result(server, revision, {}, next_cursor))[1:]
+    encoded = b'{"%b":[%b]%b%b' % (name.encode(), b",".join(definitions), b"," if rest != b"}" else b"", rest)
     server.lists[key] = (version, encoded)
     return encoded
+
+
+def described(feature: Described, shape: Shape, revision: Revision) -> bytes:
+    """Return a feature's definition as JSON; raise RegistrationError if a type in it is no JSON."""
+    try:
+        return encode(shape(feature.describe(), revision))
+    except RegistrationError:
+        raise
+    except Exception as error:  # authors' types take part in their schemas, and may raise anything
+        raise RegistrationError(f"{type(error).__name__}: {error}") from error
 
 
 def cursor_of(context: Context) -> str | None:

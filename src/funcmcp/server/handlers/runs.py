@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from typing import TYPE_CHECKING, Any, Protocol
+import signal
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
-from funcmcp.server.handlers.tools import is_of_the_feature, within
-from funcmcp.server.log import log_failure, quote
+from funcmcp.server.log import log_failure
 from funcmcp.server.rounds import Rounds, input_required
 from funcmcp.server.run import Waiting, begin
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
     from funcmcp.server.context import Context
     from funcmcp.server.dispatch import Server
+
+
+T = TypeVar("T")
 
 
 class Feature(Protocol):
@@ -58,12 +62,45 @@ async def run(feature: Feature, work: Coroutine[Any, Any, dict[str, Any]]) -> di
             return {"resultType": "input_required", **pending.result()}
         if isinstance(error, MCPError) or not is_of_the_feature(error):
             raise
-        raise _failure(error, feature) from None
+        raise MCPError(INTERNAL_ERROR, text_for_client(error, feature.key)) from None
 
 
-def _failure(error: BaseException, feature: Feature) -> MCPError:
+def text_for_client(error: BaseException, feature: str) -> str:
+    """Return what a client may read of a feature's failure: a ToolError's text, or an error id that is in the log.
+
+    A KeyboardInterrupt, after its answer, ends the process as it would have.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGINT)
     if isinstance(error, ToolError):
-        return MCPError(INTERNAL_ERROR, str(error))
+        try:
+            return str(error).encode(errors="replace").decode()  # what is no Unicode can't be sent
+        except Exception as fault:  # noqa: BLE001 - an author's own __str__ may raise anything
+            error = fault
     error_id = os.urandom(8).hex()
-    log_failure(error, error_id, quote(feature.key))
-    return MCPError(INTERNAL_ERROR, "Internal error", {"errorId": error_id})
+    log_failure(error, error_id, feature)
+    return f"It failed: the server's log has the details under error id {error_id}."
+
+
+async def within(seconds: float | None, run: Waiting[T]) -> T:
+    """Wait for a run; raise ToolError when its time is up, even if it went on and came to an end after that."""
+    try:
+        async with asyncio.timeout(seconds) as deadline:
+            result = await run
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+    if deadline.expired():
+        raise ToolError(f"It did not finish within {seconds:g} seconds.")
+    return result
+
+
+def is_of_the_feature(error: BaseException) -> bool:
+    """Tell whether an exception is the feature's own: all are but a cancellation that somebody asked for.
+
+    Libraries have exceptions that are no Exception; Rust's panics are such.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and not task.cancelling()
+    return not isinstance(error, GeneratorExit)

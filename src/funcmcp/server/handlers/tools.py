@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp.protocol import shape
-from funcmcp.protocol.errors import InvalidParams, MCPError, ToolError
+from funcmcp.protocol.errors import InvalidParams, MCPError
 from funcmcp.server.features import JSONResult, RawResponse
 from funcmcp.server.handlers.lists import list_registry
-from funcmcp.server.log import log_failure
+from funcmcp.server.handlers.runs import is_of_the_feature, text_for_client, within
 from funcmcp.server.rounds import Rounds, input_required
 from funcmcp.server.run import Waiting, begin
 
@@ -46,22 +44,11 @@ async def call_tool(server: Server, context: Context) -> dict[str, Any] | bytes 
             return {"resultType": "input_required", **pending.result()}
         if isinstance(error, MCPError) or not is_of_the_feature(error):
             raise
-        return _error_result(_text_for_client(error, tool.name))
+        return _error_result(text_for_client(error, tool.name))
     if isinstance(result, JSONResult):
         text_only, whole = server.frames[revision.date]
         return text_only % result.text if result.structured is None else whole % (result.text, result.structured)
     return result if isinstance(result, RawResponse) else shape.tool_result(result, revision)
-
-
-async def within(seconds: float | None, run: Waiting[T]) -> T:
-    """Wait for a run; raise ToolError when its time is up."""
-    try:
-        async with asyncio.timeout(seconds) as deadline:
-            return await run
-    except TimeoutError:
-        if deadline.expired():
-            raise ToolError(f"It did not finish within {seconds:g} seconds.") from None
-        raise
 
 
 def find_tool(server: Server, params: dict[str, Any]) -> Tool:
@@ -75,21 +62,5 @@ def find_tool(server: Server, params: dict[str, Any]) -> Tool:
     return tool
 
 
-def is_of_the_feature(error: BaseException) -> bool:
-    """Tell whether an exception is the feature's own: ordinary, an exit, or a cancellation that nobody asked for."""
-    if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        return task is not None and not task.cancelling()
-    return isinstance(error, Exception | SystemExit)
-
-
 def _error_result(text: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": True}
-
-
-def _text_for_client(error: BaseException, tool: str) -> str:
-    if isinstance(error, ToolError):
-        return str(error)
-    error_id = os.urandom(8).hex()
-    log_failure(error, error_id, tool)
-    return f"The tool failed. The server's log has the details under error id {error_id}."

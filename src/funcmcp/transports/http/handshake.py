@@ -6,6 +6,8 @@ Source: "basic/transports" of 2025-03-26, 2025-06-18 and 2025-11-25; batches onl
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol import headers
@@ -26,13 +28,13 @@ from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_res
 from funcmcp.transports.http.stream import STREAM_HEADERS, StreamChannel, stream_response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 
     from funcmcp.protocol.jsonrpc import Body, Message
     from funcmcp.protocol.revisions import Revision
     from funcmcp.server.conversation import Conversation
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.hub import Hub
+    from funcmcp.server.hub import Hub, Listener
     from funcmcp.sessions.store import Handshake, SessionStore
     from funcmcp.transports.http.gate import Entry
     from funcmcp.transports.http.messages import HttpRequest
@@ -97,17 +99,20 @@ class HandshakeEra:
             return client
         last_seen = http.fields.get(b"last-event-id", b"").decode("latin-1").strip(" \t")
         found = client.streams.find(last_seen)
+        if found is None and client.streams.general.is_read:
+            return refuse(409, INVALID_REQUEST, "This session has a stream already; end it, or resume it.")
         if found is None:
             client.listen(self._server.hub)
             found = client.streams.general, client.streams.general.last
         return HttpResponse(200, STREAM_HEADERS, self._while_living(session_id, found[0].follow(found[1])))
 
-    async def _while_living(self, session_id: str, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _while_living(self, session_id: str, events: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
         """Yield events as long as the session lives; whoever listens keeps it alive."""
-        async for part in events:
-            if await self._sessions.get(session_id) is None:
-                return
-            yield part
+        async with aclosing(events):
+            async for part in events:
+                if await self._sessions.get(session_id) is None:
+                    return
+                yield part
 
     async def delete(self, http: HttpRequest, entry: Entry) -> HttpResponse:
         """End the session that the request names."""
@@ -187,7 +192,8 @@ class HandshakeEra:
 class _Client(SessionClient):
     """The client of a session, with its streams."""
 
-    __slots__ = ("_streams", "_telling")
+    __slots__ = ("_forget", "_streams", "_telling")
+    _forget: Callable[[], None]
 
     def __init__(self, revision: Revision, handshake: Handshake, session_id: str, *, pushes: bool) -> None:
         super().__init__(revision, handshake, session_id, pushes=pushes)
@@ -204,19 +210,21 @@ class _Client(SessionClient):
     def listen(self, hub: Hub) -> None:
         """Begin to put changes on the general stream, if that has not begun yet."""
         if self._telling is None:
-            self._telling = asyncio.create_task(self._tell(hub))
+            changes = hub.add(self.conversation.wants)
+            self._telling = asyncio.create_task(self._tell(changes))
+            self._forget = partial(hub.remove, changes)
 
     def close(self) -> None:
         """End the general stream."""
         if self._telling is not None:
             self._telling.cancel()
+            self._forget()
             self.streams.general.finish()
 
-    async def _tell(self, hub: Hub) -> None:
-        with hub.listening(self.conversation.wants) as changes:
-            async for change in changes:
-                message = {"jsonrpc": "2.0", "method": change.method, "params": change.params}
-                self.streams.general.append(encode(message))
+    async def _tell(self, changes: Listener) -> None:
+        async for change in changes:
+            message = {"jsonrpc": "2.0", "method": change.method, "params": change.params}
+            self.streams.general.append(encode(message))
         self.streams.general.finish()
 
 

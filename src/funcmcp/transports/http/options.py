@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+HOSTS_VARIABLE = "FUNCMCP_ALLOWED_HOSTS"
+"""The environment variable with more allowed hosts, separated by commas: a server's name is a matter of where it runs.
+``funcmcp run --allowed-host`` sets it, so that worker processes have it, too."""
+
+
+def hosts_of_environment() -> list[str]:
+    """Return the hosts that whoever started the process allows."""
+    return [host for host in map(str.strip, os.environ.get(HOSTS_VARIABLE, "").split(",")) if host]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +26,8 @@ class HTTPOptions:
 
     Attributes:
         allowed_hosts: names, with or without a port, that the Host header may have beside the loopback names
-            of a server on a loopback address. ``"*"`` allows every one; an empty list none more.
+            of a server on a loopback address. ``"*"`` allows every one; an empty list none more. Those of the
+            environment variable ``FUNCMCP_ALLOWED_HOSTS`` come on top.
         allowed_origins: origins such as ``"https://app.example.com"`` that browsers may call from beside the
             server's own and loopback ones. ``"*"`` allows every one; an empty list none more.
         require_origin: refuse requests without an Origin header, which programs do not send.

@@ -10,6 +10,8 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING
 
+from funcmcp.transports.http.options import hosts_of_environment
+
 if TYPE_CHECKING:
     from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.options import HTTPOptions
@@ -27,7 +29,7 @@ class OriginCheck:
 
     def __init__(self, options: HTTPOptions) -> None:
         self._require_origin = options.require_origin
-        self._hosts = frozenset(host.lower() for host in options.allowed_hosts)
+        self._hosts = frozenset(host.lower() for host in (*options.allowed_hosts, *hosts_of_environment()))
         self._origins = frozenset(origin.lower().rstrip("/") for origin in options.allowed_origins)
 
     def refusal(self, request: HttpRequest) -> tuple[int, str] | None:
@@ -61,6 +63,7 @@ class OriginCheck:
         address = _address(server)
         if address is None:
             return False
+        address = getattr(address, "ipv4_mapped", None) or address  # as an IPv6 socket calls an IPv4 connection
         return _address(name) == address or (address.is_loopback and _is_loopback(name))
 
     def _origin_allowed(self, origin: str, host: str | None) -> bool:

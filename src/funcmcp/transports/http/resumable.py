@@ -18,7 +18,7 @@ from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.stream import KEEP_ALIVE, STREAM_HEADERS, see_outcome
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 
     from funcmcp.server.conversation import Conversation
     from funcmcp.server.dispatch import Reply
@@ -54,6 +54,11 @@ class EventStream:
         self._broken = False
 
     @property
+    def is_read(self) -> bool:
+        """Whether somebody reads it now."""
+        return self._reader is not None
+
+    @property
     def last(self) -> int:
         """The number of the last event."""
         return self._last
@@ -79,25 +84,30 @@ class EventStream:
             self._reader = None
             self._news.set()
 
-    async def follow(self, after: int) -> AsyncIterator[bytes]:
+    async def follow(self, after: int) -> AsyncGenerator[bytes]:
         """Yield what came after an event, and what is to come, as events; comments after long silence.
 
         Another reader takes the place of this one, which ends then.
         """
         reader = self._reader = object()
         self._news.set()  # for the reader before
-        if self._priming:
-            yield b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), after, RETRY)
-        if self._broken:
-            self._broken, self._reader = False, None
-        while self._reader is reader:
-            for number, data in [event for event in self._events if event[0] > after]:
-                yield b"id: %b-%d\nevent: message\ndata: %b\n\n" % (self.name.encode(), number, data)
-                after = number
-            if self.finished and after >= self._last:
+        try:
+            if self._priming:
+                yield b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), after, RETRY)
+            if self._broken:
+                self._broken = False
                 return
-            if self._reader is reader and self._last <= after and not await self._changed():
-                yield b": keep-alive\n\n"
+            while self._reader is reader:
+                for number, data in [event for event in self._events if event[0] > after]:
+                    yield b"id: %b-%d\nevent: message\ndata: %b\n\n" % (self.name.encode(), number, data)
+                    after = number
+                if self.finished and after >= self._last:
+                    return
+                if self._reader is reader and self._last <= after and not await self._changed():
+                    yield b": keep-alive\n\n"
+        finally:
+            if self._reader is reader:
+                self._reader = None
 
     async def _changed(self) -> bool:
         self._news.clear()

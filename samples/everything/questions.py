@@ -1,0 +1,157 @@
+"""The tools that ask the client something. Each is written once, and works in every revision of the protocol.
+
+Before 2026-07-28 the question goes out while the tool waits. From then on the call ends with the questions, the client
+sends it again with the answers, and the tool is run from its beginning: so it asks first, and acts afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from funcmcp import Elicit, ListRoots, Sample, ToolContext, tool
+
+
+def form(name: str, kind: str = "string") -> dict[str, Any]:
+    """Return the schema of a form with one required field."""
+    return {"type": "object", "properties": {name: {"type": kind}}, "required": [name]}
+
+
+NAME_FORM = form("name")
+
+
+def _titled(count: int, *, value: str, title: str) -> list[dict[str, str]]:
+    """Return a form's choices: const and title."""
+    return [{"const": f"{value}{n}", "title": f"{title} {n}"} for n in range(1, count + 1)]
+
+
+class Questions:
+    """Tools in a class; ``mcp.add(Questions)`` adds them all."""
+
+    @tool
+    async def test_sampling(self, prompt: str, context: ToolContext) -> str:
+        """Ask the client's model to answer a prompt."""
+        answer = await context.sample(prompt, max_tokens=100)
+        return f"LLM response: {answer.text}"
+
+    @tool
+    async def test_missing_capability(self, context: ToolContext) -> str:
+        """Ask the client's model, which 2026-07-28 clients without the capability get -32021 for."""
+        answer = await context.sample("Say something", max_tokens=100)
+        return answer.text
+
+    @tool
+    async def test_elicitation(self, message: str, context: ToolContext) -> str:
+        """Ask the user for a response."""
+        schema = {
+            "type": "object",
+            "properties": {"response": {"type": "string", "description": "User's response"}},
+            "required": ["response"],
+        }
+        answer = await context.elicit(message, schema)
+        return f"User response: action={answer.action}, content={answer.content}"
+
+    @tool
+    async def test_streaming_elicitation(self, context: ToolContext) -> str:
+        """Ask the user for a name after reporting progress."""
+        await context.progress(0, total=1)
+        answer = await context.elicit("What is your name?", NAME_FORM)
+        await context.progress(1, total=1)
+        return f"User response: {answer.action}"
+
+    @tool
+    async def test_elicitation_sep1034_defaults(self, context: ToolContext) -> str:
+        """Ask with a form whose fields are filled in beforehand."""
+        properties = {
+            "name": {"type": "string", "description": "User name", "default": "John Doe"},
+            "age": {"type": "integer", "description": "User age", "default": 30},
+            "score": {"type": "number", "description": "User score", "default": 95.5},
+            "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+            "verified": {"type": "boolean", "description": "Verification status", "default": True},
+        }
+        answer = await context.elicit(
+            "Please review and update the form fields with defaults", {"type": "object", "properties": properties}
+        )
+        return f"Elicitation completed: action={answer.action}, content={answer.content}"
+
+    @tool
+    async def test_elicitation_sep1330_enums(self, context: ToolContext) -> str:
+        """Ask with a form that has every kind of choice."""
+        properties = {
+            "untitledSingle": {"type": "string", "enum": ["option1", "option2", "option3"]},
+            "titledSingle": {"type": "string", "oneOf": _titled(3, value="value", title="Option")},
+            "legacyEnum": {
+                "type": "string",
+                "enum": ["opt1", "opt2", "opt3"],
+                "enumNames": ["Option One", "Option Two", "Option Three"],
+            },
+            "untitledMulti": {"type": "array", "items": {"type": "string", "enum": ["option1", "option2", "option3"]}},
+            "titledMulti": {"type": "array", "items": {"anyOf": _titled(3, value="value", title="Choice")}},
+        }
+        answer = await context.elicit(
+            "Please select options from the enum fields", {"type": "object", "properties": properties}
+        )
+        return f"Elicitation completed: action={answer.action}, content={answer.content}"
+
+
+class KeyedQuestions:
+    """Tools whose questions have the keys that the conformance suite answers in 2026-07-28."""
+
+    @tool
+    async def test_input_required_result_elicitation(self, context: ToolContext) -> str:
+        """Greet the user by a name that is asked for."""
+        answer = await context.elicit("What is your name?", NAME_FORM, key="user_name")
+        return f"Hello, {(answer.content or {}).get('name', 'stranger')}!"
+
+    @tool
+    async def test_input_required_result_sampling(self, context: ToolContext) -> str:
+        """Let the client's model answer a question."""
+        answer = await context.sample("What is the capital of France?", max_tokens=100, key="capital_question")
+        return f"LLM response: {answer.text}"
+
+    @tool
+    async def test_input_required_result_list_roots(self, context: ToolContext) -> str:
+        """Tell how many roots the client has."""
+        roots = await context.list_roots(key="client_roots")
+        return f"Client has {len(roots)} root(s)"
+
+    @tool
+    async def test_input_required_result_request_state(self, context: ToolContext) -> str:
+        """Ask for a confirmation, and tell that the sealed state came back."""
+        await context.elicit("Please confirm", form("ok", "boolean"), key="confirm")
+        return "state-ok"
+
+    @tool
+    async def test_input_required_result_tampered_state(self, context: ToolContext) -> str:
+        """Ask for a confirmation; a client that changed the state is refused before the tool runs."""
+        await context.elicit("Please confirm", form("ok", "boolean"), key="confirm")
+        return "state-ok"
+
+    @tool
+    async def test_input_required_result_multiple_inputs(self, context: ToolContext) -> str:
+        """Ask three questions at once."""
+        answers = await context.ask(
+            {
+                "user_name": Elicit("What is your name?", NAME_FORM),
+                "greeting": Sample("Generate a greeting", max_tokens=50),
+                "client_roots": ListRoots(),
+            }
+        )
+        return f"Received {len(answers)} answers"
+
+    @tool
+    async def test_input_required_result_multi_round(self, context: ToolContext) -> str:
+        """Ask a question, and another one after its answer."""
+        first = await context.elicit("Step 1: What is your name?", NAME_FORM, key="step1")
+        second = await context.elicit("Step 2: What is your favorite color?", form("color"), key="step2")
+        return f"First: {first.action}, second: {second.action}"
+
+    @tool
+    async def test_input_required_result_capabilities(self, context: ToolContext) -> str:
+        """Ask only what the client can answer."""
+        questions: dict[str, Elicit | Sample] = {}
+        if context.can("elicitation"):
+            questions["user_name"] = Elicit("What is your name?", NAME_FORM)
+        if context.can("sampling"):
+            questions["greeting"] = Sample("Generate a greeting", max_tokens=50)
+        answers = await context.ask(questions)
+        return f"Received {len(answers)} answers"

@@ -1,0 +1,149 @@
+"""OpenTelemetry: a span around each request that a server runs, within the trace that its client began.
+
+A server that is not traced does not load this module, and its requests pass nothing of it.
+
+Source: OpenTelemetry "Semantic conventions for Model Context Protocol (MCP)", server spans (in development: names may
+still change); SEP-414 for the trace context in ``params._meta``.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Protocol
+
+from opentelemetry.context import attach, detach, get_current
+from opentelemetry.propagate import extract
+from opentelemetry.trace import Link, SpanKind, Status, StatusCode, get_current_span, get_tracer
+
+from funcmcp.protocol import errors
+from funcmcp.protocol.methods import METHODS
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context as TraceContext
+    from opentelemetry.trace import Span, TracerProvider
+
+    from funcmcp.protocol.jsonrpc import Request
+    from funcmcp.server.context import Context
+    from funcmcp.server.dispatch import Reply, Server
+
+CLIENT_FAULTS = frozenset(
+    {
+        errors.PARSE_ERROR,
+        errors.INVALID_REQUEST,
+        errors.METHOD_NOT_FOUND,
+        errors.INVALID_PARAMS,
+        errors.RESOURCE_NOT_FOUND,
+    }
+)
+"""Codes of errors that are the caller's own: the server did its work, so its span did not fail."""
+
+_NAMED_BY = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
+_WITH_URI = frozenset({"resources/read", "resources/subscribe", "resources/unsubscribe"})
+_OTHER = "_OTHER"  # the conventions' word for what has no name of its own
+_LONGEST = 256
+_SAYS_ERROR = b'"isError":true'
+
+
+class Traceable(Protocol):
+    """What has a server to trace, such as an `MCPServer`."""
+
+    @property
+    def server(self) -> Server:
+        """The server that answers the requests."""
+
+
+def trace(mcp: Traceable, tracer_provider: TracerProvider | None = None) -> None:
+    """Make a span of every request that a server runs from now on; call it once, before the server serves.
+
+    The span is current while the request's function runs, in worker threads too, so that spans which the function
+    makes itself are its children. It holds names and codes, never arguments or results.
+
+    Args:
+        mcp: the server.
+        tracer_provider: makes the spans; the process's global one by default.
+    """
+    server = mcp.server
+    answer = server.answer
+    tracer = get_tracer("funcmcp", version("funcmcp"), tracer_provider)
+
+    async def traced(context: Context) -> Reply:
+        parent, links = _origin(context)
+        name, attributes = _name(server, context.request), _attributes(context)
+        before = attach(parent)  # the span alone would not bring the client's baggage along
+        try:
+            with tracer.start_as_current_span(name, None, SpanKind.SERVER, attributes, links) as span:
+                reply = await answer(context)
+                if span.is_recording():
+                    _note_outcome(span, reply)
+                return reply
+        finally:
+            detach(before)
+
+    server.answer = traced  # type: ignore[method-assign] # transports look it up for each request
+
+
+def _origin(context: Context) -> tuple[TraceContext, list[Link]]:
+    """Return the trace that a request belongs to, and links to what else it is part of.
+
+    What the message itself says goes before what is around it: the span of an instrumented ASGI server, or else the
+    HTTP headers, which nobody has read then.
+    """
+    here = get_current()
+    around = get_current_span(here).get_span_context()
+    if not around.is_valid and context.http is not None:
+        here = extract(context.http.headers, here)
+    parent = extract({key: value for key, value in context.meta.items() if type(value) is str}, here)
+    told = get_current_span(parent).get_span_context()
+    return parent, [Link(around)] if around.is_valid and around != told else []
+
+
+def _name(server: Server, request: Request) -> str:
+    """Return the span's name. Only names that the server knows are part of it, so that there are few of them."""
+    target = request.params.get("name")
+    known = {"tools/call": server.tools.get, "prompts/get": server.prompts.get}.get(request.method)
+    if known is not None and type(target) is str and known(target) is not None:
+        return f"{request.method} {target}"
+    return _method(request)
+
+
+def _method(request: Request) -> str:
+    return request.method if request.method in METHODS else _OTHER
+
+
+def _attributes(context: Context) -> dict[str, str]:
+    """Return what is known of a request before it runs."""
+    request, client = context.request, context.client
+    method, params = request.method, request.params
+    found: dict[str, Any] = {
+        "mcp.method.name": _method(request),
+        "mcp.protocol.version": client.revision.date,
+        "mcp.session.id": client.session_id,
+        "jsonrpc.request.id": str(request.id),
+        "network.transport": "pipe" if context.http is None else "tcp",
+        "gen_ai.operation.name": "execute_tool" if method == "tools/call" else None,
+        "mcp.resource.uri": params.get("uri") if method in _WITH_URI else None,
+    }
+    if method in _NAMED_BY:
+        found[_NAMED_BY[method]] = params.get("name")
+    return {key: value[:_LONGEST] for key, value in found.items() if type(value) is str}
+
+
+def _note_outcome(span: Span, reply: Reply) -> None:
+    if reply.error is not None:
+        code = str(reply.error)
+        span.set_attribute("rpc.response.status_code", code)
+        if reply.error not in CLIENT_FAULTS:
+            _fail(span, code, _read(reply)["error"].get("message"))
+    elif _SAYS_ERROR in reply.body and _read(reply)["result"].get("isError") is True:
+        _fail(span, "tool_error")
+
+
+def _read(reply: Reply) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(reply.body, parse_int=str)  # an int may have more digits than `int` takes
+    return answer
+
+
+def _fail(span: Span, kind: str, message: str | None = None) -> None:
+    span.set_attribute("error.type", kind)
+    span.set_status(Status(StatusCode.ERROR, message))

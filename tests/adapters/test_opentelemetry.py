@@ -1,0 +1,415 @@
+"""Spans of the real OpenTelemetry SDK around requests to a real server, in both eras."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from opentelemetry import baggage
+from opentelemetry import trace as otel
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from opentelemetry.trace import SpanKind, StatusCode
+
+from funcmcp import MCPServer, ToolContext, ToolError
+from funcmcp.authoring.content import ToolResult
+from funcmcp.protocol.codec import encode
+from funcmcp.protocol.errors import MCPError
+from funcmcp.testing import Client, post, read_messages
+from funcmcp.transports.connection import Connection
+from tests.server.parts import NEWEST, PATIENCE, PER_REQUEST
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+
+    from funcmcp.transports.http.messages import HttpResponse
+
+EVERY_ERA = pytest.mark.parametrize("revision", [NEWEST, PER_REQUEST])
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
+ELSEWHERE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+SECRET = "the combination is 1-2-3-4"
+
+
+class Traced:
+    """A traced server, and the spans that it has ended."""
+
+    def __init__(self, **options: Any) -> None:
+        self._exporter = InMemorySpanExporter()
+        self.provider = TracerProvider(**options)
+        self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self.mcp = offer(MCPServer("traced"))
+        add_looks(self.mcp, self.provider.get_tracer("author"))
+        self.mcp.trace(self.provider)
+
+    def spans(self, prefix: str = "") -> list[ReadableSpan]:
+        """Return the spans whose name begins so, in the order of their ends."""
+        return [span for span in self._exporter.get_finished_spans() if span.name.startswith(prefix)]
+
+    def span(self, prefix: str) -> ReadableSpan:
+        """Return the one span whose name begins so."""
+        [found] = self.spans(prefix)
+        return found
+
+
+def add_looks(mcp: MCPServer, tracer: otel.Tracer) -> None:
+    """Add tools that make a span of their own and say whose baggage they see."""
+
+    def seen(what: str) -> str:
+        with tracer.start_as_current_span(f"own {what}"):
+            return str(baggage.get_baggage("tenant"))
+
+    @mcp.tool
+    async def look(what: str) -> str:
+        await asyncio.sleep(0)
+        return seen(what)
+
+    @mcp.tool
+    def look_in_thread(what: str) -> str:
+        return seen(what)
+
+    @mcp.tool
+    async def stream(what: str, context: ToolContext) -> str:
+        await context.progress(1)
+        await asyncio.sleep(0)
+        return seen(what)
+
+
+def offer(mcp: MCPServer) -> MCPServer:
+    """Add what fails, and what is no tool."""
+
+    @mcp.tool
+    async def fail(how: str) -> ToolResult:
+        if how == "told":
+            raise ToolError(SECRET)
+        if how == "protocol":
+            raise MCPError(-32050, "Out of stock", {"what": SECRET})
+        if how == "quoted":
+            return ToolResult([], structured_content={"isError": True, "text": '"isError":true'})
+        raise RuntimeError(SECRET)
+
+    @mcp.resource("menu://dishes/{dish}")
+    async def dish(dish: str) -> str:
+        if dish == "bad":
+            raise ToolError("Sold out.")
+        return SECRET
+
+    @mcp.prompt
+    async def review(code: str) -> str:
+        return f"Review {code}"
+
+    return mcp
+
+
+@pytest.fixture
+def traced() -> Traced:
+    return Traced()
+
+
+def parent_of(span: ReadableSpan) -> str | None:
+    return None if span.parent is None else otel.format_span_id(span.parent.span_id)
+
+
+def own_context(span: ReadableSpan) -> otel.SpanContext:
+    found = span.get_span_context()
+    assert found is not None
+    return found
+
+
+def id_of(span: ReadableSpan) -> str:
+    return otel.format_span_id(own_context(span).span_id)
+
+
+def trace_of(span: ReadableSpan) -> str:
+    return otel.format_trace_id(own_context(span).trace_id)
+
+
+async def refused(client: Client, method: str, params: dict[str, Any]) -> MCPError:
+    with pytest.raises(MCPError) as caught:
+        await client.request(method, params)
+    return caught.value
+
+
+@EVERY_ERA
+async def test_a_request_is_a_server_span_with_the_attributes_of_the_conventions(traced: Traced, revision: str) -> None:
+    async with Client(traced.mcp, revision=revision) as client:
+        await client.call_tool("look", {"what": SECRET})
+        await client.request("prompts/get", {"name": "review", "arguments": {"code": SECRET}})
+        await client.request("resources/read", {"uri": "menu://dishes/soup"})
+        session = {} if client.session_id is None else {"mcp.session.id": client.session_id}
+    for name, of_the_method in {
+        "tools/call look": {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look"},
+        "prompts/get review": {"gen_ai.prompt.name": "review"},
+        "resources/read": {"mcp.resource.uri": "menu://dishes/soup"},
+    }.items():
+        span = traced.span(name)
+        found = dict(span.attributes or {})
+        assert str(found.pop("jsonrpc.request.id")).isdigit()
+        assert found == {
+            "mcp.method.name": name.split()[0],
+            "mcp.protocol.version": revision,
+            "network.transport": "tcp",
+            **session,
+            **of_the_method,
+        }
+        assert (span.name, span.kind, span.parent) == (name, SpanKind.SERVER, None)
+        assert span.status.status_code is StatusCode.UNSET
+        assert SECRET not in span.to_json()
+
+
+@EVERY_ERA
+@pytest.mark.parametrize("tool", ["look", "look_in_thread", "stream"])
+async def test_the_trace_goes_on_from_the_client_to_the_authors_own_spans(
+    traced: Traced, revision: str, tool: str
+) -> None:
+    heard: list[dict[str, Any]] = []
+    meta = {"traceparent": TRACEPARENT, "tracestate": "vendor=1", "baggage": "tenant=blue", "progressToken": 1}
+    async with Client(traced.mcp, revision=revision, on_notification=heard.append) as client:
+        result = await client.call_tool(tool, {"what": "x"}, meta=meta)
+    assert len(heard) == (tool == "stream")
+    request, own = traced.span("tools/call"), traced.span("own")
+    assert (trace_of(request), parent_of(request)) == (TRACE, PARENT)
+    assert own_context(request).trace_state == {"vendor": "1"}
+    assert (trace_of(own), parent_of(own)) == (TRACE, id_of(request))
+    assert result["content"] == [{"type": "text", "text": "blue"}]
+
+
+@EVERY_ERA
+@pytest.mark.parametrize("tool", ["look", "look_in_thread", "stream"])
+async def test_calls_at_the_same_time_keep_their_traces_apart(traced: Traced, revision: str, tool: str) -> None:
+    async with Client(traced.mcp, revision=revision) as client:
+        await asyncio.gather(*(client.call_tool(tool, {"what": str(n)}, meta={"progressToken": n}) for n in range(4)))
+    requests = {id_of(span): trace_of(span) for span in traced.spans("tools/call")}
+    owns = {str(parent_of(span)): trace_of(span) for span in traced.spans("own")}
+    assert requests == owns
+    assert len(set(requests.values())) == 4
+
+
+@EVERY_ERA
+async def test_nothing_of_a_request_is_left_current_after_it(traced: Traced, revision: str) -> None:
+    async with Client(traced.mcp, revision=revision) as client:
+        await client.call_tool("look", {"what": "x"}, meta={"traceparent": TRACEPARENT, "baggage": "tenant=blue"})
+        await client.call_tool("fail", {"how": "told"})
+    assert not otel.get_current_span().get_span_context().is_valid
+    assert baggage.get_all() == {}
+
+
+@pytest.mark.parametrize(
+    ("meta", "parent"), [({}, "b7ad6b7169203331"), ({"traceparent": TRACEPARENT}, PARENT)], ids=["header", "meta"]
+)
+async def test_http_headers_say_the_trace_where_the_message_does_not(
+    traced: Traced, meta: dict[str, str], parent: str
+) -> None:
+    await ping(traced, meta, {"traceparent": ELSEWHERE})
+    assert parent_of(traced.span("ping")) == parent
+
+
+async def ping(traced: Traced, meta: dict[str, Any], headers: dict[str, str]) -> None:
+    """Send a ping in a session, with more headers."""
+    async with Client(traced.mcp, revision=NEWEST) as client:
+        message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": meta}}
+        session = {"mcp-session-id": str(client.session_id), "mcp-protocol-version": NEWEST}
+        answer = await answered(await post(traced.mcp.exchange, "/mcp", encode(message), {**session, **headers}))
+    assert answer == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
+async def answered(response: HttpResponse) -> dict[str, Any]:
+    return [message async for message in read_messages(response)][-1]
+
+
+async def test_the_span_of_an_instrumented_server_around_it_is_the_parent(traced: Traced) -> None:
+    with traced.provider.get_tracer("asgi").start_as_current_span("POST") as around:
+        await ping(traced, {}, {"traceparent": ELSEWHERE})
+    span = traced.span("ping")
+    assert span.parent == around.get_span_context()
+    assert not span.links
+
+
+async def test_the_span_around_it_is_linked_where_the_message_says_another_trace(traced: Traced) -> None:
+    with traced.provider.get_tracer("asgi").start_as_current_span("POST") as around:
+        await ping(traced, {"traceparent": TRACEPARENT}, {"traceparent": ELSEWHERE})
+    span = traced.span("ping")
+    assert parent_of(span) == PARENT
+    assert [link.context for link in span.links] == [around.get_span_context()]
+
+
+@pytest.mark.parametrize(
+    "meta", [{"traceparent": 7}, {"traceparent": ["00"]}, {"traceparent": "00-x"}, {"baggage": {}}]
+)
+async def test_a_trace_that_cannot_be_read_begins_a_new_one(traced: Traced, meta: dict[str, Any]) -> None:
+    await ping(traced, meta, {})
+    assert traced.span("ping").parent is None
+
+
+@EVERY_ERA
+@pytest.mark.parametrize("how", ["told", "crashed"])
+async def test_a_result_with_is_error_fails_the_span_without_its_text(traced: Traced, revision: str, how: str) -> None:
+    async with Client(traced.mcp, revision=revision) as client:
+        assert (await client.call_tool("fail", {"how": how}))["isError"] is True
+    span = traced.span("tools/call fail")
+    assert (span.attributes or {})["error.type"] == "tool_error"
+    assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, None)
+    assert not span.events
+    assert SECRET not in span.to_json()
+
+
+@EVERY_ERA
+async def test_a_result_that_only_speaks_of_errors_does_not_fail_the_span(traced: Traced, revision: str) -> None:
+    async with Client(traced.mcp, revision=revision) as client:
+        await client.call_tool("fail", {"how": "quoted"})
+    assert traced.span("tools/call fail").status.status_code is StatusCode.UNSET
+
+
+@EVERY_ERA
+@pytest.mark.parametrize(
+    ("method", "params", "code", "message"),
+    [
+        ("tools/call", {"name": "fail", "arguments": {"how": "protocol"}}, "-32050", "Out of stock"),
+        ("resources/read", {"uri": "menu://dishes/bad"}, "-32603", "Sold out."),
+    ],
+)
+async def test_an_error_of_the_server_fails_the_span_with_its_code_and_message(
+    traced: Traced, revision: str, method: str, params: dict[str, Any], code: str, message: str
+) -> None:
+    async with Client(traced.mcp, revision=revision) as client:
+        await refused(client, method, params)
+    span = traced.span(method)
+    attributes = span.attributes or {}
+    assert (attributes["error.type"], attributes["rpc.response.status_code"]) == (code, code)
+    assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, message)
+    assert SECRET not in span.to_json()
+
+
+@EVERY_ERA
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("prompts/get", {"name": "review", "arguments": {}}),
+        ("resources/read", {"uri": "nowhere://at/all"}),
+    ],
+)
+async def test_an_error_of_the_caller_leaves_its_code_but_does_not_fail_the_span(
+    traced: Traced, revision: str, method: str, params: dict[str, Any]
+) -> None:
+    async with Client(traced.mcp, revision=revision) as client:
+        code = (await refused(client, method, params)).code
+    [span] = traced.spans(method)
+    attributes = span.attributes or {}
+    assert attributes["rpc.response.status_code"] == str(code)
+    assert "error.type" not in attributes
+    assert span.status.status_code is StatusCode.UNSET
+
+
+async def test_names_that_the_server_does_not_know_make_no_span_names(traced: Traced) -> None:
+    async with Client(traced.mcp, revision=NEWEST) as client:
+        for method, params in (
+            ("tools/call", {"name": "no such tool"}),
+            ("prompts/get", {"name": 7}),
+            ("made/up", {}),
+        ):
+            await refused(client, method, params)
+    assert [span.name for span in traced.spans()] == ["tools/call", "prompts/get", "_OTHER"]
+    assert [(span.attributes or {})["mcp.method.name"] for span in traced.spans()] == [
+        "tools/call",
+        "prompts/get",
+        "_OTHER",
+    ]
+
+
+async def test_what_a_client_sends_is_cut_to_a_bounded_length(traced: Traced) -> None:
+    async with Client(traced.mcp, revision=NEWEST) as client:
+        await refused(client, "tools/call", {"name": "x" * 100_000})
+    assert len(traced.span("tools/call").to_json()) < 5000
+
+
+async def test_the_span_of_a_listening_stream_ends_with_it(traced: Traced) -> None:
+    async with Client(traced.mcp, revision=PER_REQUEST) as client, asyncio.timeout(PATIENCE):
+        heard: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        listener = Client(traced.mcp, revision=PER_REQUEST, on_notification=heard.put_nowait)
+        async with listener:
+            wish = {"notifications": {"resourceSubscriptions": ["menu://dishes/soup"]}}
+            listening = asyncio.create_task(listener.request("subscriptions/listen", wish))
+            assert (await heard.get())["method"] == "notifications/subscriptions/acknowledged"
+            await client.call_tool("look", {"what": "x"})
+            assert not traced.spans("subscriptions/listen")
+            traced.mcp.server.hub.close()
+            await listening
+    assert traced.span("subscriptions/listen").status.status_code is StatusCode.UNSET
+
+
+async def test_the_span_of_a_call_that_its_client_cancels_ends_without_a_status(traced: Traced) -> None:
+    begun = asyncio.Event()
+
+    @traced.mcp.tool
+    async def hang() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with Client(traced.mcp, revision=NEWEST) as client, asyncio.timeout(PATIENCE):
+        call = asyncio.create_task(client.call_tool("hang"))
+        await begun.wait()
+        await client.notify("notifications/cancelled", {"requestId": 2})  # 1 was initialize
+        with pytest.raises(RuntimeError, match="no answer"):
+            await call
+    assert traced.span("tools/call hang").status.status_code is StatusCode.UNSET
+
+
+async def test_a_transport_without_http_is_a_pipe(traced: Traced) -> None:
+    said: asyncio.Queue[bytes] = asyncio.Queue()
+    connection = Connection(traced.mcp.server, said.put)
+    async with asyncio.timeout(PATIENCE):
+        ask = {"jsonrpc": "2.0", "id": "a", "method": "ping", "params": {"_meta": {"traceparent": TRACEPARENT}}}
+        await connection.receive(encode(ask))
+        assert json.loads(await said.get())["result"] == {}
+        await connection.aclose()
+    span = traced.span("ping")
+    assert parent_of(span) == PARENT
+    assert dict(span.attributes or {}).items() >= {"network.transport": "pipe", "jsonrpc.request.id": "a"}.items()
+
+
+@EVERY_ERA
+async def test_a_sampler_that_drops_a_span_leaves_the_answer_as_it_is(revision: str) -> None:
+    dropped = Traced(sampler=ALWAYS_OFF)
+    async with Client(dropped.mcp, revision=revision) as client:
+        assert (await client.call_tool("fail", {"how": "told"}))["isError"] is True
+    assert dropped.spans() == []
+
+
+async def test_without_a_provider_the_processs_own_is_used() -> None:
+    mcp = MCPServer("plain")
+    add_looks(mcp, otel.get_tracer("author"))
+    mcp.trace()
+    async with Client(mcp) as client:
+        assert (await client.call_tool("look", {"what": "x"}))["content"][0]["text"] == "None"
+
+
+def test_a_server_that_is_not_traced_loads_nothing_of_opentelemetry_and_answers_as_ever() -> None:
+    script = """
+import asyncio, sys
+from funcmcp import MCPServer
+from funcmcp.testing import Client
+
+mcp = MCPServer("plain")
+
+@mcp.tool
+def add(a: int, b: int) -> int:
+    return a + b
+
+async def main():
+    async with Client(mcp) as client:
+        await client.call_tool("add", {"a": 1, "b": 2}, meta={"traceparent": "%s"})
+
+asyncio.run(main())
+assert "answer" not in vars(mcp.server)
+print([name for name in sys.modules if "opentelemetry" in name])
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", script % TRACEPARENT], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert run.stdout.strip() == "[]"
