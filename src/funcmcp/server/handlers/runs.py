@@ -65,7 +65,8 @@ async def run(feature: Feature, work: Coroutine[Any, Any, R]) -> R | dict[str, A
         text, error_id = text_for_client(error, feature.key)
         if text is not None:
             raise MCPError(INTERNAL_ERROR, text) from None
-        raise MCPError(INTERNAL_ERROR, "Internal error", {"errorId": error_id}) from None
+        words = f"Internal error; the server's log has the details under error id {error_id}."
+        raise MCPError(INTERNAL_ERROR, words, {"errorId": error_id}) from None
 
 
 def completed(text: bytes, end: bytes) -> bytes:
