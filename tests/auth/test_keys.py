@@ -1,0 +1,84 @@
+"""Every vector for signatures of the Wycheproof project, and what makes a key unfit.
+
+The vectors are third-party data: they are looked for in the folder that the environment variable ``WYCHEPROOF`` names,
+else in ``../shared/data/wycheproof`` beside the repository.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from funcmcp.auth.compact import TokenError, read
+from funcmcp.auth.keys import GivenKeys, UnfitKeyError
+from tests.requirements import require
+
+_BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data" / "wycheproof"
+FOLDER = Path(os.environ.get("WYCHEPROOF", _BESIDE))
+FILES = ("json_web_signature_test", "json_web_key_test", "json_web_crypto_test")
+_NOTHING_TO_READ = [pytest.param({}, {}, id="(the vectors are absent)")]
+_EXPECTED_VECTORS = 450
+
+SIGNATURES = "json_web_signature_test"
+THE_KEY_IS_FOR_ANOTHER_ALGORITHM = {(SIGNATURES, number) for number in (346, 347, 350, 351)}
+"""Marked valid, but the key says PS256 for a token with PS384, or ES521, which is no name: typing errors."""
+
+CHARACTERS_OUTSIDE_BASE64 = {(SIGNATURES, number) for number in (372, 373)}
+"""Marked valid with a question mark inside, which RFC 7515 section 2 forbids and its sister vectors are invalid for."""
+
+VALID_BYTES = {(SIGNATURES, number) for number in (367, 370)}
+"""Marked invalid for their padding, which has got lost: they are the bytes of the valid vector 357."""
+
+
+def vectors() -> list[Any]:
+    paths = [path for file in FILES if (path := FOLDER / f"{file}.json").is_file()]
+    return [
+        pytest.param(group, test, id=f"{path.stem}-{test['tcId']}-{test['result']}")
+        for path in paths
+        for group in json.loads(path.read_text())["testGroups"]
+        for test in group["tests"]
+        if "jws" in test
+    ]
+
+
+VECTORS = vectors()
+
+
+def number_of(request: pytest.FixtureRequest) -> tuple[str, int]:
+    file, number, _ = request.node.callspec.id.split("-")
+    return file, int(number)
+
+
+async def is_accepted(key: dict[str, Any], token: object) -> bool:
+    if not isinstance(token, str):
+        return False
+    try:
+        given = read(token)
+        return any(found.verifies(given) for found in await GivenKeys(key).find(given))
+    except (TokenError, UnfitKeyError):
+        return False
+
+
+@pytest.mark.parametrize(("group", "test"), VECTORS or _NOTHING_TO_READ)
+async def test_a_vector_is_accepted_exactly_where_it_is_valid(
+    group: dict[str, Any], test: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    require("the Wycheproof vectors (WYCHEPROOF, or ../shared/data/wycheproof)", len(VECTORS) >= _EXPECTED_VECTORS)
+    number = number_of(request)
+    key = group.get("public") or group["private"]
+    accepted = await is_accepted(key, test["jws"])
+    if number in THE_KEY_IS_FOR_ANOTHER_ALGORITHM:
+        assert not accepted
+        assert await is_accepted({name: value for name, value in key.items() if name != "alg"}, test["jws"])
+    elif number in CHARACTERS_OUTSIDE_BASE64:
+        assert "?" in test["jws"]
+        assert not accepted
+    elif number in VALID_BYTES:
+        assert test["jws"] == next(other["jws"] for other in group["tests"] if other["tcId"] == 357)
+        assert accepted
+    else:
+        assert accepted == (test["result"] == "valid")
