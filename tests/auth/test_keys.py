@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from funcmcp.auth.compact import TokenError, read
-from funcmcp.auth.keys import GivenKeys, UnfitKeyError
+from funcmcp.auth.keys import GivenKeys, UnfitKeyError, read_key
+from tests.auth.tokens import claims, key, pem, public, sign, text
 from tests.requirements import require
 
 _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data" / "wycheproof"
@@ -82,3 +83,80 @@ async def test_a_vector_is_accepted_exactly_where_it_is_valid(
         assert accepted
     else:
         assert accepted == (test["result"] == "valid")
+
+
+SMALL = {"kty": "RSA", "e": "AQAB", "n": text(b"\xff" * 128)}
+
+
+@pytest.mark.parametrize(
+    "jwk",
+    [
+        {},
+        {"kty": "RSA"},
+        {"kty": ["RSA"]},
+        {"kty": "DSA"},
+        SMALL,
+        {**SMALL, "n": text(b"\xff" * 1025)},
+        {**public(), "n": 1},
+        {**public(), "n": "!"},
+        {**public(), "e": "AQ"},
+        {**public(), "e": text(b"\x01\x00")},
+        {**public(), "e": text(b"\x01" * 5)},
+        {**public(), "use": "enc"},
+        {**public(), "key_ops": ["encrypt"]},
+        {**public(), "key_ops": None},
+        {**public(), "alg": "ES256"},
+        {**public(), "alg": "RSA-OAEP"},
+        {**public(), "alg": ["RS256"]},
+        {**public(), "kid": 1},
+        {**public("P-256"), "crv": "P-384"},
+        {**public("P-256"), "crv": "secp256k1"},
+        {**public("P-256"), "x": text(b"\x01" * 32)},
+        {**public("P-256"), "x": None},
+        {**public("Ed25519"), "crv": "X25519"},
+        {**public("Ed25519"), "x": "AA"},
+        {"kty": "oct", "k": ""},
+        {"kty": "oct", "k": text(b"x" * 31)},
+        {"kty": "oct", "k": text(b"x" * 32), "alg": "HS384"},
+        {"kty": "oct", "k": text(pem())},
+        key().as_dict(private=True),
+        key("P-256").as_dict(private=True),
+        key("Ed25519").as_dict(private=True),
+    ],
+)
+def test_a_key_that_is_not_sound_or_not_for_signatures_is_refused(jwk: dict[str, Any]) -> None:
+    with pytest.raises(UnfitKeyError):
+        GivenKeys(jwk)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        (),
+        ({"keys": []},),
+        (public(), public("RSA", "second", kid="first")),
+        (public(), public("oct", "second")),
+        ("-----BEGIN PUBLIC KEY-----",),
+        ("",),
+    ],
+)
+def test_keys_that_can_not_be_told_apart_or_do_not_go_together_are_refused(keys: Any) -> None:
+    with pytest.raises(UnfitKeyError):
+        GivenKeys(*keys)
+
+
+async def test_a_key_is_only_for_the_algorithm_that_it_names() -> None:
+    keys = GivenKeys(public(alg="PS256"))
+    assert await keys.find(read(sign(claims(), algorithm="RS256"))) == []
+    assert len(await keys.find(read(sign(claims(), algorithm="PS256")))) == 1
+
+
+async def test_keys_can_be_given_as_a_set_and_as_text() -> None:
+    for keys in (GivenKeys({"keys": [public(), public("P-256", "second")]}), GivenKeys(pem().decode())):
+        token = read(sign(claims()))
+        assert [found.verifies(token) for found in await keys.find(token)] == [True]
+
+
+def test_the_repr_of_a_key_does_not_show_it() -> None:
+    jwk = public("oct")
+    assert jwk["k"] not in repr(read_key(jwk))
