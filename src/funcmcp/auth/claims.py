@@ -33,7 +33,7 @@ class TokenRules:
             access tokens have that type or none; tokens that show to be ID tokens are refused then as well.
         leeway: seconds, at most 300, by which the issuer's clock may differ.
         required: claims that must be there, with the value that each must have or None for any.
-        any_of: claims of which at least one must be there.
+        any_of: groups of claims; of each group at least one must be there, with something in it.
         roles_claim: the claim that holds the roles, as a list of strings.
     """
 
@@ -41,13 +41,15 @@ class TokenRules:
     types: Sequence[str] = ("at+jwt",)
     leeway: float = 60.0
     required: Mapping[str, object] = field(default_factory=dict)
-    any_of: Sequence[str] = ()
+    any_of: Sequence[Sequence[str]] = ()
     roles_claim: str = "roles"
 
     def __post_init__(self) -> None:
-        for name in ("algorithms", "types", "any_of"):
+        for name in ("algorithms", "types"):
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"TokenRules.{name} is a list of strings, not one string.")
+        if any(isinstance(group, str) for group in self.any_of):
+            raise TypeError("TokenRules.any_of is a list of lists of strings.")
         unknown = set(self.algorithms) - ALGORITHMS
         if unknown or not self.algorithms:
             raise ValueError(f"TokenRules.algorithms are some of {sorted(ALGORITHMS)}.")
@@ -80,7 +82,7 @@ class TokenRules:
         for name, value in self.required.items():
             if claims.get(name) is None or (value is not None and claims[name] != value):
                 raise TokenError("The token lacks a claim that is required here.")
-        if self.any_of and not any(claims.get(name) for name in self.any_of):
+        if not all(any(claims.get(name) for name in group) for group in self.any_of):
             raise TokenError("The token lacks a claim that is required here.")
         return end + self.leeway
 
