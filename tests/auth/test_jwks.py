@@ -102,6 +102,26 @@ async def test_a_key_that_was_withdrawn_stops_to_count(jwks: JWKS, issuer: Issue
     assert await names(jwks, FIRST) == []
 
 
+async def test_after_a_pause_a_token_waits_for_the_keys_of_today(jwks: JWKS, issuer: Issuer, clock: Clock) -> None:
+    await names(jwks, FIRST)
+    issuer.publish(public("RSA", "second"))
+    clock.now += 330
+    assert await names(jwks, FIRST) == []
+
+
+async def test_nobody_waits_twice_for_an_issuer_that_is_away(jwks: JWKS, issuer: Issuer, clock: Clock) -> None:
+    await names(jwks, FIRST)
+    issuer.status = "503 Service Unavailable"
+    clock.now += 1000
+    assert await names(jwks, FIRST) == ["first"]
+    issuer.open.clear()
+    for _ in range(20):
+        clock.now += 30
+        assert await names(jwks, FIRST) == ["first"]
+    issuer.open.set()
+    await fetch_ended(jwks)
+
+
 async def test_unknown_keys_make_one_fetch_in_30_seconds(jwks: JWKS, issuer: Issuer, clock: Clock) -> None:
     await names(jwks, FIRST)
     clock.now += 29.9

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +162,19 @@ async def test_keys_can_be_given_as_a_set_and_as_text() -> None:
 def test_the_repr_of_a_key_does_not_show_it() -> None:
     jwk = public("oct")
     assert jwk["k"] not in repr(read_key(jwk))
+
+
+def test_without_the_extra_the_error_says_what_to_install() -> None:
+    code = "import sys; sys.modules['joserfc'] = None; import funcmcp.auth.bearer"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert run.stderr.splitlines()[-1].endswith('Checking tokens needs: pip install "funcmcp[auth]"')
+
+
+def test_api_keys_load_no_cryptography_and_given_keys_no_http_client() -> None:
+    code = (
+        "import sys, funcmcp.auth.api_key, funcmcp.auth.easy_auth, funcmcp.auth.protected_resource\n"
+        "assert not {'joserfc', 'cryptography', 'httpx2', 'asyncio'} & set(sys.modules)\n"
+        "import funcmcp.auth.entra\n"
+        "assert 'joserfc' in sys.modules and 'httpx2' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)

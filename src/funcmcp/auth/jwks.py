@@ -38,9 +38,10 @@ _OK = 200
 class JWKS:
     """The keys at a URL.
 
-    They are fetched when the first token comes. Keys older than `lifetime` are fetched anew beside the requests, none
-    of which waits for it; a token that names an unknown key waits for one fetch, at most every 30 seconds. While the
-    issuer can't be reached, the keys that were fetched last stay good for a day.
+    They are fetched when the first token comes. Keys older than `lifetime` are fetched anew beside the requests; a
+    token waits for the fetch only if none has been tried for long, or if it names an unknown key, for which there is a
+    fetch at most every 30 seconds. While the issuer can't be reached, the keys that were fetched last stay good for a
+    day.
 
     Args:
         url: the `jwks_uri` of the issuer: https, or http on a loopback address.
@@ -71,14 +72,16 @@ class JWKS:
 
     async def find(self, token: SignedToken) -> Sequence[VerificationKey]:
         """Return the keys that a token may be signed with; raise TokenError while the issuer's keys can't be had."""
-        age = self._clock() - self._fetched
+        now = self._clock()
+        age = now - self._fetched
         if age > _LONGEST_USE:
             self._keys = ()
         found = self._fitting(token)
         if found and age < self._lifetime:
             return found
-        fetching = self._fetch()
-        if not found and fetching is not None:
+        after_a_pause = now >= self._next_fetch + self._lifetime
+        fetching = self._fetch(now)
+        if fetching is not None and (after_a_pause or not found):
             # Whoever waits may go away; the fetch is everybody's and goes on.
             await asyncio.shield(fetching)
             found = self._fitting(token)
@@ -89,12 +92,11 @@ class JWKS:
     def _fitting(self, token: SignedToken) -> Sequence[VerificationKey]:
         return [key for key in self._keys if key.fits(token)]
 
-    def _fetch(self) -> asyncio.Task[None] | None:
+    def _fetch(self, now: float) -> asyncio.Task[None] | None:
         """Return the fetch that is under way, a new one, or None while it is too early for another."""
         running = self._fetching
         if running is not None and not running.done() and running.get_loop() is asyncio.get_running_loop():
             return running
-        now = self._clock()
         if now < self._next_fetch:
             return None
         self._next_fetch = now + (_PAUSE if self._keys else _PAUSE_WITHOUT_KEYS)
