@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -207,19 +206,12 @@ def own_stream(peer: Peer) -> Exchange:
     return exchange(peer.app, "GET", headers.items())
 
 
-async def ready(stream: Exchange) -> None:
-    """Wait until a stream is open."""
-    async with asyncio.timeout(5):
-        while not stream._sent:
-            await asyncio.sleep(0)
-
-
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_subscriber_hears_of_the_resource_until_it_unsubscribes(stocked: Offering, revision: str) -> None:
     """R4: `{}`, and resources/updated for what was subscribed to only."""
     peer = await connect(stocked.app, revision)
     stream = own_stream(peer)
-    await ready(stream)
+    await stream.begun()
     for uri in ("menu://today", "menu://today", "menu://list", "file://docs/a"):
         assert (await peer.request("resources/subscribe", {"uri": uri})).result == {}
     assert (await peer.request("resources/unsubscribe", {"uri": "menu://list"})).result == {}
@@ -238,7 +230,7 @@ async def test_a_session_hears_when_a_list_changes(stocked: Offering, revision: 
     """A1: one notification for each list, none twice before it was told."""
     peer = await connect(stocked.app, revision)
     stream = own_stream(peer)
-    await ready(stream)
+    await stream.begun()
     change_everything(stocked)
     assert [(await event(stream, revision))[0] for _ in LISTS] == list(LISTS.values())
     stream.leave()
@@ -251,7 +243,7 @@ async def test_a_session_never_hears_what_another_subscribed_to(stocked: Offerin
     one, other = await connect(stocked.app, revision), await connect(stocked.app, revision)
     streams = [own_stream(peer) for peer in (one, other)]
     for stream in streams:
-        await ready(stream)
+        await stream.begun()
     await one.request("resources/subscribe", {"uri": "menu://today"})
     await other.request("resources/subscribe", {"uri": "menu://list"})
     await stocked.app.resource_updated("menu://today")
