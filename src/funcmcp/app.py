@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -14,12 +15,12 @@ from funcmcp.authoring.services import Services
 from funcmcp.authoring.tools import ToolOptions, make_tool
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.dispatch import Server
-from funcmcp.server.hub import updated
+from funcmcp.server.hub import RESOURCES, updated
 from funcmcp.server.log import logger, quote
 from funcmcp.server.options import ServerOptions
 from funcmcp.server.registry import RegistrationError
+from funcmcp.sessions.keys import VARIABLE, configured_keys
 from funcmcp.sessions.memory import MemorySessions
-from funcmcp.sessions.seal import KeyRing
 from funcmcp.sessions.signed import SignedSessions
 from funcmcp.transports.http.http_sse import HTTPSSE
 from funcmcp.transports.http.options import HTTPOptions
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.resources import ResourceKeywords
     from funcmcp.authoring.tools import ToolKeywords
     from funcmcp.server.options import ServerKeywords
+    from funcmcp.sessions.seal import KeyRing
     from funcmcp.sessions.store import SessionStore
 
     Maker = Callable[..., Any]
@@ -56,12 +58,14 @@ class MCPServer(ASGIApplication):
         sessions: how sessions of the handshake era are kept: ``"signed"`` in their ids, which any process with the
             same keys can check; ``"memory"`` in this process, which is needed to tell clients of that era what changes
             (list_changed, subscriptions) and to let them take broken streams up again; or a store of your own.
+        keys: seal session ids and what clients carry between their requests. By default they are what
+            `configured_keys` finds in the environment: every instance of a server needs the same.
         sse: where the endpoint of HTTP+SSE (2024-11-05) is, such as "/sse"; None for no such endpoint.
         websocket: where the endpoint for WebSockets is, such as "/ws"; None for no such endpoint.
         options: what the server says of itself, and how it answers lists: see `ServerOptions`.
 
     Raises:
-        ValueError: a revision is unknown, or the path does not begin with a slash.
+        ValueError: a revision is unknown, the path does not begin with a slash, or keys in the environment are none.
     """
 
     def __init__(  # noqa: PLR0913 - one for each thing that an author may choose, by name
@@ -72,6 +76,7 @@ class MCPServer(ASGIApplication):
         revisions: Sequence[str] = tuple(REVISIONS),
         http: HTTPOptions | None = None,
         sessions: SessionStore | Literal["signed", "memory"] = "signed",
+        keys: KeyRing | None = None,
         sse: str | None = None,
         websocket: str | None = None,
         **options: Unpack[ServerKeywords],
@@ -83,7 +88,7 @@ class MCPServer(ASGIApplication):
         self.services = Services()
         """What functions need and callers don't send: register it here, by type."""
         known = [REVISIONS[date] for date in sorted(revisions)]
-        keys = KeyRing()
+        keys = keys or configured_keys(os.environ)
         self.server = Server(ServerOptions(name, **options), known, keys=keys)
         chosen = http or HTTPOptions()
         store = _store(sessions, keys)
@@ -187,6 +192,10 @@ class MCPServer(ASGIApplication):
         """Tell the clients that subscribed to a resource that it has changed."""
         self.server.hub.publish(updated(uri))
 
+    async def resource_list_changed(self) -> None:
+        """Tell the clients that a function of `resource_list` has other resources to list than before."""
+        self.server.hub.publish(RESOURCES)
+
     def _register(self, function: Any, options: dict[str, Any], make: Callable[[dict[str, Any]], Maker]) -> Any:
         if callable(function):
             return self._registering(make(options))(function)
@@ -224,6 +233,13 @@ class MCPServer(ASGIApplication):
 
     def begin(self) -> None:
         """Say at start what an operator has to know."""
+        if not self.server.keys.shared:
+            logger.warning(
+                "%s seals sessions with a random key, which no other process has; it is gone when this one ends. "
+                "Set %s where that matters.",
+                quote(self.name),
+                VARIABLE,
+            )
         if self.keeps_sessions:
             logger.info("%s keeps sessions in this process's memory: clients must come back to it.", quote(self.name))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
+import json
 import os
 import shutil
 import signal
@@ -21,6 +23,8 @@ from tests.cli.processes import FUNCMCP, STOP_SECONDS, Running, environment, fun
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
 
 
 @contextlib.contextmanager
@@ -48,9 +52,49 @@ class Hanging:
 
 def test_the_endpoint_is_printed_when_it_accepts_connections(folder: Path) -> None:
     with served(folder, "server.py") as (process, url):
-        assert process.lines == [f"Greeter is served at {url} (Ctrl+C stops it)"]
+        assert process.lines[-1] == f"Greeter is served at {url} (Ctrl+C stops it)"
         shown = funcmcp("call", url, "greet", "name=Ada", folder=folder)
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, "Hello, Ada!\n", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "environment_keys", "warned"),
+    [([], None, True), (["--workers", "2"], None, False), (["--reload"], None, False), ([], "k" * 43, False)],
+    ids=["random", "workers", "reload", "configured"],
+)
+def test_a_key_that_no_other_process_has_is_said_at_start(
+    folder: Path, options: list[str], environment_keys: str | None, *, warned: bool
+) -> None:
+    env = {"FUNCMCP_KEYS": environment_keys} if environment_keys else {}
+    with running([*FUNCMCP, "run", "server.py", "--port", "0", *options], folder=folder, env=env) as process:
+        process.endpoint()
+    assert len([line for line in process.lines if "random key" in line]) == int(warned)
+    assert len(process.lines) == 1 + int(warned)
+
+
+def test_a_key_that_is_none_is_told_without_showing_it(folder: Path) -> None:
+    ended = funcmcp("run", "server.py", env={"FUNCMCP_KEYS": "hunter2"}, folder=folder)
+    assert ended.returncode == 1
+    assert "FUNCMCP_KEYS must be secrets of at least 32 bytes" in ended.stderr
+    assert "hunter2" not in ended.stdout + ended.stderr
+
+
+def test_workers_know_the_sessions_of_each_other(folder: Path) -> None:
+    with served(folder, "server.py", "--workers", "2") as (_, url):
+        for _ in range(16):  # each request opens a connection of its own, which either worker may get
+            session, _ = post(url, "initialize", INITIALIZE)
+            _, answer = post(url, "tools/call", {"name": "greet", "arguments": {"name": "Ada"}}, session)
+            assert answer["result"]["content"][0]["text"] == "Hello, Ada!"
+
+
+def post(url: str, method: str, params: dict[str, Any], session: str = "") -> tuple[str, dict[str, Any]]:
+    """Send a request; return the session that was begun, and the answer."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    headers = {"content-type": "application/json", "mcp-session-id": session}
+    with contextlib.closing(http.client.HTTPConnection(url.split("/")[2], timeout=STOP_SECONDS)) as connection:
+        connection.request("POST", "/mcp", body, headers)
+        response = connection.getresponse()
+        return response.getheader("mcp-session-id", ""), json.loads(response.read())
 
 
 @pytest.mark.parametrize("options", [[], ["--workers", "2"], ["--reload"]], ids=["plain", "workers", "reload"])

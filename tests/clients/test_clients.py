@@ -1,7 +1,8 @@
-"""Official client SDKs list and call the orders sample over every transport that they have, in both eras."""
+"""Official client SDKs use the orders sample over every transport that they have, in both eras."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ class Session:
         return self.played.calls[number]
 
 
-MENU, GOOD, WRONG, UNKNOWN, REPORT, AGREED, DECLINED, AFTERWARDS = range(8)
+MENU, GOOD, WRONG, UNKNOWN, REPORT, AGREED, DECLINED, AFTERWARDS, LISTED, DRINKS, KEPT, MEAL, IDS = range(13)
 
 
 def plan(first_order: str, second_order: str) -> list[Step]:
@@ -56,6 +57,17 @@ def plan(first_order: str, second_order: str) -> list[Step]:
         tool("cancel_order", {"order_id": first_order}, AGREE),
         tool("cancel_order", {"order_id": second_order}, DECLINE),
         tool("get_order", {"order_id": second_order}),
+        Step("resources/list"),
+        Step("resources/read", {"uri": "menu://categories/drink"}),
+        Step("resources/read", {"uri": f"order://{second_order}"}),
+        Step("prompts/get", {"name": "suggest_meal", "arguments": {"guests": "2", "dish": "Tiramisù"}}),
+        Step(
+            "completion/complete",
+            {
+                "ref": {"type": "ref/prompt", "name": "explain_order"},
+                "argument": {"name": "order_id", "value": second_order[:30]},
+            },
+        ),
     ]
 
 
@@ -68,16 +80,19 @@ def session(request: pytest.FixtureRequest, orders: Callable[[Transport], Target
     return Session(player, placed, player.play(target, plan(*order_ids)), order_ids)
 
 
-def structured(call: Call) -> Any:
+def result(call: Call) -> dict[str, Any]:
     assert call.result is not None, call.error
-    assert "structuredContent" in call.result, call.result
-    return call.result["structuredContent"]
+    return call.result
+
+
+def structured(call: Call) -> Any:
+    assert "structuredContent" in result(call), call.result
+    return result(call)["structuredContent"]
 
 
 def failure(call: Call) -> str:
-    assert call.result is not None, call.error
-    assert call.result["isError"] is True, call.result
-    text: str = call.result["content"][0]["text"]
+    assert result(call)["isError"] is True, call.result
+    text: str = result(call)["content"][0]["text"]
     return text
 
 
@@ -141,3 +156,27 @@ def test_the_user_declines_and_the_order_stands(session: Session) -> None:
     assert len(call.questions) == 1
     assert "did not agree" in failure(call)
     assert structured(session.call(AFTERWARDS))["status"] == "placed"
+
+
+def test_the_client_lists_the_menu_and_the_new_orders(session: Session) -> None:
+    uris = [resource["uri"] for resource in result(session.call(LISTED))["resources"]]
+    assert "menu://items/tiramisu" in uris
+    newest_first = [uri for uri in uris if uri.removeprefix("order://") in session.order_ids]
+    assert newest_first == [f"order://{order_id}" for order_id in reversed(session.order_ids)]
+
+
+def test_the_client_reads_a_part_of_the_menu_and_an_order(session: Session) -> None:
+    (drinks,) = result(session.call(DRINKS))["contents"]
+    assert [item["itemId"] for item in json.loads(drinks["text"])] == ["espresso", "lemonade"]
+    (order,) = result(session.call(KEPT))["contents"]
+    assert json.loads(order["text"]) == structured(session.call(AFTERWARDS))
+
+
+def test_the_client_gets_a_prompt_with_the_menu_in_it(session: Session) -> None:
+    menu, text = (message["content"] for message in result(session.call(MEAL))["messages"])
+    assert (menu["type"], menu["resource"]["uri"]) == ("resource", "menu://today")
+    assert text["text"] == "Suggest a meal for 2 from this menu. Tiramisù has to be part of it."
+
+
+def test_the_id_of_an_order_is_completed_while_the_user_writes(session: Session) -> None:
+    assert result(session.call(IDS))["completion"]["values"] == [session.order_ids[1]]

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import uvicorn
 
 from funcmcp.adapters.asgi import ASGIApplication
+from funcmcp.sessions.keys import shared_by_children
 from funcmcp.transports.leaving import leave_in_time
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ def serve_processes(
 ) -> None:
     """Serve an application in worker processes until SIGTERM or SIGINT.
 
+    The workers find the same key in their environment, so that each knows the others' sessions.
+
     Args:
         factory: makes the application in each worker; a function that `pickle` can name.
         host: a name or an IPv4 or IPv6 address to listen on.
@@ -102,7 +105,7 @@ def serve_processes(
     """
     listener = listen(host, port)
     supervisor = _Supervisor(factory, listener, workers, on_ready=lambda: on_ready(origin_of(host, listener)))
-    with contextlib.closing(listener), _handling(supervisor.stop):
+    with contextlib.closing(listener), _handling(supervisor.stop), shared_by_children(os.environ):
         supervisor.run(watch)
 
 

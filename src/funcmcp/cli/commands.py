@@ -56,7 +56,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
     workers: Annotated[
         int | None,
         typer.Option(
-            min=1, help="How many processes serve. They share no sessions: for clients without.", show_default="1"
+            min=1, help="How many processes serve. They share what sessions='signed' keeps.", show_default="1"
         ),
     ] = None,
     allowed_host: Annotated[

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _VERSION = "1"
-_KEY_BYTES = 32
+KEY_BYTES = 32
+"""That a secret must have at least."""
 
 
 class KeyRing:
@@ -28,14 +29,18 @@ class KeyRing:
         keys: secrets of at least 32 bytes, the current one first; by default one random key, which other
             processes do not have.
 
+    Attributes:
+        shared: whether other processes can have the same keys.
+
     Raises:
         ValueError: a key is shorter than 32 bytes.
     """
 
     def __init__(self, keys: Sequence[bytes] = ()) -> None:
-        if any(len(key) < _KEY_BYTES for key in keys):
-            raise ValueError(f"A key must have at least {_KEY_BYTES} bytes.")
-        self._keys = tuple(keys) or (os.urandom(_KEY_BYTES),)
+        if any(len(key) < KEY_BYTES for key in keys):
+            raise ValueError(f"A key must have at least {KEY_BYTES} bytes.")
+        self.shared = bool(keys)
+        self._keys = tuple(keys) or (os.urandom(KEY_BYTES),)
 
     def seal(self, purpose: str, payload: bytes) -> str:
         """Return a token for a payload."""

@@ -54,6 +54,7 @@ class SignedSessions:
             "c": _capabilities(handshake.capabilities),
             "i": _info(handshake.info),
             "x": self._clock() + self._lifetime,
+            "o": handshake.owner,
             "n": base64.b64encode(os.urandom(16)).decode("ascii"),
         }
         return self._keys.seal(_PURPOSE, encode(payload))
@@ -79,7 +80,7 @@ class SignedSessions:
             return None
         said = decode(payload)
         _bound(self._checked)
-        entry = self._checked[session_id] = Handshake(said["r"], said["c"], said["i"]), said["x"]
+        entry = self._checked[session_id] = Handshake(said["r"], said["c"], said["i"], said["o"]), said["x"]
         return entry
 
 

@@ -17,11 +17,13 @@ class Handshake:
         revision: the date of the negotiated revision.
         capabilities: the client's ClientCapabilities.
         info: the client's Implementation.
+        owner: whose session it is; None for anybody's.
     """
 
     revision: str
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     info: Mapping[str, Any] = field(default_factory=dict)
+    owner: str | None = None
 
 
 class SessionsFullError(Exception):

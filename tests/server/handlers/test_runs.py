@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.protocol.errors import INTERNAL_ERROR, InvalidParams, MCPError, ToolError
-from funcmcp.server.handlers.runs import run
+from funcmcp.protocol.errors import InvalidParams, MCPError, ToolError
 from tests import schemas
 from tests.server.parts import (
     ASK_NAME,
@@ -92,7 +90,7 @@ async def test_an_error_with_words_for_the_client_is_sent_with_them(
 @pytest.mark.parametrize("raised", [SystemExit(1), asyncio.CancelledError(), TimeoutError()])
 async def test_what_would_end_more_than_the_run_is_a_failure_of_the_run(method: str, raised: BaseException) -> None:
     error = (await answer(serving(raising(raised)), asked(method)))["error"]
-    assert (error["code"], error["message"].startswith("It failed")) == (-32603, True)
+    assert (error["code"], error["message"].startswith("Internal error; the")) == (-32603, True)
 
 
 @EVERY_METHOD
@@ -206,51 +204,3 @@ def test_what_is_wrong_or_simple_needs_no_stream(method: str, params: dict[str, 
 
 def test_listening_needs_a_stream() -> None:
     assert server().is_interactive(context("subscriptions/listen", revision=PER_REQUEST).request)
-
-
-class Menu(NamedTuple):
-    key: str = "menu://today"
-    interactive: bool = False
-    timeout: float | None = 60.0
-
-
-class RustPanic(BaseException):
-    """What a library may raise that is no Exception."""
-
-
-class MuteError(ToolError):
-    def __str__(self) -> str:
-        raise ValueError("no words")
-
-
-async def failure(error: BaseException) -> MCPError:
-    async def fail() -> dict[str, Any]:
-        raise error
-
-    with pytest.raises(MCPError) as caught:
-        await run(Menu(), fail())
-    return caught.value
-
-
-@pytest.mark.parametrize("error", [ValueError("no"), RustPanic("panicked"), MuteError(), SystemExit(3)])
-async def test_a_failure_is_told_by_an_id_that_is_in_the_log(
-    error: BaseException, caplog: pytest.LogCaptureFixture
-) -> None:
-    told = await failure(error)
-    assert told.code == INTERNAL_ERROR
-    error_id = told.message.rstrip(".").rpartition(" error id ")[2]
-    assert f"error_id={error_id} feature=menu://today" in caplog.text
-
-
-async def test_the_text_of_a_tool_error_is_told_without_what_can_not_be_sent() -> None:
-    assert (await failure(ToolError("closed \ud800"))).message == "closed ?"
-
-
-async def test_an_interrupt_is_answered_and_then_ends_the_process() -> None:
-    interrupted = asyncio.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
-    try:
-        await failure(KeyboardInterrupt())
-        await asyncio.wait_for(interrupted.wait(), PATIENCE)
-    finally:
-        signal.signal(signal.SIGINT, before)

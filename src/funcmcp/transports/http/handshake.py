@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol import headers
@@ -28,7 +27,7 @@ from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_res
 from funcmcp.transports.http.stream import STREAM_HEADERS, StreamChannel, stream_response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 
     from funcmcp.protocol.jsonrpc import Body, Message
     from funcmcp.protocol.revisions import Revision
@@ -102,8 +101,8 @@ class HandshakeEra:
         if found is None and client.streams.general.is_read:
             return refuse(409, INVALID_REQUEST, "This session has a stream already; end it, or resume it.")
         if found is None:
-            client.listen(self._server.hub)
-            found = client.streams.general, client.streams.general.last
+            client.listen()
+            found = client.streams.general, client.streams.general.told
         return HttpResponse(200, STREAM_HEADERS, self._while_living(session_id, found[0].follow(found[1])))
 
     async def _while_living(self, session_id: str, events: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
@@ -149,7 +148,7 @@ class HandshakeEra:
             return refuse(400, INVALID_REQUEST, f"Use a revision of {', '.join(self._server.supported)}.")
         client = self._clients.get(session_id)
         if client is None:
-            client = _Client(revision, handshake, session_id, pushes=self._sessions.pushes)
+            client = _Client(revision, handshake, session_id, self._server.hub if self._sessions.pushes else None)
             self._clients.add(client)
         return client
 
@@ -190,13 +189,21 @@ class HandshakeEra:
 
 
 class _Client(SessionClient):
-    """The client of a session, with its streams."""
+    """The client of a session, with its streams.
 
-    __slots__ = ("_forget", "_streams", "_telling")
-    _forget: Callable[[], None]
+    Args:
+        revision: that was agreed on.
+        handshake: the rest that was agreed on.
+        session_id: of the session.
+        hub: where changes come from; None where the client can't be told of any.
+    """
 
-    def __init__(self, revision: Revision, handshake: Handshake, session_id: str, *, pushes: bool) -> None:
-        super().__init__(revision, handshake, session_id, pushes=pushes)
+    __slots__ = ("_changes", "_hub", "_streams", "_telling")
+    _changes: Listener
+
+    def __init__(self, revision: Revision, handshake: Handshake, session_id: str, hub: Hub | None) -> None:
+        super().__init__(revision, handshake, session_id, pushes=hub is not None)
+        self._hub = hub
         self._streams: Streams | None = None
         self._telling: asyncio.Task[None] | None = None
 
@@ -207,18 +214,17 @@ class _Client(SessionClient):
             self._streams = Streams(priming=self.revision.priming)
         return self._streams
 
-    def listen(self, hub: Hub) -> None:
+    def listen(self) -> None:
         """Begin to put changes on the general stream, if that has not begun yet."""
-        if self._telling is None:
-            changes = hub.add(self.conversation.wants)
-            self._telling = asyncio.create_task(self._tell(changes))
-            self._forget = partial(hub.remove, changes)
+        if self._telling is None and self._hub is not None:
+            self._changes = self._hub.add(self.conversation.wants)
+            self._telling = asyncio.create_task(self._tell(self._changes))
 
     def close(self) -> None:
         """End the general stream."""
-        if self._telling is not None:
+        if self._telling is not None and self._hub is not None:
             self._telling.cancel()
-            self._forget()
+            self._hub.remove(self._changes)
             self.streams.general.finish()
 
     async def _tell(self, changes: Listener) -> None:

@@ -1,0 +1,110 @@
+"""Two processes with the same keys, and no store: what one has sealed the other opens."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import httpx2
+import pytest
+
+from tests.instances import PATIENCE, Caller, per_request, text_of
+from tests.serving import serve
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+SERVER = '''
+from pydantic import BaseModel
+
+from funcmcp import MCPServer, ToolContext
+
+
+class Size(BaseModel):
+    size: int
+
+
+mcp = MCPServer("Shop")
+
+
+@mcp.tool
+def greet(name: str) -> str:
+    """Greet somebody."""
+    return f"Hello, {name}!"
+
+
+@mcp.tool
+async def order(what: str, context: ToolContext) -> str:
+    """Order something."""
+    answer = await context.elicit("Which size?", Size)
+    return f"{what} in {answer.content.size}"
+'''
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("shop") / "shop.py"
+    file.write_text(SERVER)
+    return file
+
+
+def served(file: Path, *keys: str) -> Iterator[list[str]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(serve(file, env={"FUNCMCP_KEYS": key})).url for key in keys]
+
+
+@pytest.fixture(scope="module")
+def urls(file: Path) -> Iterator[list[str]]:
+    """Two instances with the old key and the new one, and one that has the new one already."""
+    old, new = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+    yield from served(file, f"{old},{new}", f"{old},{new}", f"{new},{old}", new)
+
+
+@pytest.fixture
+async def caller() -> AsyncIterator[Caller]:
+    async with httpx2.AsyncClient(timeout=PATIENCE, trust_env=False) as http:
+        yield Caller(http)
+
+
+async def test_a_signed_session_goes_on_at_another_process(urls: list[str], caller: Caller) -> None:
+    await caller.begin(urls[0])
+    for url in urls[:3]:
+        assert await caller.call(url, "greet", name="Ada") == "Hello, Ada!"
+
+
+async def test_a_signed_session_ends_when_its_key_is_taken_away(urls: list[str], caller: Caller) -> None:
+    await caller.begin(urls[0])
+    response = await caller.post(urls[3], caller.request("ping"))
+    assert response.status_code == 404
+
+
+async def test_a_session_of_the_new_key_is_known_to_those_that_still_seal_with_the_old_one(
+    urls: list[str], caller: Caller
+) -> None:
+    await caller.begin(urls[3])
+    for url in urls:
+        assert await caller.call(url, "greet", name="Ada") == "Hello, Ada!"
+
+
+@pytest.mark.parametrize(("asked", "answered"), [(0, 1), (0, 2), (3, 0), (0, 0)])
+async def test_an_answer_may_go_to_another_process_than_the_question_came_from(
+    urls: list[str], caller: Caller, asked: int, answered: int
+) -> None:
+    message, headers = per_request("tools/call", name="order", arguments={"what": "Tea"})
+    first = (await caller.post(urls[asked], message, **headers)).json()["result"]
+    assert first["resultType"] == "input_required"
+    [key] = first["inputRequests"]
+    message["params"]["inputResponses"] = {key: {"action": "accept", "content": {"size": 3}}}
+    message["params"]["requestState"] = first["requestState"]
+    second = await caller.post(urls[answered], message, **headers)
+    assert text_of(second.json()) == "Tea in 3"
+
+
+async def test_a_state_of_a_key_that_was_taken_away_is_refused(urls: list[str], caller: Caller) -> None:
+    message, headers = per_request("tools/call", name="order", arguments={"what": "Tea"})
+    first = (await caller.post(urls[0], message, **headers)).json()["result"]
+    message["params"]["requestState"] = first["requestState"]
+    second = await caller.post(urls[3], message, **headers)
+    assert (second.status_code, second.json()["error"]["code"]) == (400, -32602)
