@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ADA = {"action": "accept", "content": {"name": "Ada"}}
 SAMPLED = {"role": "assistant", "model": "small", "content": {"type": "text", "text": "Fish"}}
-ROOTS = {"roots": [{"uri": "file:///home/ada", "name": "home"}]}
+ROOTS = {"roots": [{"uri": "file:///kitchen", "name": "kitchen"}]}
 ELICITS: dict[str, Any] = {"elicitation": {}}
 SAMPLES: dict[str, Any] = {"sampling": {}, "roots": {}}
 LATER = (PER_REQUEST,)
