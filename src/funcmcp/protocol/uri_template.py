@@ -24,7 +24,7 @@ MAX_URI = 8192
 
 _EXPRESSION = re.compile(r"\{([+?]?)([A-Za-z_][A-Za-z0-9_]*(?:,[A-Za-z_][A-Za-z0-9_]*)*)(\*?)\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_DRIVE = re.compile(r"[A-Za-z]:(/|$)")
+_DRIVE = re.compile(r"[A-Za-z]:")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UNSAFE = "The URI has a value that is not allowed: '..', an absolute path, a backslash or NUL."
 
