@@ -41,6 +41,7 @@ class SignedSessions:
     pushes = False
 
     def __init__(self, keys: KeyRing, *, lifetime: float = 86_400.0, clock: Callable[[], float] = time) -> None:
+        self.endings: list[Callable[[str], None]] = []
         self._keys = keys
         self._lifetime = lifetime
         self._clock = clock

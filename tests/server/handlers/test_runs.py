@@ -90,7 +90,7 @@ async def test_an_error_with_words_for_the_client_is_sent_with_them(
 @pytest.mark.parametrize("raised", [SystemExit(1), asyncio.CancelledError(), TimeoutError()])
 async def test_what_would_end_more_than_the_run_is_a_failure_of_the_run(method: str, raised: BaseException) -> None:
     error = (await answer(serving(raising(raised)), asked(method)))["error"]
-    assert (error["code"], error["message"].startswith("Internal error; the")) == (-32603, True)
+    assert (error["code"], error["message"].startswith("It failed")) == (-32603, True)
 
 
 @EVERY_METHOD

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol import headers
@@ -22,7 +23,7 @@ from funcmcp.server.handlers.lifecycle import initialize
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
 from funcmcp.sessions.store import SessionsFullError
 from funcmcp.transports.http.messages import HttpResponse
-from funcmcp.transports.http.resumable import ResumableChannel, Streams, resumable_response
+from funcmcp.transports.http.resumable import KeptStreams, ResumableChannel, Streams, resumable_response
 from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse
 from funcmcp.transports.http.stream import STREAM_HEADERS, StreamChannel, stream_response
 
@@ -55,6 +56,8 @@ class HandshakeEra:
         self._server = server
         self._sessions = sessions
         self._clients: Clients[_Client] = Clients()
+        self._kept = KeptStreams()
+        sessions.endings.append(self._clients.end)
 
     async def post(self, http: HttpRequest, message: Body, entry: Entry) -> HttpResponse:
         """Answer one POST whose body has been decoded and classified."""
@@ -88,7 +91,8 @@ class HandshakeEra:
         stream = client.streams.open()
         context.channel = resumable = ResumableChannel(client.conversation, stream)
         work = _run(context, client.conversation, self._server.answer(context))
-        return await resumable_response(work, resumable, stream, respond=handshake_response)
+        finished = partial(self._kept.add, client.streams, stream)
+        return await resumable_response(work, resumable, stream, respond=handshake_response, finished=finished)
 
     async def get(self, http: HttpRequest, entry: Entry) -> HttpResponse:
         """Open the stream of what belongs to no request, or take another one up again."""
@@ -100,8 +104,8 @@ class HandshakeEra:
         found = client.streams.find(last_seen)
         if found is None and client.streams.general.is_read:
             return refuse(409, INVALID_REQUEST, "This session has a stream already; end it, or resume it.")
+        client.listen()
         if found is None:
-            client.listen()
             found = client.streams.general, client.streams.general.told
         return HttpResponse(200, STREAM_HEADERS, self._while_living(session_id, found[0].follow(found[1])))
 
@@ -143,6 +147,7 @@ class HandshakeEra:
             return refuse(400, INVALID_REQUEST, "The header Mcp-Session-Id is missing; initialize first.")
         revision = None if handshake is None else self._server.revisions.get(handshake.revision)
         if handshake is None or revision is None:
+            self._clients.end(session_id)
             return refuse(404, INVALID_REQUEST, "There is no such session; initialize again.")
         if not entry.known_version:
             return refuse(400, INVALID_REQUEST, f"Use a revision of {', '.join(self._server.supported)}.")
