@@ -20,6 +20,7 @@ class Issuer:
         status: the status line's code and reason.
         fields: header fields beside the length.
         body: the body.
+        drips: send the body byte by byte.
         open: cleared, an answer waits until it is set.
     """
 
@@ -29,6 +30,7 @@ class Issuer:
         self.status = "200 OK"
         self.fields = ["Content-Type: application/json"]
         self.body = b""
+        self.drips = False
         self.open = asyncio.Event()
         self.open.set()
         self.asked = asyncio.Event()
@@ -42,8 +44,11 @@ class Issuer:
             self.asked.set()
             await self.open.wait()
             head = [f"HTTP/1.1 {self.status}", *self.fields, f"Content-Length: {len(self.body)}", "Connection: close"]
-            writer.write("\r\n".join([*head, "", ""]).encode() + self.body)
-            await writer.drain()
+            writer.write("\r\n".join([*head, "", ""]).encode())
+            for part in [self.body] if not self.drips else [self.body[at : at + 1] for at in range(len(self.body))]:
+                writer.write(part)
+                await writer.drain()
+                await asyncio.sleep(0)
         except (ConnectionError, asyncio.IncompleteReadError):
             return  # whoever asked has hung up, as it should where the answer is of no use
         finally:
