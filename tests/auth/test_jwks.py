@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import ssl
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,11 +16,12 @@ from funcmcp.auth.claims import TokenRules
 from funcmcp.auth.compact import TokenError, read
 from funcmcp.auth.jwks import JWKS
 from funcmcp.auth.principal import Principal
-from tests.auth.issuer import serving
+from tests.auth.issuer import certificate, serving
 from tests.auth.tokens import AUDIENCE, ISSUER, Clock, bearing, claims, key, public, sign
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from tests.auth.issuer import Issuer
 
@@ -240,6 +242,21 @@ async def test_an_issuer_that_answers_too_slowly_is_given_up(issuer: Issuer, cap
     with pytest.raises(TokenError, match="can't be had"):
         await names(jwks, FIRST)
     assert caplog.records[-1].getMessage().endswith("exception=TimeoutError")
+
+
+async def test_only_an_issuer_that_an_authority_vouches_for_is_believed(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = certificate(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(file)
+    async with serving(tls) as issuer:
+        issuer.publish(public())
+        with pytest.raises(TokenError, match="can't be had"):
+            await names(JWKS(issuer.url, clock=clock), FIRST)
+        assert issuer.requests == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        assert await names(JWKS(issuer.url, clock=clock), FIRST) == ["first"]
 
 
 async def test_an_issuer_that_is_not_there_is_like_one_that_fails(clock: Clock) -> None:
