@@ -379,3 +379,26 @@ async def test_a_parameter_that_no_prompt_has_is_told_to_the_author(
     mcp.prompt(say)
     assert (await refusal(mcp, "say", {"it": ""}))["code"] == -32603
     assert why in caplog.text
+
+
+def test_an_argument_that_json_can_never_carry_is_refused(mcp: MCPServer) -> None:
+    def review(code: type) -> str:
+        return str(code)
+
+    with pytest.raises(RegistrationError, match="The parameter 'code' of review is type, which JSON can't carry"):
+        mcp.prompt(review)
+
+
+async def test_a_prompt_that_can_not_be_described_is_left_out_and_named_as_one_in_the_log(
+    mcp: MCPServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Unreadable:
+        """What is no JSON."""
+
+    @mcp.prompt
+    def review(code: Unreadable) -> str:
+        return str(code)
+
+    assert await listed(mcp) == []
+    [record] = caplog.records
+    assert record.getMessage().startswith("The prompt review is left out of prompts/list. Correct it: ")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import threading
+from collections.abc import Callable  # noqa: TC003 - a type hint that is looked at
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from funcmcp import MCPServer, RegistrationError, ResourceContext, ResourceNotFound, ToolContext, ToolError
 from funcmcp.authoring.content import Contents, Icon, ResourceInfo
@@ -55,6 +56,10 @@ async def listed(mcp: MCPServer, revision: str = NEWEST) -> list[dict[str, Any]]
     return found
 
 
+class Unreadable:
+    """What is no JSON."""
+
+
 class Dish(BaseModel):
     dish_name: str = Field(alias="dishName")
     price: Decimal
@@ -81,7 +86,8 @@ class Dish(BaseModel):
             {"at": date(2026, 7, 28)},
             {"mimeType": "application/json", "text": '{"at":"2026-07-28"}'},
         ),
-        (Contents("Fish"), {"text": "Fish"}),
+        (Contents("Fish"), {"mimeType": "text/plain", "text": "Fish"}),
+        (Contents(blob=b""), {"mimeType": "application/octet-stream", "blob": ""}),
         (
             Contents(blob=b"\xff", uri="menu://other", mime_type="image/png", meta={"a": 1}),
             {"uri": "menu://other", "mimeType": "image/png", "blob": "/w==", "_meta": {"a": 1}},
@@ -341,6 +347,84 @@ def test_what_cannot_be_a_resource_is_refused_with_the_reason(
     assert why in str(caught.value)
 
 
+def as_json(text: str) -> Any:
+    return json.loads(text)
+
+
+LIST_TYPES = [list[str], "list[int] | None", tuple[str, ...], set[str], Annotated[list[str], Field(max_length=3)]]
+
+
+@pytest.mark.parametrize("hint", LIST_TYPES)
+@pytest.mark.parametrize(("uri", "advice"), [("menu://x{?tags}", "{?tags*}"), ("menu://{tags}", "{tags*}")])
+def test_a_list_for_a_variable_that_is_one_text_is_refused_with_advice(
+    mcp: MCPServer, hint: Any, uri: str, advice: str
+) -> None:
+    def today(tags: Any = None) -> str:
+        return ""
+
+    today.__annotations__["tags"] = hint
+    with pytest.raises(RegistrationError) as caught:
+        mcp.resource(uri)(today)
+    assert str(caught.value) == f"today: 'tags' is a list, so write {advice} in the URI."
+
+
+@pytest.mark.parametrize("hint", [str, int, "bool | None", Level])
+def test_one_value_for_a_variable_that_takes_several_is_refused(mcp: MCPServer, hint: Any) -> None:
+    def today(tags: Any = None) -> str:
+        return ""
+
+    today.__annotations__["tags"] = hint
+    with pytest.raises(RegistrationError, match="'tags' must be a list"):
+        mcp.resource("menu://x{?tags*}")(today)
+
+
+async def test_a_list_is_filled_from_all_parameters_of_its_name(mcp: MCPServer) -> None:
+    @mcp.resource("menu://dishes{?at_most,tags*}")
+    def dishes(at_most: int = 10, tags: list[Literal["hot", "cold"]] = []) -> str:  # noqa: B006 - an author's
+        return f"{at_most} {tags}"
+
+    assert await text_of(mcp, "menu://dishes?tags=hot&at_most=5&tags=cold") == "5 ['hot', 'cold']"
+    assert await text_of(mcp, "menu://dishes") == "10 []"
+    assert (await refusal(mcp, "menu://dishes?tags=warm"))["code"] == -32602
+
+
+async def test_a_list_that_the_author_reads_from_one_text_is_left_to_the_author(mcp: MCPServer) -> None:
+    @mcp.resource("menu://{ids}")
+    def dishes(ids: Annotated[list[int], BeforeValidator(as_json)] | None) -> str:
+        return str(ids)
+
+    assert await text_of(mcp, "menu://[1,2]") == "[1, 2]"
+
+
+def test_a_parameter_that_json_can_never_carry_is_refused(mcp: MCPServer) -> None:
+    def today(day: Callable[[], str]) -> str:
+        return day()
+
+    with pytest.raises(RegistrationError, match="The parameter 'day' of today is Callable, which JSON can't carry"):
+        mcp.resource("menu://{day}")(today)
+
+
+@pytest.mark.parametrize(
+    ("uri", "method", "kind"),
+    [
+        ("menu://{day}", "resources/templates/list", "resource template"),
+        ("menu://today", "resources/list", "resource"),
+    ],
+)
+async def test_what_can_not_be_read_because_of_a_parameter_is_left_out_of_its_list_and_told_in_the_log(
+    mcp: MCPServer, caplog: pytest.LogCaptureFixture, uri: str, method: str, kind: str
+) -> None:
+    @mcp.resource(uri)
+    def today(day: Unreadable) -> str:  # it might be a service that is still to be registered
+        return str(day)
+
+    member = "resources" if kind == "resource" else "resourceTemplates"
+    for _ in range(2):
+        assert (await ask(mcp, method))["result"][member] == []
+    [record] = caplog.records
+    assert record.getMessage().startswith(f"The {kind} {uri} is left out of {method}. Correct it: ")
+
+
 def test_a_generator_is_refused(mcp: MCPServer) -> None:
     def today() -> Any:
         yield "Fish"
@@ -430,14 +514,14 @@ async def test_a_function_may_list_resources_whenever_somebody_asks(mcp: MCPServ
         ([ResourceInfo("menus://fish", "fish")], "lists resources of the scheme 'menu'"),
     ],
 )
-async def test_a_list_of_anything_else_is_an_internal_error(
+async def test_a_list_of_anything_else_is_left_out_and_told_in_the_log(
     mcp: MCPServer, caplog: pytest.LogCaptureFixture, value: object, why: str
 ) -> None:
     def listing() -> object:
         return value
 
     mcp.resource_list("menu")(listing)
-    assert (await ask(mcp, "resources/list"))["error"]["code"] == -32603
+    assert (await ask(mcp, "resources/list"))["result"]["resources"] == []
     assert why in caplog.text
 
 
@@ -446,7 +530,7 @@ async def test_a_list_takes_no_arguments(mcp: MCPServer, caplog: pytest.LogCaptu
     async def listing(day: str) -> list[ResourceInfo]:
         return []
 
-    assert (await ask(mcp, "resources/list"))["error"]["code"] == -32603
+    assert (await ask(mcp, "resources/list"))["result"]["resources"] == []
     assert "takes no arguments" in caplog.text
 
 

@@ -170,7 +170,8 @@ def test_a_harmless_value_is_taken(value: str) -> None:
         ("menu://{a,b}", "{a}/{b}"),
         ("menu://{?a}/b", "at the end"),
         ("menu://x{?a}{?b}", "at the end"),
-        ("menu://x{?a*}", "at the end"),
+        ("menu://x{?a*}/b", "at the end"),
+        ("menu://x{?a**}", "not supported"),
         ("menu://x?a=1{?b}", "at the end"),
         ("menu://{}", "not supported"),
         ("menu://{a", "not supported"),
@@ -234,6 +235,31 @@ def test_a_hostile_uri_is_looked_through_once_for_each_variable_at_most(template
         with contextlib.suppress(UnsafeValueError):
             URITemplate(template).match(hostile)
         assert bool(end) <= len(hostile.looks) <= template.count("{")
+
+
+@pytest.mark.parametrize(
+    ("query", "values"),
+    [
+        ("", {}),
+        ("?tag=a", {"tag": ["a"]}),
+        ("?tag=a&q=1&tag=b+c&tag=", {"tag": ["a", "b c", ""], "q": "1"}),
+        ("?tag=&tag=x", {"tag": ["", "x"]}),
+        ("?q=1&q=2", None),
+        ("?tags=a", None),
+    ],
+)
+def test_a_parameter_with_a_star_takes_all_values_of_its_name(query: str, values: object) -> None:
+    assert match("menu://x{?q,tag*}", f"menu://x{query}") == values
+
+
+@pytest.mark.parametrize("query", ["tag=a&tag=..", "tag=/etc/passwd", "tag=a&tag=%00"])
+def test_each_of_several_values_is_looked_at_as_a_path(query: str) -> None:
+    with pytest.raises(UnsafeValueError):
+        match("menu://x{?tag*}", f"menu://x?{query}")
+
+
+def test_a_template_of_another_resource_is_not_taken_for_an_unsafe_one() -> None:
+    assert match("menu://{+path}{?q}", "menu://../x?other=1") is None
 
 
 NAMES = st.lists(st.from_regex(r"[a-z_][a-z0-9_]{0,5}", fullmatch=True), min_size=1, max_size=4, unique=True)

@@ -289,9 +289,12 @@ SCENARIOS = (
     Scenario("server-discover", simple("What the server is and can do.", "server/discover"), LATER),
     Scenario("logging-set-level", set_level, HANDSHAKES),
     Scenario("log-level", log_level, LATER),
-    Scenario("tools-list", pages("tools/list", "The tools, in two pages.", "c3VydmV5"), ALL),
+    Scenario("tools-list", pages("tools/list", "The tools, in two pages.", "dG9vbHMgNCBzdXJ2ZXk="), ALL),
     Scenario("tools-call", call),
-    Scenario("resources-list", pages("resources/list", "The resources, in two pages.", "bWVudTovL2dyZWV0aW5n")),
+    Scenario(
+        "resources-list",
+        pages("resources/list", "The resources, in two pages.", "cmVzb3VyY2VzIDQgbWVudTovL2dyZWV0aW5n"),
+    ),
     Scenario("resources-templates-list", simple("The templates.", "resources/templates/list")),
     Scenario(
         "resources-read",

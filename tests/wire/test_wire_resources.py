@@ -32,7 +32,7 @@ async def read(peer: Peer, uri: object) -> Answer:
             "menu://week",
             [
                 {"uri": "menu://week/1", "mimeType": "text/plain", "text": "Fish"},
-                {"blob": "AA==", "_meta": {"a": 1}},
+                {"mimeType": "application/octet-stream", "blob": "AA==", "_meta": {"a": 1}},
             ],
         ),
         ("news://monday", [{"mimeType": "text/plain", "text": "News of monday"}]),

@@ -60,7 +60,7 @@ def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[P
     if plain:
         what = _named([parameter.name for parameter in plain], tool)
         schema = for_arguments(core_schema_of(_typed_dict(plain), what), what, lax=lax)
-        defaults = {p.name: p.default for p in plain if p.default is not EMPTY and not _is_field(p.default)}
+        defaults = {p.name: p.default for p in plain if p.default is not EMPTY and not is_field(p.default)}
         parts.append(Part(schema, None, defaults))
     for parameter in spread:
         what = _named([parameter.name], tool)
@@ -166,16 +166,16 @@ def _typed_dict(parameters: Sequence[Parameter]) -> Any:
     for parameter in parameters:
         hint = Any if parameter.annotation is EMPTY else parameter.annotation
         has_default = parameter.default is not EMPTY
-        if _is_field(parameter.default):
+        if is_field(parameter.default):
             hint = Annotated[hint, parameter.default]
             has_default = False
-        if has_default or any(_is_field(mark) and not mark.is_required() for mark in marks_of(hint)):
+        if has_default or any(is_field(mark) and not mark.is_required() for mark in marks_of(hint)):
             hint = NotRequired[hint]
         hints[parameter.name] = hint
     return TypedDict("Arguments", hints)  # type: ignore[operator]
 
 
-def _is_field(value: Any) -> bool:
+def is_field(value: Any) -> bool:
     """Tell whether a default or a mark is pydantic's ``Field(...)``, without loading pydantic."""
     return hasattr(value, "is_required") and hasattr(value, "default_factory")
 

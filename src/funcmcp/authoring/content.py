@@ -184,7 +184,8 @@ class Contents:
         text: its text; or
         blob: its bytes.
         uri: its own URI, where it is not the one that is read.
-        mime_type: its media type, where it is not the resource's.
+        mime_type: its media type, where it is neither the resource's nor `text/plain` for a text and
+            `application/octet-stream` for bytes.
         meta: a JSON object that is sent as ``_meta``.
     """
 

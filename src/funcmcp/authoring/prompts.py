@@ -20,7 +20,7 @@ from funcmcp.authoring.hints import union_members, without_marks
 from funcmcp.authoring.marks import decorate
 from funcmcp.authoring.naming import humanised
 from funcmcp.authoring.option_types import Options
-from funcmcp.authoring.registration import check_common, feature_name, is_interactive
+from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
 from funcmcp.protocol.codec import encode, encode_text
 from funcmcp.protocol.errors import InvalidParams, ToolError
@@ -93,6 +93,7 @@ def make_prompt(
     name = feature_name(function, options.name, "prompt")
     check_common(name, options)
     signature = Signature(function, bound=owner is not None)
+    check_parameters(name, signature, services)
     call = FunctionCall(name, function, signature, services=services, context=PromptContext, owner=owner)
     writing = _Writing(call)
     return Prompt(

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence, Set
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
-from funcmcp.authoring.arguments import reader_of, text_parts_of
+from funcmcp.authoring.arguments import is_field, reader_of, text_parts_of
 from funcmcp.authoring.completions import choices_of
 from funcmcp.authoring.content import Contents, base64
 from funcmcp.authoring.context import ResourceContext
-from funcmcp.authoring.hints import without_marks
+from funcmcp.authoring.hints import marks_of, union_members, without_marks
 from funcmcp.protocol.codec import encode, encode_text
 from funcmcp.protocol.errors import InvalidParams, ResourceNotFound, ToolError
 from funcmcp.server.features import EncodedResult
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from funcmcp.authoring.arguments import Reader
     from funcmcp.authoring.calls import FunctionCall
     from funcmcp.authoring.pages import UIResource
-    from funcmcp.protocol.uri_template import Values
+    from funcmcp.authoring.signature import Parameter
+    from funcmcp.protocol.uri_template import URITemplate, Values
     from funcmcp.server.context import Context
 
 _LISTS = (list, tuple)
 _BYTES = (bytes, bytearray, memoryview)
+_BINARY = "application/octet-stream"
 
 
 class Reading:
@@ -33,24 +37,16 @@ class Reading:
 
     Args:
         call: runs the function.
-        uri: of the resource or the template.
-        variables: the template's variables.
+        template: of the URIs; without variables for one resource.
         mime_type: the media type that the author chose, if any.
         ui: what a page may do.
     """
 
     def __init__(
-        self,
-        call: FunctionCall,
-        *,
-        uri: str,
-        variables: Sequence[str],
-        mime_type: str | None,
-        ui: UIResource | None,
+        self, call: FunctionCall, template: URITemplate, *, mime_type: str | None, ui: UIResource | None
     ) -> None:
         self._call = call
-        self._uri = uri
-        self._variables = variables
+        self._template = template
         self._mime_type = mime_type
         self._ui = ui
         self._read: Reader | None = None
@@ -62,7 +58,7 @@ class Reading:
 
     async def run(self, context: Context, uri: str, values: Values) -> EncodedResult:
         """Read a URI: a `ResourceHandler`."""
-        read, call = self._read or self._prepare(), self._call
+        read, call = self._read or self.prepare(), self._call
         try:
             kwargs = read(self._given(values) if self._joined or self._choices else values)
         except ToolError as error:
@@ -74,19 +70,23 @@ class Reading:
         render = functools.partial(self._render, uri)
         return await self._call.run(context, kwargs, make_context=make, render=render)
 
-    def _prepare(self) -> Reader:
-        plan, name = self._call.plan, self._call.name
-        unknown = [parameter.name for parameter in plan.arguments if parameter.name not in self._variables]
+    def prepare(self) -> Reader:
+        """Return what reads the values of a URI; raise RegistrationError if nothing can."""
+        arguments, name, template = self._call.plan.arguments, self._call.name, self._template
+        unknown = [parameter.name for parameter in arguments if parameter.name not in template.variables]
         if unknown:
-            raise RegistrationError(f"{name} has a parameter {unknown[0]!r}, which is no variable of {self._uri}.")
-        exploded = [parameter for parameter in plan.arguments if f"{{{parameter.name}*}}" in self._uri]
-        self._joined = tuple(p.name for p in exploded if without_marks(p.annotation) is str)
-        choices = {p.name: choices_of(p.annotation) for p in plan.arguments if p not in exploded}
+            raise RegistrationError(f"{name} has a parameter {unknown[0]!r}, which is no variable of {template.text}.")
+        check_lists(name, template, arguments)
+        lists = template.exploded | template.repeated
+        self._joined = tuple(
+            p.name for p in arguments if p.name in template.exploded and without_marks(p.annotation) is str
+        )
+        choices = {p.name: choices_of(p.annotation) for p in arguments if p.name not in lists}
         self._choices = {parameter: found for parameter, found in choices.items() if found}
         self._direct = self._call.is_direct
         self._own_type = None if self._mime_type is None else encode(self._mime_type)
         self._end = b"" if self._ui is None else b',"_meta":' + encode({"ui": self._ui.wire})
-        self._read = reader_of(text_parts_of(plan.arguments, name), lax=True)
+        self._read = reader_of(text_parts_of(arguments, name), lax=True)
         return self._read
 
     def _given(self, values: Values) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Reading:
         if isinstance(value, str):
             mime_type, member, text = b'"text/plain"', b"text", value
         elif isinstance(value, _BYTES):
-            mime_type, member, text = b'"application/octet-stream"', b"blob", base64(bytes(value))
+            mime_type, member, text = b'"%b"' % _BINARY.encode(), b"blob", base64(bytes(value))
         else:
             mime_type, member, text = b'"application/json"', b"text", encode(value, binary="base64").decode()
         written = (encode_text(uri), self._own_type or mime_type, member, encode_text(text), self._end)
@@ -122,8 +122,42 @@ class Reading:
 
     def _chosen(self, uri: str, value: Contents) -> bytes:
         contents: dict[str, Any] = {"uri": uri, **value.wire}
-        if self._mime_type is not None:
-            contents.setdefault("mimeType", self._mime_type)
+        contents.setdefault("mimeType", self._mime_type or ("text/plain" if "text" in contents else _BINARY))
         if self._ui is not None:
             contents["_meta"] = {"ui": self._ui.wire, **contents.get("_meta", {})}
         return encode(contents)
+
+
+def check_lists(name: str, template: URITemplate, parameters: Iterable[Parameter]) -> None:
+    """Refuse a list for a variable that is one text, and a single value for one that is a list.
+
+    Raises:
+        RegistrationError: the text names the resource's function, and says how to write the template.
+    """
+    for parameter in parameters:
+        variable, is_list = parameter.name, _is_list(parameter.annotation)
+        query = variable in template.optional
+        if is_list and variable in template.variables and variable not in template.exploded | template.repeated:
+            written = f"{{?{variable}*}}" if query else f"{{{variable}*}}"
+            raise RegistrationError(f"{name}: {variable!r} is a list, so write {written} in the URI.")
+        if variable in template.repeated and _is_single(parameter.annotation):
+            raise RegistrationError(f"{name}: {{?{variable}*}} takes several values, so {variable!r} must be a list.")
+
+
+def _is_list(annotation: Any) -> bool:
+    """Tell whether nothing but a list will do; an author's own mark may make one of a text."""
+    if get_origin(annotation) is Annotated and not all(map(is_field, marks_of(annotation))):
+        return False
+    members = [member for member in union_members(annotation) if member is not type(None)]
+    if members != [annotation]:
+        return all(map(_is_list, members))
+    return _is_kind_of(annotation, (list, tuple, set, frozenset, Sequence, Set)) and not _is_single(annotation)
+
+
+def _is_single(annotation: Any) -> bool:
+    return _is_kind_of(without_marks(annotation), (str, bytes, int, float, Enum)) and not marks_of(annotation)
+
+
+def _is_kind_of(bare: Any, kinds: tuple[type, ...]) -> bool:
+    origin = get_origin(bare) or bare
+    return isinstance(origin, type) and issubclass(origin, kinds)

@@ -9,12 +9,14 @@ from funcmcp.authoring.calls import special_type
 from funcmcp.authoring.content import icon_list
 from funcmcp.authoring.context import FeatureContext, PromptContext, ResourceContext, ToolContext
 from funcmcp.authoring.explicit import check_json
+from funcmcp.authoring.hints import never_json, without_marks
 from funcmcp.authoring.naming import is_name, snake_case
 from funcmcp.authoring.option_types import check_option_types
 from funcmcp.authoring.signature import function_name
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
+    from funcmcp.authoring.services import Services
     from funcmcp.authoring.signature import Signature
 
 _CONTEXTS = (ToolContext.__name__, ResourceContext.__name__, PromptContext.__name__)
@@ -53,6 +55,14 @@ def check_common(name: str, options: Any) -> None:
     timeout = options.timeout
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
         raise RegistrationError(f"timeout of {name} must be a number of seconds above 0, or None.")
+
+
+def check_parameters(name: str, signature: Signature, services: Services) -> None:
+    """Refuse types of parameters that can't be JSON, as far as that can be told at once; raise RegistrationError."""
+    for parameter, hint in (signature.try_hints() or {}).items():
+        words = None if parameter == "return" or without_marks(hint) in services else never_json(hint)
+        if words:
+            raise RegistrationError(f"The parameter {parameter!r} of {name} is {words}.")
 
 
 def is_interactive(signature: Signature) -> bool:

@@ -20,8 +20,8 @@ from funcmcp.authoring.hints import without_marks
 from funcmcp.authoring.marks import mark
 from funcmcp.authoring.naming import humanised
 from funcmcp.authoring.option_types import Options
-from funcmcp.authoring.reading import Reading
-from funcmcp.authoring.registration import check_common, feature_name, is_interactive
+from funcmcp.authoring.reading import Reading, check_lists
+from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
 from funcmcp.protocol.apps import PAGE_TYPE, is_page
 from funcmcp.protocol.uri_template import InvalidTemplateError, URITemplate
@@ -113,11 +113,18 @@ def make_resource(
     name = feature_name(function, options.name, "resource")
     _check_options(name, options)
     signature = Signature(function, bound=owner is not None)
+    check_parameters(name, signature, services)
     call = FunctionCall(name, function, signature, services=services, context=ResourceContext, owner=owner)
-    reading = Reading(call, uri=uri, variables=template.variables, mime_type=_mime_type(uri, options), ui=options.ui)
+    reading = Reading(call, template, mime_type=_mime_type(uri, options), ui=options.ui)
     _check_variables(name, template, signature)
+
+    @functools.cache
+    def describe() -> dict[str, Any]:
+        reading.prepare()  # what can't be read is told where lists are made
+        return _definition(name, function, uri, options, call)
+
     common: Any = {
-        "describe": functools.cache(lambda: _definition(name, function, uri, options, call)),
+        "describe": describe,
         "handler": reading.run,
         "interactive": is_interactive(signature),
         "timeout": options.timeout,
@@ -207,6 +214,8 @@ def _check_variables(name: str, template: URITemplate, signature: Signature) -> 
     required = [variable for variable in template.optional if names[variable] is EMPTY]
     if required:
         raise RegistrationError(f"{name}: {required[0]!r} stands in the URI's query, so it needs a default.")
+    if signature.try_hints() is not None:
+        check_lists(name, template, signature.parameters())
 
 
 def _mime_type(uri: str, options: ResourceOptions) -> str | None:

@@ -18,7 +18,7 @@ from funcmcp.authoring.marks import decorate
 from funcmcp.authoring.naming import humanised
 from funcmcp.authoring.option_types import Options
 from funcmcp.authoring.pages import page_meta
-from funcmcp.authoring.registration import check_common, feature_name, is_interactive
+from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive
 from funcmcp.authoring.signature import Header, JSONRPCResponse, Signature, function_name
 from funcmcp.protocol.headers import mirrored_parameters
 from funcmcp.server.features import Tool
@@ -109,7 +109,8 @@ def make_tool(
     name = feature_name(function, options.name, "tool")
     _check_options(name, options)
     signature = Signature(function, bound=owner is not None)
-    _check_types(name, signature, options, services)
+    check_parameters(name, signature, services)
+    _check_returned(name, signature, options)
     schemas = Schemas(options.input_schema, options.output_schema)
     runs = FunctionCall(
         name,
@@ -167,14 +168,9 @@ def _check_options(name: str, options: ToolOptions) -> None:
     check_common(name, options)
 
 
-def _check_types(name: str, signature: Signature, options: ToolOptions, services: Services) -> None:
-    """Refuse types that can't be JSON, as far as that can be told at once."""
-    hints = dict(signature.try_hints() or {})
-    returned = hints.pop("return", None)
-    for parameter, hint in hints.items():
-        words = None if without_marks(hint) in services else never_json(hint)
-        if words:
-            raise RegistrationError(f"The parameter {parameter!r} of {name} is {words}.")
+def _check_returned(name: str, signature: Signature, options: ToolOptions) -> None:
+    """Refuse a returned type that can't be JSON, as far as that can be told at once."""
+    returned = (signature.try_hints() or {}).get("return")
     if options.output_schema is None and without_marks(returned) is not JSONRPCResponse:
         words = never_json(returned)
         if words:

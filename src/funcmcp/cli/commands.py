@@ -147,10 +147,10 @@ def _announce(server: MCPServer, host: str, origin: str, *, here: bool) -> None:
 
 
 async def _warn(server: MCPServer) -> None:
-    from funcmcp.cli.faults import faults_of, told
+    from funcmcp.cli.faults import faults_of
 
-    async for name, reason in faults_of(server):
-        typer.echo(told(name, reason), err=True)
+    async for fault in faults_of(server):
+        typer.echo(str(fault), err=True)
 
 
 _ALL_ADDRESSES = {"0.0.0.0", "::", ""}  # noqa: S104 - to tell what it means
@@ -167,12 +167,11 @@ def inspect(
     """Show what a server says of itself, and its tools with their arguments; exit code 1 if it can't list one."""
     from funcmcp.cli import show
     from funcmcp.cli.connect import inspect_server
-    from funcmcp.cli.faults import told
 
     facts, faults = asyncio.run(inspect_server(target))
     (show.print_json if as_json else show.print_server)(facts)
-    for name, reason in faults.items():
-        typer.echo(told(name, reason), err=True)
+    for fault in faults:
+        typer.echo(str(fault), err=True)
     if faults:
         raise typer.Exit(1)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from funcmcp import MCPServer
+    from funcmcp.cli.faults import Fault
     from funcmcp.transports.http.messages import Exchange
 
 _HANDSHAKE = max(date for date, revision in REVISIONS.items() if not revision.per_request)
@@ -33,8 +34,8 @@ _NOT_MCP = (
 )  # what the client meets in an answer that is none
 
 
-async def inspect_server(target: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return what a server says of itself, and by name what is wrong with tools of a target that it can't list.
+async def inspect_server(target: str) -> tuple[dict[str, Any], list[Fault]]:
+    """Return what a server says of itself, and what is wrong with features of a target that it can't list.
 
     What it says is ``server``, ``revision``, ``capabilities``, ``instructions``, ``tools``.
     """
@@ -67,13 +68,18 @@ async def call_tool(target: str, name: str, pairs: Sequence[str], text: str | No
     given = read_json(text) if text is not None else None
     with Progress() as progress:
         async with _connected(target, progress.show) as (client, faults):
-            if name in faults:
-                raise Failure(f"The tool {name} can't be called. Correct it: {faults[name]}")
+            _refuse_faulty(faults, "tool", name)
             tool = _tool(await client.list_tools(), name)
             arguments = read_pairs(pairs, tool["inputSchema"]) if given is None else given
             for warning in warnings_of(arguments, tool["inputSchema"]):
                 typer.echo(warning, err=True)
             return await client.call_tool(name, arguments, meta=progress.meta)
+
+
+def _refuse_faulty(faults: list[Fault], kind: str, key: str) -> None:
+    for fault in faults:
+        if (fault.kind, fault.key) == (kind, key):
+            raise Failure(f"The {kind} {key} can't be used. Correct it: {fault.reason}")
 
 
 def _tool(tools: list[dict[str, Any]], name: str) -> dict[str, Any]:
@@ -91,8 +97,8 @@ def _tool(tools: list[dict[str, Any]], name: str) -> dict[str, Any]:
 @asynccontextmanager
 async def _connected(
     target: str, on_notification: Callable[[dict[str, Any]], None] | None = None
-) -> AsyncIterator[tuple[Client, dict[str, str]]]:
-    """Connect, and look for tools of a target that can't be listed.
+) -> AsyncIterator[tuple[Client, list[Fault]]]:
+    """Connect, and look for features of a target that can't be listed.
 
     An error of the protocol and an answer that is not MCP become a Failure.
     """
@@ -101,13 +107,13 @@ async def _connected(
             from funcmcp.cli.remote import remote  # noqa: PLC0415 - httpx2 is for URLs
 
             async with remote(target) as exchange, _client(exchange, on_notification) as client:
-                yield client, {}
+                yield client, []
         else:
             from funcmcp.cli.targets import load  # noqa: PLC0415 - a URL needs no target
 
             server = load(target)
             try:
-                faults = {name: reason async for name, reason in faults_of(server)}
+                faults = [fault async for fault in faults_of(server)]
                 async with _client(server, on_notification) as client:
                     yield client, faults
             finally:

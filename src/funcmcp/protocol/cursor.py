@@ -1,4 +1,4 @@
-"""Cursors of paged lists: opaque strings that name the last item of the page before.
+"""Cursors of paged lists: opaque strings that name the list, the last item of the page before, and its place.
 
 Source: "server/utilities/pagination": an invalid cursor is -32602.
 """
@@ -10,19 +10,27 @@ import binascii
 
 from funcmcp.protocol.errors import InvalidParams
 
-
-def encode_cursor(last: str) -> str:
-    """Return the cursor of the page after the item of this name."""
-    return base64.urlsafe_b64encode(last.encode()).decode("ascii")
+_MOST_DIGITS = 9
 
 
-def decode_cursor(cursor: object) -> str:
-    """Return the name in a cursor; raise InvalidParams."""
+def encode_cursor(kind: str, end: int, last: str) -> str:
+    """Return the cursor of the page after an item.
+
+    Args:
+        kind: of the list, a word such as `tools`.
+        end: how many items there were up to this one.
+        last: its name.
+    """
+    return base64.urlsafe_b64encode(f"{kind} {end} {last}".encode()).decode("ascii")
+
+
+def decode_cursor(kind: str, cursor: object) -> tuple[int, str]:
+    """Return the place and the name in a cursor of a list, as they were encoded; raise InvalidParams."""
     if isinstance(cursor, str):
         try:
-            last = base64.b64decode(cursor, altchars=b"-_", validate=True).decode()
-            if encode_cursor(last) == cursor:
-                return last
+            _, end, last = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().split(" ", 2)
+            if len(end) <= _MOST_DIGITS and int(end) > 0 and encode_cursor(kind, int(end), last) == cursor:
+                return int(end), last
         except (binascii.Error, ValueError):
             pass
     raise InvalidParams("The cursor is not one of this list; start again without a cursor.")

@@ -1,8 +1,9 @@
 """URI templates (RFC 6570), read backwards: from a URI to the values of its template's variables.
 
 The forms that resource templates use: `{a}` (one path segment or less), `{+a}` (reserved characters too), `{a*}` (the
-segments of a path, as a list), `{?q,r}` (query parameters, each of them optional). No value but those of a query is
-empty. Matching takes time proportional to the length of the URI, whatever the client sends.
+segments of a path, as a list), `{?q,r*}` (query parameters, each of them optional; `r*` takes all values of `r`, as a
+list). No value but those of a query is empty. Matching takes time proportional to the length of the URI, whatever the
+client sends.
 
 Source: RFC 6570 section 3; 2026-07-28 "server/resources, Security" (values are checked for path traversal).
 """
@@ -22,7 +23,7 @@ Values: TypeAlias = dict[str, str | list[str]]
 MAX_URI = 8192
 """Characters; a longer URI matches nothing."""
 
-_EXPRESSION = re.compile(r"\{([+?]?)([A-Za-z_][A-Za-z0-9_]*(?:,[A-Za-z_][A-Za-z0-9_]*)*)(\*?)\}")
+_EXPRESSION = re.compile(r"\{([+?]?)([A-Za-z_][A-Za-z0-9_]*\*?(?:,[A-Za-z_][A-Za-z0-9_]*\*?)*)\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -58,6 +59,8 @@ class URITemplate:
     def __init__(self, text: str) -> None:
         self.text = text
         self._query: tuple[str, ...] = ()
+        self.repeated: frozenset[str] = frozenset()
+        """The variables of the query that take all values of their name, as a list."""
         parts = list(self._parse(text))
         variables = [part for part in parts if isinstance(part, _Variable)]
         self._path = tuple(variables)
@@ -73,6 +76,11 @@ class URITemplate:
         self.variables = tuple(variable.name for variable in variables) + self._query
         if len(set(self.variables)) != len(self.variables):
             raise InvalidTemplateError(f"The template {text!r} has a variable twice.")
+
+    @property
+    def exploded(self) -> frozenset[str]:
+        """The variables that take all segments of a path, as a list."""
+        return frozenset(variable.name for variable in self._path if variable.exploded)
 
     @property
     def optional(self) -> tuple[str, ...]:
@@ -91,13 +99,15 @@ class URITemplate:
         values = self._match_path(path)
         if values is None:
             return None
-        if mark:
-            given = self._match_query(query)
-            if given is None:
-                return None
-            values.update(given)
+        given = self._match_query(query) if mark else {}
+        if given is None:
+            return None
         for value in values.values():
             _check(value)
+        for value in given.values():
+            for text in (value,) if isinstance(value, str) else value:  # together they are no path
+                _check(text)
+        values.update(given)
         return values
 
     def _match_path(self, text: str) -> Values | None:
@@ -141,13 +151,17 @@ class URITemplate:
         return left + right[::-1] if right else left
 
     def _match_query(self, query: str) -> Values | None:
-        """Read the query's parameters; with one that is unknown or comes twice, the URI is another resource's."""
+        """Read the query's parameters; with one that is unknown or one too many, the URI is another resource's."""
         values: Values = {}
         for name, raw in (pair.partition("=")[::2] for pair in query.split("&") if pair):
             value = _decoded(raw.replace("+", " "))
-            if name not in self._query or name in values or value is None:
+            if name not in self._query or value is None:
                 return None
-            values[name] = value
+            known = values.setdefault(name, [] if name in self.repeated else value)
+            if isinstance(known, list):
+                known.append(value)
+            elif known is not value:
+                return None
         return values
 
     def _parse(self, text: str) -> Iterator[str | _Variable]:
@@ -161,17 +175,18 @@ class URITemplate:
             elif position and match[1] != "?":
                 raise InvalidTemplateError(f"The template {text!r} has two variables with nothing between them.")
             position = match.end()
-            operator, names, star = match.groups()
+            operator, names = match.groups()
             if operator == "?":
-                if position != len(text) or star or "?" in text[: match.start()]:
+                if position != len(text) or "?" in text[: match.start()]:
                     raise InvalidTemplateError(
                         f"In the template {text!r} the query must stand at the end, and only there."
                     )
-                self._query = tuple(names.split(","))
+                self._query = tuple(names.replace("*", "").split(","))
+                self.repeated = frozenset(name[:-1] for name in names.split(",") if name.endswith("*"))
             elif "," in names:
                 raise InvalidTemplateError(f"In the template {text!r} write {{a}}/{{b}} for {{a,b}}.")
             else:
-                yield _Variable(names, reserved=operator == "+", exploded=star == "*")
+                yield _Variable(names.rstrip("*"), reserved=operator == "+", exploded=names.endswith("*"))
         if position < len(text):
             yield _checked(text[position:], text)
 
@@ -179,7 +194,7 @@ class URITemplate:
 def _checked(literal: str, text: str) -> str:
     if "{" in literal or "}" in literal:
         raise InvalidTemplateError(
-            f"The template {text!r} has an expression that is not supported; use {{a}}, {{+a}}, {{a*}} or {{?a,b}}."
+            f"The template {text!r} has an expression that is not supported; use {{a}}, {{+a}}, {{a*}} or {{?a,b*}}."
         )
     return literal
 

@@ -75,10 +75,10 @@ class Server:
         self.listers: Registry[ResourceLister] = Registry("resource list")
         self.prompts: Registry[Prompt] = Registry("prompt")
         self.hub = Hub()
-        self.left_out: set[str] = set()
-        """Names of features that no list has, because they can't be described, as was said once."""
-        self.lists: dict[tuple[str, str, str | None], tuple[int, bytes]] = {}
-        """Encoded lists by kind, revision and cursor, with the registry's version that they were made of."""
+        self.left_out: set[tuple[str, str]] = set()
+        """Kind and key of features that no list has, because they can't be described, as was said once."""
+        self.lists: dict[tuple[str, str, int], tuple[int, bytes]] = {}
+        """Encoded lists by kind, revision and place of the first item, with the registry version that made them."""
         self._result_meta = {envelope.SERVER_INFO: options.implementation()}
         self.end_of_read = self._end_of({"ttlMs": int(options.read_ttl * 1000), "cacheScope": "private"})
         """What stands behind the contents of a resource in the per-request era, with the comma and brace around it."""

@@ -9,7 +9,7 @@ import pytest
 from funcmcp.protocol.cursor import encode_cursor
 from funcmcp.protocol.errors import InvalidParams
 from funcmcp.server.features import ResourceLister, Tool
-from funcmcp.server.handlers.lists import page_of
+from funcmcp.server.handlers.lists import page_of, start_of
 from tests import schemas
 from tests.server.parts import PER_REQUEST, answer, context, prompt, resource, server, template, tool
 
@@ -23,35 +23,67 @@ KINDS: dict[str, tuple[str, str, Any]] = {
 EVERY_LIST = pytest.mark.parametrize("method", KINDS)
 
 
-def key(item: str) -> str:
-    return item
+def items(keys: str) -> list[tuple[str, str]]:
+    return [(key, key) for key in keys]
 
 
 @pytest.mark.parametrize(
-    ("size", "cursor", "page", "after"),
+    ("size", "start", "page", "after"),
     [
-        (None, None, "abc", None),
-        (3, None, "abc", None),
-        (2, None, "ab", "b"),
-        (2, "b", "c", None),
-        (1, "a", "b", "b"),
+        (None, 0, "abc", None),
+        (3, 0, "abc", None),
+        (2, 0, "ab", (2, "b")),
+        (2, 2, "c", None),
+        (2, 1, "bc", None),
+        (1, 1, "b", (2, "b")),
+        (2, 3, "", None),
     ],
 )
-def test_a_page_begins_after_its_cursor(size: int | None, cursor: str | None, page: str, after: str | None) -> None:
-    said = None if cursor is None else encode_cursor(cursor)
-    expected = None if after is None else encode_cursor(after)
-    assert page_of("abc", said, size, key) == (page, expected)
+def test_a_page_begins_at_its_place(size: int | None, start: int, page: str, after: tuple[int, str] | None) -> None:
+    expected = None if after is None else encode_cursor("tools", *after)
+    found = page_of("tools", items("abc"), start, size)
+    assert ("".join(found.items), found.next_cursor) == (page, expected)
 
 
 @pytest.mark.parametrize("size", [1, None])
 def test_a_list_without_items_is_one_empty_page(size: int | None) -> None:
-    assert page_of("", None, size, key) == ("", None)
+    assert page_of("tools", [], 0, size) == ([], None, True)
 
 
-@pytest.mark.parametrize("cursor", ["", encode_cursor("a"), encode_cursor("c"), encode_cursor("z"), "YQ", "no cursor"])
+@pytest.mark.parametrize(
+    ("now", "rest"),
+    [
+        ("abcdef", "def"),
+        ("bcdef", "def"),  # another one has gone
+        ("abdef", "def"),  # the one that it names has gone
+        ("abdefc", "defc"),  # it has gone and come again
+        ("a", ""),
+        ("", ""),
+    ],
+)
+def test_a_cursor_means_what_comes_after_it_when_the_list_has_changed(now: str, rest: str) -> None:
+    assert now[start_of("tools", now, encode_cursor("tools", 3, "c")) :] == rest
+
+
+@pytest.mark.parametrize("cursor", ["", "YQ", "no cursor", encode_cursor("prompts", 2, "b")])
 def test_a_cursor_that_was_not_given_out_is_invalid(cursor: str) -> None:
     with pytest.raises(InvalidParams, match="start again"):
-        page_of("abc", cursor, 2, key)
+        start_of("tools", "abc", cursor)
+
+
+@EVERY_LIST
+@EVERY_REVISION
+async def test_a_page_is_followed_by_the_rest_even_if_its_last_item_goes_meanwhile(revision: str, method: str) -> None:
+    member, name, make = KINDS[method]
+    features = [make(f"f{number}") for number in range(5)]
+    served = server(*features, page_size=2)
+    first = (await answer(served, context(method, revision=revision)))["result"]
+    registry = served._registries[type(features[0])][0]
+    registry.remove(features[1].key)
+    rest = (await answer(served, context(method, {"cursor": first["nextCursor"]}, revision=revision)))["result"]
+    assert [item[name] for item in rest[member]] == [features[2].key, features[3].key]
+    last = (await answer(served, context(method, {"cursor": rest["nextCursor"]}, revision=revision)))["result"]
+    assert [item[name] for item in last[member]] == [features[4].key]
 
 
 @EVERY_LIST

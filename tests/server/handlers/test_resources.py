@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
-from funcmcp.protocol.errors import ResourceNotFound
+from funcmcp.protocol.errors import MCPError, ResourceNotFound, ToolError
 from funcmcp.server.conversation import Conversation
-from funcmcp.server.features import ResourceLister
+from funcmcp.server.features import Resource, ResourceLister
 from funcmcp.server.handlers.resources import MAX_SUBSCRIPTIONS
 from funcmcp.server.hub import updated
+from funcmcp.server.registry import RegistrationError
 from tests import schemas
-from tests.server.parts import NEWEST, PER_REQUEST, answer, context, prompt, resource, server, template, tool
+from tests.server.parts import NEWEST, PER_REQUEST, answer, context, hold_uri, prompt, resource, server, template, tool
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 HANDSHAKES = pytest.mark.parametrize("revision", schemas.HANDSHAKE_REVISIONS)
@@ -144,13 +146,52 @@ async def test_a_lister_is_asked_each_time_and_knows_who_asks() -> None:
 
 
 @EVERY_REVISION
-async def test_a_lister_that_fails_is_an_internal_error(revision: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("error", [KeyError("hunter2"), ToolError("no"), MCPError(-32000, "no"), TimeoutError()])
+async def test_what_a_lister_that_fails_has_is_left_out_and_told_in_the_log(
+    revision: str, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
     async def listed(_context: Any) -> list[dict[str, Any]]:
-        raise KeyError("hunter2")
+        raise error
 
-    error = (await answer(server(ResourceLister("menu", listed)), context(LIST, revision=revision)))["error"]
-    assert (error["code"], "errorId" in error["data"]) == (-32603, True)
-    assert "menu: resources" in caplog.text
+    served = server(
+        resource("menu://today"), ResourceLister("menu", listed), listing({"uri": "a://b", "name": "b"}, scheme="a")
+    )
+    listed_resources = (await answer(served, context(LIST, revision=revision)))["result"]["resources"]
+    assert [one["uri"] for one in listed_resources] == ["menu://today", "a://b"]
+    [record] = caplog.records
+    assert record.getMessage().startswith(
+        f"The resources of 'menu' are left out of resources/list. exception={type(error).__name__}: "
+    )
+
+
+async def test_a_lister_that_takes_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("funcmcp.server.handlers.resources._LISTING_SECONDS", 0.01)
+
+    async def listed(_context: Any) -> list[dict[str, Any]]:
+        await asyncio.Event().wait()
+        return []
+
+    served = server(resource("menu://today"), ResourceLister("menu", listed))
+    assert len((await answer(served, context(LIST)))["result"]["resources"]) == 1
+
+
+async def test_a_resource_that_is_no_json_does_not_take_the_others_of_another_lister_away() -> None:
+    served = server(
+        listing({"uri": "menu://a", "name": "a", "annotations": {"priority": float("nan")}}),
+        listing({"uri": "news://b", "name": "b"}, scheme="news"),
+    )
+    listed = (await answer(served, context(LIST)))["result"]["resources"]
+    assert [one["uri"] for one in listed] == ["news://b"]
+
+
+async def test_a_resource_that_can_not_be_described_is_left_out_where_there_are_listers() -> None:
+    def describe() -> dict[str, Any]:
+        raise RegistrationError("no JSON")
+
+    bad = Resource("menu://bad", describe, hold_uri)
+    served = server(bad, resource("menu://today"), listing({"uri": "menu://a", "name": "a"}))
+    listed = (await answer(served, context(LIST)))["result"]["resources"]
+    assert [one["uri"] for one in listed] == ["menu://today", "menu://a"]
 
 
 async def test_a_bad_cursor_is_told_before_a_lister_is_asked() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import contextlib
 from typing import TYPE_CHECKING, Any
 
@@ -94,11 +95,12 @@ async def test_a_cursor_that_was_never_given_out_is_invalid_params(revision: str
     assert (await answer(server(tool("t0"), tool("t1"), page_size=1), asked))["error"]["code"] == -32602
 
 
-async def test_a_cursor_whose_tool_is_gone_is_invalid_params() -> None:
+async def test_a_cursor_whose_tool_has_gone_leads_to_what_came_after_it() -> None:
     served = server(tool("t0"), tool("t1"), page_size=1)
     cursor = (await page(served))["nextCursor"]
     served.tools.remove("t0")
-    assert (await answer(served, context("tools/list", {"cursor": cursor})))["error"]["code"] == -32602
+    message = await answer(served, context("tools/list", {"cursor": cursor}))
+    assert names(message["result"]) == ["t1"]
 
 
 async def test_a_changed_registry_changes_the_list() -> None:
@@ -153,11 +155,12 @@ async def test_a_tool_whose_description_is_no_json_is_named_in_the_log_once(capl
 
 
 async def test_cursors_that_clients_make_up_take_no_room() -> None:
-    served = server(*(tool(f"t{number}") for number in range(20)))
-    whole = await page(served)
-    for name in names(whole):
-        await answer(served, context("tools/list", {"cursor": encode_cursor(name)}))
-    assert len(served.lists) == 1
+    served = server(*(tool(f"t{number}") for number in range(20)), page_size=5)
+    for place in range(1, 30):
+        for name in ("t3", "t19", "nobody"):
+            cursor = encode_cursor("tools", place, name)
+            assert "result" in await answer(served, context("tools/list", {"cursor": cursor}))
+    assert len(served.lists) <= 4
 
 
 async def test_other_requests_have_their_turn_while_a_long_list_is_made() -> None:
@@ -285,6 +288,25 @@ async def test_a_failure_that_is_no_exception_is_the_tools_all_the_same(
     assert result["isError"] is True
     assert "error id" in result["content"][0]["text"]
     assert "feature=fail" in caplog.text
+
+
+@pytest.mark.parametrize("wait_first", [False, True])
+async def test_an_interrupt_that_a_tool_raises_is_its_failure_and_ends_nothing(
+    wait_first: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    signals: list[int] = []
+    monkeypatch.setattr(signal, "raise_signal", signals.append)
+
+    async def fail(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+        if wait_first:
+            await asyncio.sleep(0)
+        raise KeyboardInterrupt
+
+    served = server(tool("fail", fail), tool("next"))
+    assert (await call(served, "fail"))["isError"] is True
+    assert "isError" not in await call(served, "next")
+    assert signals == []
+    assert "exception=KeyboardInterrupt" in caplog.text
 
 
 async def test_a_tool_error_that_is_no_unicode_is_told_to_the_model_without_what_can_not_be_sent() -> None:

@@ -6,7 +6,7 @@ Source: "server/utilities/pagination"; 2026-07-28 "server/utilities/caching".
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.cursor import decode_cursor, encode_cursor
@@ -15,7 +15,7 @@ from funcmcp.server.log import log_left_out
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from funcmcp.protocol.revisions import Revision
     from funcmcp.server.context import Context
@@ -49,26 +49,35 @@ async def list_registry(server: Server, context: Context, name: str, registry: R
         registry: has the features, each with a `key` and a `describe`.
         shape: makes a description one of a revision.
     """
-    cursor, revision = cursor_of(context), context.client.revision
-    key = (name, revision.date, cursor)
-    cached, version = server.lists.get(key), registry.version
+    cursor, revision, version = cursor_of(context), context.client.revision, registry.version
+    start = 0 if cursor is None else start_of(name, [feature.key for feature in registry], cursor)
+    key = (name, revision.date, start)
+    cached = server.lists.get(key)
     if cached is not None and cached[0] == version:
         return cached[1]
-    page, next_cursor = page_of(list(registry), cursor, server.options.page_size, lambda feature: feature.key)
-    definitions = []
-    for number, feature in enumerate(page, 1):
+    page = page_of(name, [(feature.key, feature) for feature in registry], start, server.options.page_size)
+    definitions = await definitions_of(server, context, registry.kind, page.items, shape)
+    encoded = list_result(server, revision, name, definitions.values(), page.next_cursor)
+    if page.regular:  # others begin where a client wants, so there could be as many as there are features
+        server.lists[key] = (version, encoded)
+    return encoded
+
+
+async def definitions_of(
+    server: Server, context: Context, kind: str, features: Sequence[Any], shape: Shape
+) -> dict[str, bytes]:
+    """Return the definitions of features, as JSON by key; one that has none is left out, and told in the log once."""
+    definitions: dict[str, bytes] = {}
+    for number, feature in enumerate(features, 1):
         try:
-            definitions.append(described(feature, shape, revision))
+            definitions[feature.key] = described(feature, shape, context.client.revision)
         except RegistrationError as error:
-            if feature.key not in server.left_out:
-                server.left_out.add(feature.key)
-                log_left_out(feature.key, error)
+            if (kind, feature.key) not in server.left_out:
+                server.left_out.add((kind, feature.key))
+                log_left_out(kind, feature.key, context.request.method, error)
         if number % _BREATH == 0:
             await asyncio.sleep(0)
-    rest = encode(list_result(server, revision, {}, next_cursor))[1:]
-    encoded = b'{"%b":[%b]%b%b' % (name.encode(), b",".join(definitions), b"," if rest != b"}" else b"", rest)
-    server.lists[key] = (version, encoded)
-    return encoded
+    return definitions
 
 
 def described(feature: Described, shape: Shape, revision: Revision) -> bytes:
@@ -89,30 +98,60 @@ def cursor_of(context: Context) -> str | None:
     return cursor
 
 
-def page_of(
-    items: Sequence[T], cursor: str | None, page_size: int | None, key: Callable[[T], str]
-) -> tuple[Sequence[T], str | None]:
-    """Return the page that a cursor means, and the cursor of the next one; raise InvalidParams."""
+def start_of(kind: str, keys: Sequence[str], cursor: str) -> int:
+    """Return the place of the first item of the page that a cursor means; raise InvalidParams if it means none.
+
+    If the item that it names has gone or has moved backwards, the place that it had counts: an item may be told twice
+    then, but none is passed over.
+    """
+    end, last = decode_cursor(kind, cursor)
+    place = keys.index(last) if last in keys else end
+    return place + 1 if place < end else min(end - 1, len(keys))
+
+
+class Page(NamedTuple, Generic[T]):
+    """A page of a list.
+
+    Attributes:
+        items: what is on it.
+        next_cursor: the cursor of the next page; None for the last one.
+        regular: whether it is one of the pages that whoever starts at the beginning comes to.
+    """
+
+    items: Sequence[T]
+    next_cursor: str | None
+    regular: bool
+
+
+def page_of(kind: str, items: Sequence[tuple[str, T]], start: int, page_size: int | None) -> Page[T]:
+    """Return the page of a list that begins with the item of a place.
+
+    Args:
+        kind: of the list, for its cursors.
+        items: all that the list has, with their keys.
+        start: the place.
+        page_size: how many items are on a page; None for all of them.
+    """
     size = page_size or max(len(items), 1)
-    # Only the cursors that this server gives out count, so that there are no more pages than it has made.
-    starts = {key(items[end - 1]): end for end in range(size, len(items), size)}
-    start = 0 if cursor is None else starts.get(decode_cursor(cursor), -1)
-    if start < 0:
-        raise InvalidParams("The cursor is no longer valid; start again without a cursor.")
-    page = items[start : start + size]
-    return page, encode_cursor(key(page[-1])) if start + size < len(items) else None
+    end = start + size
+    next_cursor = encode_cursor(kind, end, items[end - 1][0]) if end < len(items) else None
+    return Page(
+        [item for _, item in items[start:end]], next_cursor, start % size == 0 and start <= max(len(items) - 1, 0)
+    )
 
 
 def list_result(
     server: Server,
     revision: Revision,
-    result: dict[str, Any],
+    name: str,
+    definitions: Iterable[bytes],
     next_cursor: str | None,
+    *,
     scope: Literal["public", "private"] = "public",
-) -> dict[str, Any]:
-    """Return a list's result with everything around the list."""
-    if next_cursor is not None:
-        result = {**result, "nextCursor": next_cursor}
-    if not revision.per_request:
-        return result
-    return server.stamp({**result, "ttlMs": int(server.options.list_ttl * 1000), "cacheScope": scope})
+) -> bytes:
+    """Return a list as a result: its definitions, which are JSON already, with everything around them."""
+    rest: dict[str, Any] = {} if next_cursor is None else {"nextCursor": next_cursor}
+    if revision.per_request:
+        rest = server.stamp({**rest, "ttlMs": int(server.options.list_ttl * 1000), "cacheScope": scope})
+    end = b"," + encode(rest)[1:] if rest else b"}"
+    return b'{"%b":[%b]%b' % (name.encode(), b",".join(definitions), end)

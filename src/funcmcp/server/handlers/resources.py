@@ -10,12 +10,12 @@ from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import METHOD_NOT_FOUND, InvalidParams, MCPError, ResourceNotFound
 from funcmcp.protocol.uri_template import UnsafeValueError
 from funcmcp.server.features import EncodedResult
-from funcmcp.server.handlers.lists import cursor_of, list_registry, list_result, page_of
-from funcmcp.server.handlers.runs import completed, open_rounds, run
+from funcmcp.server.handlers.lists import cursor_of, definitions_of, list_registry, list_result, page_of, start_of
+from funcmcp.server.handlers.runs import completed, is_of_the_feature, open_rounds, run, within
+from funcmcp.server.log import log_list_left_out
+from funcmcp.server.run import Waiting, begin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from funcmcp.protocol.uri_template import Values
     from funcmcp.server.context import Context
     from funcmcp.server.dispatch import Server
@@ -24,42 +24,41 @@ if TYPE_CHECKING:
 MAX_SUBSCRIPTIONS = 1000
 """URIs that one client may subscribe to."""
 
+_LISTING_SECONDS = 60.0
+
 
 async def list_resources(server: Server, context: Context) -> bytes:
     """Answer `resources/list`; what listers say depends on who asks, and is asked for each time."""
+    registry, cursor = server.resources, cursor_of(context)
     if not server.listers:
-        return await list_registry(server, context, "resources", server.resources, shape.definition)
-    revision = context.client.revision
-    cursor = cursor_of(context)
-    listed = [resource.describe() for resource in server.resources]
+        return await list_registry(server, context, "resources", registry, shape.definition)
+    listed = await definitions_of(server, context, registry.kind, list(registry), shape.definition)
     for found in await asyncio.gather(*(_listed(lister, context) for lister in server.listers)):
-        listed += found
-    unique: dict[str, Mapping[str, Any]] = {}
-    for resource in listed:
-        unique.setdefault(resource["uri"], resource)
-    page, next_cursor = page_of(list(unique.values()), cursor, server.options.page_size, lambda found: found["uri"])
-    shaped = [shape.definition(resource, revision) for resource in page]
-    return encode(list_result(server, revision, {"resources": shaped}, next_cursor, "private"))
+        for uri, definition in found.items():
+            listed.setdefault(uri, definition)
+    start = 0 if cursor is None else start_of("resources", list(listed), cursor)
+    page = page_of("resources", list(listed.items()), start, server.options.page_size)
+    return list_result(server, context.client.revision, "resources", page.items, page.next_cursor, scope="private")
 
 
-async def _listed(lister: ResourceLister, context: Context) -> list[dict[str, Any]]:
-    result = await run(_Listing(lister.scheme), _wrapped(lister, context))
-    listed: list[dict[str, Any]] = result["resources"]
-    return listed
+async def _listed(lister: ResourceLister, context: Context) -> dict[str, bytes]:
+    """Return the definitions that a lister lists, as JSON by URI; none if it fails, which is told in the log."""
+    try:
+        begun = begin(_definitions(lister, context))
+        return await within(_LISTING_SECONDS, begun) if isinstance(begun, Waiting) else begun
+    except BaseException as error:
+        if not is_of_the_feature(error):
+            raise
+        log_list_left_out(lister.scheme, error)
+        return {}
 
 
-async def _wrapped(lister: ResourceLister, context: Context) -> dict[str, Any]:
-    return {"resources": await lister.handler(context)}
-
-
-class _Listing:
-    """The run of a lister."""
-
-    interactive = False
-    timeout = 60.0
-
-    def __init__(self, scheme: str) -> None:
-        self.key = f"{scheme}: resources"
+async def _definitions(lister: ResourceLister, context: Context) -> dict[str, bytes]:
+    revision = context.client.revision
+    definitions: dict[str, bytes] = {}
+    for found in await lister.handler(context):
+        definitions.setdefault(found["uri"], encode(shape.definition(found, revision)))
+    return definitions
 
 
 async def list_templates(server: Server, context: Context) -> bytes:
