@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import contextlib
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
