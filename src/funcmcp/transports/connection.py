@@ -75,7 +75,7 @@ class Connection:
         self._conversation = Conversation(pushes=True)
         self._client: Client | None = None
         self.places = asyncio.Semaphore(at_once)
-        self._waiting = 0
+        self._unanswered = 0
         self._calls: set[asyncio.Task[None]] = set()
         self._listens: set[Run] = set()
         self._telling: asyncio.Task[None] | None = None
@@ -221,14 +221,13 @@ class Connection:
             return
         call = _Call(self, request, deliver, http)
         self._conversation.begin(request.id, call.run)  # from now on the client can cancel it
-        self._waiting += 1
+        self._unanswered += 1
         try:
             await call.take_place()
         except asyncio.CancelledError:
+            self._unanswered -= 1
             self._conversation.finish(request.id, call.run)
             raise
-        finally:
-            self._waiting -= 1
         task = asyncio.create_task(self._serve(call))
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
@@ -239,7 +238,7 @@ class Connection:
     def _overload(self) -> MCPError | None:
         if self._ending:
             return MCPError(INTERNAL_ERROR, "The server is about to end.")
-        if len(self._calls) + self._waiting >= _MOST:
+        if self._unanswered >= _MOST:
             return MCPError(INTERNAL_ERROR, "Too many requests are under way; wait for their answers.")
         return None
 
@@ -248,6 +247,7 @@ class Connection:
             try:
                 body = await self._answer(call)
             finally:
+                self._unanswered -= 1
                 call.close()
                 self._listens.discard(call.run)
                 self._conversation.finish(call.request.id, call.run)
