@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -288,25 +287,6 @@ async def test_a_failure_that_is_no_exception_is_the_tools_all_the_same(
     assert result["isError"] is True
     assert "error id" in result["content"][0]["text"]
     assert "feature=fail" in caplog.text
-
-
-@pytest.mark.parametrize("wait_first", [False, True])
-async def test_an_interrupt_that_a_tool_raises_is_its_failure_and_ends_nothing(
-    wait_first: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    signals: list[int] = []
-    monkeypatch.setattr(signal, "raise_signal", signals.append)
-
-    async def fail(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
-        if wait_first:
-            await asyncio.sleep(0)
-        raise KeyboardInterrupt
-
-    served = server(tool("fail", fail), tool("next"))
-    assert (await call(served, "fail"))["isError"] is True
-    assert "isError" not in await call(served, "next")
-    assert signals == []
-    assert "exception=KeyboardInterrupt" in caplog.text
 
 
 async def test_a_tool_error_that_is_no_unicode_is_told_to_the_model_without_what_can_not_be_sent() -> None:

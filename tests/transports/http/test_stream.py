@@ -226,6 +226,37 @@ async def test_a_run_whose_client_has_left_is_not_held_up_by_what_nobody_reads()
     await asyncio.wait_for(finished.wait(), PATIENCE)
 
 
+async def test_a_run_waits_for_a_reader_that_has_many_bytes_to_read_and_nothing_is_lost() -> None:
+    channel = StreamChannel(None)
+    sent: list[int] = []
+
+    async def talk() -> Reply:
+        for number in range(200):
+            await channel.notify("notifications/message", {"level": "info", "data": str(number) + "x" * 20_000})
+            sent.append(number)
+        return ANSWER
+
+    response = await respond(talk(), channel)
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    held = len(sent)
+    assert 50 <= held <= 55  # a little more than a mebibyte
+    got = await read_all(response)
+    assert [int(message["params"]["data"].rstrip("x")) for message in got.messages[:-1]] == list(range(200))
+
+
+async def test_one_message_that_is_larger_than_all_that_may_wait_is_sent() -> None:
+    channel = StreamChannel(None)
+
+    async def talk() -> Reply:
+        for _ in range(3):
+            await channel.notify("notifications/message", {"level": "info", "data": "x" * 2_000_000})
+        return ANSWER
+
+    got = await read_all(await respond(talk(), channel))
+    assert len(got.messages) == 4
+
+
 async def test_a_slow_reader_loses_nothing() -> None:
     channel = StreamChannel(None)
     got = await read_all(await respond(send(channel, *range(3000)), channel))

@@ -34,6 +34,9 @@ _OK = 200
 _MAX_WAITING = 1000
 """Messages that may wait for a slow reader; then the run waits too."""
 
+_MAX_BYTES = 1024 * 1024
+"""Bytes after which the run waits, too."""
+
 
 def event(data: bytes) -> bytes:
     """Return one event with a JSON text, which is a single line, as its data."""
@@ -47,6 +50,26 @@ def as_stream(response: HttpResponse) -> HttpResponse:
     return HttpResponse(_OK, STREAM_HEADERS + response.headers[1:], event(response.body))
 
 
+class _Waiting(asyncio.Queue[bytes]):
+    """Messages that wait for a reader: so many, and hardly more than so many bytes."""
+
+    def __init__(self) -> None:
+        super().__init__(_MAX_WAITING)
+        self._bytes = 0
+
+    def full(self) -> bool:
+        return super().full() or self._bytes >= _MAX_BYTES
+
+    def _put(self, item: bytes) -> None:
+        self._bytes += len(item)
+        super()._put(item)
+
+    def _get(self) -> bytes:
+        item = super()._get()
+        self._bytes -= len(item)
+        return item
+
+
 class StreamChannel:
     """A channel onto the event stream of one request.
 
@@ -57,7 +80,7 @@ class StreamChannel:
     pushes = True
 
     def __init__(self, conversation: Conversation | None) -> None:
-        self.messages: asyncio.Queue[bytes] = asyncio.Queue(_MAX_WAITING)
+        self.messages: asyncio.Queue[bytes] = _Waiting()
         self._conversation = conversation
         self._closed = False
 
