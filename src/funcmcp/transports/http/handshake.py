@@ -17,11 +17,11 @@ from funcmcp.protocol.jsonrpc import Malformed, Notification, Request, Response,
 from funcmcp.server.channel import ClosedChannel
 from funcmcp.server.clients import Clients, SessionClient
 from funcmcp.server.context import Context
-from funcmcp.server.conversation import cancel_requested
 from funcmcp.server.dispatch import Reply, error_reply, result_text
 from funcmcp.server.handlers.lifecycle import initialize
+from funcmcp.server.relay import Relay
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
-from funcmcp.sessions.store import SessionsFullError
+from funcmcp.sessions.store import SessionsFullError, SharedSessions, StoreAwayError
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.resumable import ResumableChannel, Streams, resumable_response
 from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from funcmcp.protocol.revisions import Revision
     from funcmcp.server.conversation import Conversation
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.hub import Hub, Listener
+    from funcmcp.server.hub import Listener
     from funcmcp.sessions.store import Handshake, SessionStore
     from funcmcp.transports.http.gate import Entry
     from funcmcp.transports.http.messages import HttpRequest
@@ -56,6 +56,8 @@ class HandshakeEra:
         self._server = server
         self._sessions = sessions
         self._clients: Clients[_Client] = Clients()
+        store = sessions if isinstance(sessions, SharedSessions) else None
+        self._relay = Relay(server.bus, self._clients, store)
 
     async def post(self, http: HttpRequest, message: Body, entry: Entry) -> HttpResponse:
         """Answer one POST whose body has been decoded and classified."""
@@ -82,6 +84,8 @@ class HandshakeEra:
 
     async def _stream(self, context: Context, client: _Client) -> HttpResponse:
         """Run a request that may send something before its answer."""
+        await self._server.bus.ready()
+        await client.conversation.restore()
         if not self._sessions.pushes:
             context.channel = channel = StreamChannel(client.conversation)
             work = _run(context, client.conversation, self._server.answer(context))
@@ -97,12 +101,14 @@ class HandshakeEra:
         client = self._client(session_id, await self._sessions.get(session_id), entry)
         if isinstance(client, HttpResponse):
             return client
+        await self._server.bus.ready()
+        await client.conversation.restore()
         last_seen = http.fields.get(b"last-event-id", b"").decode("latin-1").strip(" \t")
         found = client.streams.find(last_seen)
         if found is None and client.streams.general.is_read:
             return refuse(409, INVALID_REQUEST, "This session has a stream already; end it, or resume it.")
         if found is None:
-            client.listen(self._server.hub)
+            client.listen(self._server)
             found = client.streams.general, client.streams.general.last
         return HttpResponse(200, STREAM_HEADERS, self._while_living(session_id, found[0].follow(found[1])))
 
@@ -110,9 +116,16 @@ class HandshakeEra:
         """Yield events as long as the session lives; whoever listens keeps it alive."""
         async with aclosing(events):
             async for part in events:
-                if await self._sessions.get(session_id) is None:
+                if await self._is_over(session_id):
                     return
                 yield part
+
+    async def _is_over(self, session_id: str) -> bool:
+        """Tell whether a session has ended; while nobody knows, it has not."""
+        try:
+            return await self._sessions.get(session_id) is None
+        except StoreAwayError:
+            return False
 
     async def delete(self, http: HttpRequest, entry: Entry) -> HttpResponse:
         """End the session that the request names."""
@@ -121,7 +134,7 @@ class HandshakeEra:
         if isinstance(client, HttpResponse):
             return client
         await self._sessions.end(session_id)
-        self._clients.end(session_id)
+        self._relay.end(session_id)
         return HttpResponse(204, ())
 
     async def _initialize(self, request: Request) -> HttpResponse:
@@ -150,6 +163,8 @@ class HandshakeEra:
         client = self._clients.get(session_id)
         if client is None:
             client = _Client(revision, handshake, session_id, pushes=self._sessions.pushes)
+            client.prefix = self._server.bus.instance
+            self._relay.meet(client)
             self._clients.add(client)
         return client
 
@@ -158,7 +173,7 @@ class HandshakeEra:
     ) -> HttpResponse:
         if isinstance(message, list):
             return await self._batch(http, message, client)
-        _receive(message, client.conversation)
+        await self._relay.receive(message, client)
         return accepted()
 
     async def _batch(self, http: HttpRequest, values: list[object], client: _Client) -> HttpResponse:
@@ -181,7 +196,7 @@ class HandshakeEra:
                 context = Context(message, client, _CLOSED, http)
                 work.append(_run(context, client.conversation, self._server.answer(context)))
             else:
-                _receive(message, client.conversation)
+                await self._relay.receive(message, client)
         if not work:
             return accepted()
         replies = await asyncio.gather(*work, return_exceptions=True)
@@ -190,29 +205,34 @@ class HandshakeEra:
 
 
 class _Client(SessionClient):
-    """The client of a session, with its streams."""
+    """The client of a session, with its streams.
 
-    __slots__ = ("_forget", "_streams", "_telling")
+    Attributes:
+        prefix: begins the names of its streams, so that no other instance takes them for its own.
+    """
+
+    __slots__ = ("_forget", "_streams", "_telling", "prefix")
     _forget: Callable[[], None]
 
     def __init__(self, revision: Revision, handshake: Handshake, session_id: str, *, pushes: bool) -> None:
         super().__init__(revision, handshake, session_id, pushes=pushes)
         self._streams: Streams | None = None
         self._telling: asyncio.Task[None] | None = None
+        self.prefix = ""
 
     @property
     def streams(self) -> Streams:
         """Its streams, which most clients never have."""
         if self._streams is None:
-            self._streams = Streams(priming=self.revision.priming)
+            self._streams = Streams(priming=self.revision.priming, prefix=self.prefix)
         return self._streams
 
-    def listen(self, hub: Hub) -> None:
+    def listen(self, server: Server) -> None:
         """Begin to put changes on the general stream, if that has not begun yet."""
         if self._telling is None:
-            changes = hub.add(self.conversation.wants)
+            changes = server.hub.add(self.conversation.wants, partial(server.missed, self.conversation))
             self._telling = asyncio.create_task(self._tell(changes))
-            self._forget = partial(hub.remove, changes)
+            self._forget = partial(server.hub.remove, changes)
 
     def close(self) -> None:
         """End the general stream."""
@@ -249,14 +269,6 @@ def _run(
             conversation.finish(context.request.id, run)
 
     return wait()
-
-
-def _receive(message: Notification | Response, conversation: Conversation) -> None:
-    """Take a message that gets no answer; one that means nothing here is dropped."""
-    if isinstance(message, Response):
-        conversation.answer(message)
-    elif message.method == "notifications/cancelled":
-        cancel_requested(conversation, message.params)
 
 
 def _cancelled(request: Request, accept: Accepts) -> HttpResponse:
