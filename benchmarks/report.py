@@ -35,6 +35,7 @@ def table(results: dict[str, Any]) -> str:
     lines += _throughput([row for row in results["rows"] if "answers_per_second" in row])
     lines += ["", "## Start", "", "Milliseconds; times the floor in brackets.", ""]
     lines += _times([row for row in results["rows"] if "milliseconds" in row])
+    lines += _streams([row for row in results["rows"] if "kib_per_stream" in row])
     lines += ["", "## Memory", ""]
     for row in results["rows"]:
         if "resident_kib" in row:
@@ -65,6 +66,16 @@ def _throughput(rows: list[Row]) -> list[str]:
         shares.append(row.get("share_of_const", {}).get("funcmcp", "-"))
         lines.append(f"| {title(row)} | {' | '.join(cells)} | {' | '.join(map(str, shares))} |")
     return lines
+
+
+def _streams(rows: list[Row]) -> list[str]:
+    lines = [
+        f"- {row['streams']} open streams of `{row['row']}`, one change told to all: it arrived after "
+        f"{row['arrival_p50_ms']} ms (p50) and {row['arrival_p99_ms']} ms (p99). "
+        f"Resident memory: {row['kib_per_stream']} KiB a stream, with its connection."
+        for row in rows
+    ]
+    return ["", "## Streams", "", *lines] if lines else []
 
 
 def _times(rows: list[Row]) -> list[str]:

@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PYTHON = HERE / ".venv" / "bin" / "python"
 PACKAGES = ("funcmcp", "mcp", "fastmcp", "pydantic", "uvicorn", "uvloop", "httptools")
-MEASUREMENTS = ("calls", "tools", "imports", "starts", "memory")
+MEASUREMENTS = ("calls", "tools", "resources", "prompts", "imports", "starts", "memory", "streams")
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Plan:
         starts: process starts for each target.
         requests: marks at which memory is read.
         sessions: sessions that are opened to measure what one takes.
+        streams: streams that listen when one change is told to all of them.
     """
 
     rounds: int
@@ -46,6 +47,7 @@ class Plan:
     starts: int = 9
     requests: tuple[int, int] = (10_000, 50_000)
     sessions: int = 5000
+    streams: int = 500
 
     @staticmethod
     def show(row: dict[str, Any]) -> None:
@@ -67,21 +69,25 @@ def main() -> None:
         sys.exit("The benchmarks need wrk and taskset: apt-get install wrk util-linux")
     plan = Plan(options.rounds, options.seconds)
     if options.quick:
-        plan = Plan(1, 1, 1, (16,), (10, 1000), starts=2, requests=(2000, 4000), sessions=500)
+        plan = Plan(1, 1, 1, (16,), (10, 1000), starts=2, requests=(2000, 4000), sessions=500, streams=100)
     write(measure(plan, tuple(options.only or MEASUREMENTS)))
 
 
 def measure(plan: Plan, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return the rows that are wanted."""
     import startup
+    import streams
     import throughput
 
     kinds = {
         "calls": throughput.calls,
         "tools": throughput.many_tools,
+        "resources": throughput.resources,
+        "prompts": throughput.prompts,
         "imports": startup.imports,
         "starts": startup.first_calls,
         "memory": startup.memory,
+        "streams": streams.listening,
     }
     return [row for name in wanted for row in kinds[name](plan)]
 

@@ -1,4 +1,4 @@
-"""Requests a second and latencies of `tools/call` and `tools/list`."""
+"""Requests a second and latencies of calls, reads, prompts and lists."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from targets import FRAMEWORKS, LOAD_CORE, Target, rotated, running
 from traffic import (
     ERAS,
+    GETS,
     HANDSHAKE,
     Load,
     Request,
     call,
     check_call,
+    check_get,
     check_list,
     load,
     open_session,
@@ -43,6 +45,33 @@ def calls(plan: Plan) -> list[Row]:
                         what["function"] = "plain" if plain else "async"
                         rows.append({**what, **_compare(plan, targets, messages, answer, connections)})
                         plan.show(rows[-1])
+    return rows
+
+
+def resources(plan: Plan) -> list[Row]:
+    """Measure `resources/read` of a template with one typed variable."""
+    return _gets(plan, "resources/read")
+
+
+def prompts(plan: Plan) -> list[Row]:
+    """Measure `prompts/get` with one argument and one message."""
+    return _gets(plan, "prompts/get")
+
+
+def _gets(plan: Plan, method: str) -> list[Row]:
+    rows = []
+    with running((*FRAMEWORKS, "floor")) as targets:
+        for era in ERAS:
+            messages = {
+                name: request(era, method, GETS[method][0], _session(target, era)) for name, target in targets.items()
+            }
+            answers = {name: check_get(targets[name].port, message, method) for name, message in messages.items()}
+            if len(answers["floor"]) != len(answers["funcmcp"]):
+                raise RuntimeError(f"The floor's answer has another size: {answers['floor']!r}, {answers['funcmcp']!r}")
+            for connections in plan.concurrency:
+                what = {"row": method, "era": era, "function": "async", "connections": connections}
+                rows.append({**what, **_compare(plan, targets, messages, answers["funcmcp"], connections)})
+                plan.show(rows[-1])
     return rows
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 HANDSHAKE, PER_REQUEST = "2025-11-25", "2026-07-28"
@@ -29,6 +30,20 @@ CALLS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "create_order": (ORDER, {"order_id": "order-Ada", "lines": 3, "pieces": 6}),
 }
 """Arguments and expected structured content of the tools that are called."""
+DISH = "menu://dishes/7"
+GETS: dict[str, tuple[dict[str, Any], Callable[[dict[str, Any]], object], object]] = {
+    "resources/read": (
+        {"uri": DISH},
+        lambda result: json.loads(result["contents"][0]["text"]),
+        {"number": 7, "name": "Minestrone", "price": 6.5, "vegetarian": True, "allergens": ["celery"]},
+    ),
+    "prompts/get": (
+        {"name": "review", "arguments": {"code": "print(1 / 0)"}},
+        lambda result: [(message["role"], message["content"]["text"]) for message in result["messages"]],
+        [("user", "Review this code, and name the worst fault first:\n\nprint(1 / 0)")],
+    ),
+}
+"""What is asked for, how it is found in the result, and what it should be."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +78,9 @@ def request(era: str, method: str, params: dict[str, Any], session: str | None =
     }
     if era == PER_REQUEST:
         headers["Mcp-Method"] = method
-        if "name" in params:
-            headers["Mcp-Name"] = params["name"]
+        named = params.get("name") or params.get("uri")
+        if named is not None:
+            headers["Mcp-Name"] = named
         meta = {
             PREFIX + "protocolVersion": era,
             PREFIX + "clientCapabilities": {},
@@ -109,6 +125,16 @@ def check_call(port: int, message: Request, tool: str) -> bytes:
     result = json.loads(body).get("result", {})
     if status != 200 or result.get("structuredContent") != CALLS[tool][1] or result.get("isError"):
         raise RuntimeError(f"{tool} was answered {status}: {body[:300]!r}")
+    return body
+
+
+def check_get(port: int, message: Request, method: str) -> bytes:
+    """Send a `resources/read` or `prompts/get` once and see to it that its answer is right; return the body."""
+    _, find, expected = GETS[method]
+    status, _, body = send(port, message)
+    result = json.loads(body).get("result")
+    if status != 200 or result is None or find(result) != expected:
+        raise RuntimeError(f"{method} was answered {status}: {body[:300]!r}")
     return body
 
 

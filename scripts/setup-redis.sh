@@ -19,15 +19,15 @@ unpack() {
         [ "$(id -u)" = 0 ] && apt-get update -qq >/dev/null 2>&1 # there are no lists of packages yet
         fetch "${packages[@]}" || return 1
     fi
-    for package in "$target"/packages/*.deb; do dpkg -x "$package" "$target/root"; done
+    for package in "$target"/packages/*.deb; do dpkg -x "$package" "$target/unpacked"; done
 }
 
 write_starter() {
     cat >"$target/bin/$1" <<END
 #!/usr/bin/env bash
 here=\$(cd "\$(dirname "\$0")/.." && pwd)
-export LD_LIBRARY_PATH=\$(echo "\$here"/root/usr/lib/*-linux-*)
-exec "\$here/root/$2" "\$@"
+export LD_LIBRARY_PATH=\$(echo "\$here"/unpacked/usr/lib/*-linux-*)
+exec "\$here/unpacked/$2" "\$@"
 END
     chmod +x "$target/bin/$1"
     "$target/bin/$1" -v >/dev/null 2>&1 || rm "$target/bin/$1"

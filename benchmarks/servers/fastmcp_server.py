@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastmcp import FastMCP
-from models import Customer, Line, Receipt, receipt_of
+from models import Customer, Line, Receipt, dish_of, receipt_of, review_of
 from settings import PLAIN, TOOLS, filler
 
 server = FastMCP("bench", version="1.0.0")
@@ -31,6 +33,18 @@ else:
     async def async_create_order(customer: Customer, lines: list[Line]) -> Receipt:
         """Place an order."""
         return receipt_of(customer, lines)
+
+
+@server.resource("menu://dishes/{number}", mime_type="application/json")
+async def dish(number: int) -> dict[str, Any]:
+    """Show a dish."""
+    return dish_of(number)
+
+
+@server.prompt
+async def review(code: str) -> str:
+    """Review code."""
+    return review_of(code)
 
 
 for number in range(TOOLS - 2):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
-from models import Customer, Line, Receipt, receipt_of
+from models import Customer, Line, Receipt, dish_of, receipt_of, review_of
 from pydantic import TypeAdapter
 from pydantic_core import from_json, to_json
 from settings import PLAIN, TOOLS, filler
@@ -38,6 +39,18 @@ class FillArguments(TypedDict):
     c: float
 
 
+class DishVariables(TypedDict):
+    """The variables of the dishes' URI."""
+
+    number: int
+
+
+class ReviewArguments(TypedDict):
+    """The arguments of the prompt."""
+
+    code: str
+
+
 async def add(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
@@ -46,6 +59,16 @@ async def add(a: int, b: int) -> int:
 async def create_order(customer: Customer, lines: list[Line]) -> Receipt:
     """Place an order."""
     return receipt_of(customer, lines)
+
+
+async def dish(number: int) -> dict[str, Any]:
+    """Show a dish."""
+    return dish_of(number)
+
+
+async def review(code: str) -> str:
+    """Review code."""
+    return review_of(code)
 
 
 def plain_add(a: int, b: int) -> int:
@@ -60,6 +83,9 @@ def plain_create_order(customer: Customer, lines: list[Line]) -> Receipt:
 
 add_arguments = TypeAdapter(AddArguments).validator.validate_python
 order_arguments = TypeAdapter(OrderArguments).validator.validate_python
+dish_variables = TypeAdapter(DishVariables).validator.validate_python
+review_arguments = TypeAdapter(ReviewArguments).validator.validate_python
+match_dish = re.compile(r"menu://dishes/(?P<number>[^/?#]+)").fullmatch
 write_receipt = TypeAdapter(Receipt).serializer.to_python
 TOOLS_BY_NAME: dict[str, tuple[Any, Any, Any]] = {
     "add": (add_arguments, plain_add if PLAIN else add, lambda value: {"result": value}),
@@ -72,18 +98,48 @@ SERVER_INFO = {"io.modelcontextprotocol/serverInfo": {"name": "bench", "version"
 VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
-async def answer(message: dict[str, Any]) -> dict[str, Any]:
-    """Answer one `tools/call`."""
-    params = message["params"]
+async def call(params: dict[str, Any]) -> dict[str, Any]:
+    """Answer `tools/call`."""
     validate, function, write = TOOLS_BY_NAME[params["name"]]
     arguments = validate(params["arguments"], strict=True)
     value = await asyncio.to_thread(function, **arguments) if PLAIN else await function(**arguments)
     structured = write(value)
     text = str(value) if isinstance(value, int) else to_json(structured).decode()
-    result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "structuredContent": structured}
+    return {"content": [{"type": "text", "text": text}], "structuredContent": structured}
+
+
+async def read(params: dict[str, Any]) -> dict[str, Any]:
+    """Answer `resources/read`."""
+    uri = params["uri"]
+    match = match_dish(uri)
+    if match is None:
+        raise ValueError(uri)
+    value = await dish(**dish_variables(match.groupdict()))
+    return {"contents": [{"uri": uri, "mimeType": "application/json", "text": to_json(value).decode()}]}
+
+
+async def get(params: dict[str, Any]) -> dict[str, Any]:
+    """Answer `prompts/get`."""
+    text = await PROMPTS[params["name"]](**review_arguments(params["arguments"]))
+    return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
+
+
+PROMPTS = {"review": review}
+METHODS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "tools/call": (call, {}),
+    "resources/read": (read, {"ttlMs": 0, "cacheScope": "private"}),
+    "prompts/get": (get, {}),
+}
+
+
+async def answer(message: dict[str, Any]) -> dict[str, Any]:
+    """Answer one request."""
+    method, more = METHODS[message["method"]]
+    params = message["params"]
+    result = await method(params)
     meta = params.get("_meta")
     if meta is not None and meta[VERSION] == "2026-07-28":
-        result = {"resultType": "complete", **result, "_meta": SERVER_INFO}
+        result = {"resultType": "complete", **result, **more, "_meta": SERVER_INFO}
     return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
 
@@ -97,7 +153,7 @@ async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         event = await receive()
         body += event["body"]
     message = from_json(body)
-    if message["method"] == "tools/call":
+    if message["method"] in METHODS:
         data = to_json(await answer(message))
     else:
         data = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": {}}).encode()

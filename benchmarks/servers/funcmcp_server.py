@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from models import Customer, Line, Receipt, receipt_of
-from settings import PLAIN, TOOLS, filler
+from typing import Any
+
+from models import Customer, Line, Receipt, dish_of, receipt_of, review_of
+from settings import PLAIN, STREAMS, TOOLS, filler
 
 from funcmcp import MCPServer
 
@@ -32,6 +34,26 @@ else:
     async def async_create_order(customer: Customer, lines: list[Line]) -> Receipt:
         """Place an order."""
         return receipt_of(customer, lines)
+
+
+@app.resource("menu://dishes/{number}")
+async def dish(number: int) -> dict[str, Any]:
+    """Show a dish."""
+    return dish_of(number)
+
+
+@app.prompt
+async def review(code: str) -> str:
+    """Review code."""
+    return review_of(code)
+
+
+if STREAMS:
+
+    @app.tool
+    async def change() -> None:
+        """Tell all who listen that the dish has changed."""
+        await app.resource_updated("menu://dishes/7")
 
 
 for number in range(TOOLS - 2):

@@ -1,8 +1,8 @@
-"""The nested order that every target takes."""
+"""The nested order that every target takes, the dish that each shows, and the prompt that each writes."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
@@ -33,3 +33,13 @@ class Receipt(BaseModel):
 def receipt_of(customer: Customer, lines: list[Line]) -> Receipt:
     """Do the work of the tool, the same for every target."""
     return Receipt(order_id=f"order-{customer.name}", lines=len(lines), pieces=sum(line.quantity for line in lines))
+
+
+def dish_of(number: int) -> dict[str, Any]:
+    """Return what the resource `menu://dishes/{number}` holds."""
+    return {"number": number, "name": "Minestrone", "price": 6.5, "vegetarian": True, "allergens": ["celery"]}
+
+
+def review_of(code: str) -> str:
+    """Return the message of the prompt `review`."""
+    return f"Review this code, and name the worst fault first:\n\n{code}"

@@ -10,6 +10,9 @@ TOOLS = int(os.environ.get("BENCH_TOOLS", "2"))
 PLAIN = os.environ.get("BENCH_PLAIN") == "1"
 """Whether the tools are plain functions, which run in threads."""
 
+STREAMS = os.environ.get("BENCH_STREAMS") == "1"
+"""Whether there is a tool more, `change`, which those who listen hear of."""
+
 
 def filler(number: int, a: int, b: str, c: float = 1.0) -> str:
     """Stand for one of many tools that nobody calls."""

@@ -15,7 +15,7 @@ from funcmcp.authoring.services import Services
 from funcmcp.authoring.tools import ToolOptions, make_tool
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.dispatch import Server
-from funcmcp.server.hub import updated
+from funcmcp.server.hub import RESOURCES, updated
 from funcmcp.server.log import logger, quote
 from funcmcp.server.options import ServerOptions
 from funcmcp.server.registry import RegistrationError
@@ -199,6 +199,10 @@ class MCPServer(ASGIApplication):
     async def resource_updated(self, uri: str) -> None:
         """Tell the clients that subscribed to a resource that it has changed."""
         self.server.hub.publish(updated(uri))
+
+    async def resource_list_changed(self) -> None:
+        """Tell the clients that a function of `resource_list` has other resources to list than before."""
+        self.server.hub.publish(RESOURCES)
 
     def _register(self, function: Any, options: dict[str, Any], make: Callable[[dict[str, Any]], Maker]) -> Any:
         if callable(function):

@@ -326,7 +326,7 @@ async def test_name_title_description_and_type_come_from_the_function(mcp: MCPSe
         ("menu://today", {"size": True}, lambda: "", "number of bytes"),
         ("menu://today", {"annotations": {"lastModified": date(2026, 7, 28)}}, lambda: "", "must be JSON"),
         ("menu://today", {"meta": {"a": object()}}, lambda: "", "must be JSON"),
-        ("menu://today", {"icons": [{"src": object()}]}, lambda: "", "must be JSON"),
+        ("menu://today", {"icons": [{"src": object()}]}, lambda: "", "must be a list of Icon"),
         ("menu://today", {"timeout": 0}, lambda: "", "above 0"),
         ("menu://today", {"name": "two words"}, lambda: "", "can't be a resource's name"),
         ("menu://today", {}, Dish, "is a class"),

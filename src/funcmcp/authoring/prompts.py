@@ -22,9 +22,9 @@ from funcmcp.authoring.naming import humanised
 from funcmcp.authoring.option_types import Options
 from funcmcp.authoring.registration import check_common, feature_name, is_interactive
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
-from funcmcp.protocol.codec import encode
+from funcmcp.protocol.codec import encode, encode_text
 from funcmcp.protocol.errors import InvalidParams, ToolError
-from funcmcp.server.features import Prompt
+from funcmcp.server.features import EncodedResult, Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -130,22 +130,23 @@ class _Writing:
         self._kept_parts: list[Part] | None = None
         self._as_json: frozenset[str] = frozenset()
         self._choices: dict[str, dict[str, Any]] = {}
+        self._known: frozenset[str] = frozenset()
+        self._direct = False
 
-    async def run(self, context: Context, arguments: dict[str, str]) -> dict[str, Any]:
+    async def run(self, context: Context, arguments: dict[str, str]) -> dict[str, Any] | EncodedResult:
         """Make the messages: a `PromptHandler`."""
-        read = self._read or self._prepare()
+        read, call = self._read or self._prepare(), self._call
+        if not self._known.issuperset(arguments):
+            unknown = next(name for name in arguments if name not in self._known)
+            raise InvalidParams(f"{call.name} has no argument {unknown[:128]!r}.")
         try:
-            known = {parameter.name for parameter in self._call.plan.arguments}
-            unknown = [name for name in arguments if name not in known]
-            if unknown:
-                raise InvalidParams(f"{self._call.name} has no argument {unknown[0][:128]!r}.")
-            kwargs = read({name: self._value(name, text) for name, text in arguments.items()})
+            kwargs = read(self._values(arguments) if self._as_json or self._choices else arguments)
         except ToolError as error:
             raise InvalidParams(str(error)) from None
-        make = functools.partial(PromptContext, context, self._call.name, arguments)
-        if self._call.is_direct:
-            return _rendered(await self._call.call(self._call.function, kwargs))
-        return await self._call.run(context, kwargs, make_context=make, render=_rendered)
+        if self._direct:
+            return _rendered(await (call.function(**kwargs) if call.is_async else call.call(call.function, kwargs)))
+        make = functools.partial(PromptContext, context, call.name, arguments)
+        return await call.run(context, kwargs, make_context=make, render=_rendered)
 
     def schema(self) -> dict[str, Any]:
         """Return the arguments as a JSON schema."""
@@ -159,15 +160,20 @@ class _Writing:
 
     def _prepare(self) -> Reader:
         arguments = self._call.plan.arguments
+        self._known, self._direct = frozenset(p.name for p in arguments), self._call.is_direct
         self._as_json = frozenset(p.name for p in arguments if _is_structured(p.annotation))
-        self._choices = {p.name: choices_of(p.annotation) for p in arguments}
+        choices = {p.name: choices_of(p.annotation) for p in arguments}
+        self._choices = {name: found for name, found in choices.items() if found}
         self._read = reader_of(self._parts(), lax=True)
         return self._read
+
+    def _values(self, arguments: dict[str, str]) -> dict[str, Any]:
+        return {name: self._value(name, text) for name, text in arguments.items()}
 
     def _value(self, name: str, text: str) -> Any:
         """Return an argument as its annotation can be read from: a choice, a text, or an object or array as JSON."""
         if name not in self._as_json:
-            return self._choices[name].get(text, text)
+            return self._choices[name].get(text, text) if name in self._choices else text
         from pydantic_core import from_json  # noqa: PLC0415 - loaded with the codec
 
         try:
@@ -193,8 +199,11 @@ def _is_structure(bare: Any) -> bool:
     return fields or (issubclass(origin, Collection) and not issubclass(origin, str | bytes))
 
 
-def _rendered(value: Any) -> dict[str, Any]:
-    """Return what a function returned as a GetPromptResult."""
+def _rendered(value: Any) -> dict[str, Any] | EncodedResult:
+    """Return what a function returned as a GetPromptResult; raise ValueError for what JSON can't say."""
+    if isinstance(value, str):
+        text = encode_text(value)
+        return EncodedResult(b'{"messages":[{"role":"user","content":{"type":"text","text":%b}}]}' % text)
     whole = value if isinstance(value, PromptResult) else PromptResult(_listed(value))
     result: dict[str, Any] = {"messages": [_message(item) for item in _listed(whole.messages)]}
     if whole.description is not None:

@@ -12,7 +12,7 @@ Source: RFC 8259 sections 4, 6, 8; MCP "basic/index": messages are UTF-8.
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
@@ -75,15 +75,28 @@ def _refuse_overflow(value: Any) -> None:
             _refuse_overflow(member)
 
 
-def encode(value: object) -> bytes:
-    """Return the JSON text of a value, on one line; raise ValueError for what JSON can't say."""
+def encode(value: object, *, binary: Literal["utf8", "base64"] = "utf8") -> bytes:
+    """Return the JSON text of a value, on one line; raise ValueError for what JSON can't say.
+
+    Args:
+        value: made of JSON's types, or anything that pydantic can write by its type, such as a model or a date.
+        binary: what bytes in it are written as.
+    """
     try:
-        data = to_json(value)
+        data = to_json(value, bytes_mode=binary)
     except PydanticSerializationError as error:
         raise ValueError(str(error)) from None
     if b"NaN" in data or b"Infinity" in data:
         json.loads(data, parse_constant=_refuse_constant)
     return data
+
+
+def encode_text(text: str) -> bytes:
+    """Return a text as JSON; raise ValueError for lone surrogates."""
+    try:
+        return to_json(text)
+    except PydanticSerializationError as error:
+        raise ValueError(str(error)) from None
 
 
 def _check_depth(value: Any, levels: int) -> None:

@@ -82,7 +82,7 @@ class URITemplate:
         Raises:
             UnsafeValueError: a value is a path that leads upwards, an absolute one, or has a NUL or a backslash.
         """
-        if len(uri) > MAX_URI or _BAD_ESCAPE.search(uri):
+        if not uri.startswith(self._literals[0]) or len(uri) > MAX_URI or ("%" in uri and _BAD_ESCAPE.search(uri)):
             return None
         path, mark, query = uri.partition("?") if self._query else (uri, "", "")
         values = self._match_path(path)
@@ -181,11 +181,13 @@ def _checked(literal: str, text: str) -> str:
 def _allowed(raw: str, variable: _Variable) -> bool:
     if variable.reserved:
         return True
-    return not any(character in raw for character in ("?#" if variable.exploded else "/?#"))
+    return "?" not in raw and "#" not in raw and (variable.exploded or "/" not in raw)
 
 
 def _decoded(raw: str) -> str | None:
     """Return percent-decoded text, or None if it is not UTF-8."""
+    if "%" not in raw:
+        return raw
     try:
         return unquote(raw, errors="strict")
     except UnicodeDecodeError:

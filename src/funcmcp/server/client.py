@@ -38,3 +38,6 @@ class Client:
         self.info = info
         self.session_id = session_id
         self.conversation = conversation
+
+    def listen(self) -> None:
+        """Take note that the client wants to hear of changes, where that has to be prepared."""

@@ -87,9 +87,15 @@ class Server:
         self.lists: dict[tuple[str, str, str | None], tuple[int, bytes]] = {}
         """Encoded lists by kind, revision and cursor, with the registry's version that they were made of."""
         self._result_meta = {envelope.SERVER_INFO: options.implementation()}
+        self.end_of_read = self._end_of({"ttlMs": int(options.read_ttl * 1000), "cacheScope": "private"})
+        """What stands behind the contents of a resource in the per-request era, with the comma and brace around it."""
+        self.end_of_prompt = self._end_of({})
+        """As above, for the messages of a prompt."""
         self.frames = {revision.date: self._frames_of(revision) for revision in revisions}
         """By revision, the JSON around a text, and around a text with structured content, that make a tool's result."""
         self.offered: set[str] = set()
+        self.reads_interactively = False
+        """Whether some resource may ask or tell the client something."""
         self._registries: dict[type, tuple[Registry[Any], Change]] = {
             Tool: (self.tools, TOOLS),
             Resource: (self.resources, RESOURCES),
@@ -113,6 +119,8 @@ class Server:
     def _see_offer(self) -> None:
         """Note which capabilities the server has now; methods of others are not found."""
         self.lists.clear()  # pages of lists that are no more; nobody may ever ask for their cursors again
+        readable = (self.resources, self.templates)
+        self.reads_interactively = any(feature.interactive for kind in readable for feature in kind)
         kinds: dict[str, tuple[bool | None, list[Registry[Any]]]] = {
             "tools": (self.options.enable_tools, [self.tools]),
             "resources": (self.options.enable_resources, [self.resources, self.templates, self.listers]),
@@ -189,6 +197,9 @@ class Server:
             "_meta": {**meta, **self._result_meta} if meta else self._result_meta,
         }
 
+    def _end_of(self, members: dict[str, Any]) -> bytes:
+        return b"," + encode({**members, "_meta": self._result_meta})[1:]
+
     def _frames_of(self, revision: Revision) -> tuple[bytes, bytes]:
         """Return what stands around a text, and around a text and structured content."""
         begin, end = b'{"content":[{"type":"text","text":%b}]', b"}"
@@ -240,6 +251,8 @@ def _in_registry(registry: str, member: str) -> Callable[[Server, dict[str, Any]
 
 
 def _reading(server: Server, params: dict[str, Any]) -> bool:
+    if not server.reads_interactively:
+        return False  # which resource it is need not be found out twice
     try:
         return resources.find_resource(server, resources.uri_of(params))[0].interactive
     except MCPError:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from funcmcp.server.context import Context
 
     ToolHandler = Callable[[Context, dict[str, Any]], Coroutine[Any, Any, "dict[str, Any] | JSONResult | RawResponse"]]
-    ResourceHandler = Callable[[Context, str, Values], Coroutine[Any, Any, dict[str, Any]]]
-    PromptHandler = Callable[[Context, dict[str, str]], Coroutine[Any, Any, dict[str, Any]]]
+    ResourceHandler = Callable[[Context, str, Values], Coroutine[Any, Any, "dict[str, Any] | EncodedResult"]]
+    PromptHandler = Callable[[Context, dict[str, str]], Coroutine[Any, Any, "dict[str, Any] | EncodedResult"]]
     Completer = Callable[[Context, str, Mapping[str, str]], Coroutine[Any, Any, "Completion"]]
 
 
@@ -50,6 +50,24 @@ class JSONResult:
         result: dict[str, Any] = {"content": [{"type": "text", "text": decode(self.text)}]}
         if self.structured is not None:
             result["structuredContent"] = decode(self.structured)
+        return result
+
+
+class EncodedResult:
+    """A ``ReadResourceResult`` or ``GetPromptResult`` that is a JSON text already, so that it is written only once.
+
+    Attributes:
+        text: a JSON object with the result's own members, which every revision has as they are; no ``_meta``.
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+
+    def result(self) -> dict[str, Any]:
+        """Return the result as a value."""
+        result: dict[str, Any] = decode(self.text)
         return result
 
 

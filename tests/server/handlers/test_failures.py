@@ -43,8 +43,8 @@ async def test_a_failure_is_told_by_an_id_that_is_in_the_log(
 ) -> None:
     told = await failure(error)
     assert told.code == INTERNAL_ERROR
-    error_id = told.message.rstrip(".").rpartition(" error id ")[2]
-    assert f"error_id={error_id} feature=menu://today" in caplog.text
+    assert isinstance(told.data, dict)
+    assert f"error_id={told.data['errorId']} feature=menu://today" in caplog.text
 
 
 async def test_the_text_of_a_tool_error_is_told_without_what_can_not_be_sent() -> None:

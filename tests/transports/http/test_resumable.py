@@ -182,6 +182,31 @@ async def test_the_general_stream_tells_what_changes_and_what_was_subscribed_to(
         await part(stream)
 
 
+async def test_what_was_subscribed_to_before_the_first_stream_is_told_on_it() -> None:
+    served = endpoint()
+    session = await served.begin()
+    await served.send(request("resources/subscribe", {"uri": URI}), session)
+    served.server.hub.publish(updated(URI))
+    await asyncio.sleep(0)
+    stream = events(await served.open(b"", session, method="GET"))
+    await part(stream)
+    assert (await message(stream))[1]["params"] == {"uri": URI}
+
+
+async def test_before_2025_11_25_a_client_is_sent_away_only_with_an_event_to_come_back_with() -> None:
+    steps = Steps()
+    served = endpoint(tool("steps", steps, interactive=True))
+    session = await served.begin("2025-06-18")
+    opening = asyncio.create_task(served.open(request("tools/call", {"name": "steps"}), session))
+    for word in ("close", "one", "close", "two", "end"):
+        steps.go.put_nowait(word)
+    stream = events(await opening)
+    while not (found := await rest(stream)):
+        pytest.fail("nothing was sent")
+    again = await resume(served, session, found[-1][0])
+    assert [one for _, one in [*found, *await rest(again)]][-1]["result"]["content"][0]["text"] == "done"
+
+
 async def test_a_second_general_stream_is_refused_and_the_first_one_goes_on() -> None:
     served = endpoint()
     session = await served.begin()

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol import shape
 from funcmcp.protocol.errors import InvalidParams
+from funcmcp.server.features import EncodedResult
 from funcmcp.server.handlers.lists import list_registry
-from funcmcp.server.handlers.runs import open_rounds, run
+from funcmcp.server.handlers.runs import completed, open_rounds, run
 
 if TYPE_CHECKING:
     from funcmcp.server.context import Context
@@ -20,14 +21,16 @@ async def list_prompts(server: Server, context: Context) -> bytes:
     return await list_registry(server, context, "prompts", server.prompts, shape.definition)
 
 
-async def get_prompt(server: Server, context: Context) -> dict[str, Any]:
+async def get_prompt(server: Server, context: Context) -> dict[str, Any] | bytes:
     """Answer `prompts/get`."""
-    params = context.request.params
+    params, revision = context.request.params, context.client.revision
     prompt = find_prompt(server, params.get("name"))
     arguments = texts(params.get("arguments", {}), "arguments")
     open_rounds(server, context, prompt)
     result = await run(prompt, prompt.handler(context, arguments))
-    return shape.prompt_result(result, context.client.revision) if "messages" in result else result
+    if isinstance(result, EncodedResult):
+        return completed(result.text, server.end_of_prompt) if revision.per_request else result.text
+    return shape.prompt_result(result, revision) if "messages" in result else result
 
 
 def find_prompt(server: Server, name: object) -> Prompt:
@@ -42,6 +45,10 @@ def find_prompt(server: Server, name: object) -> Prompt:
 
 def texts(value: object, member: str) -> dict[str, str]:
     """Return an object of texts; raise InvalidParams."""
-    if type(value) is not dict or not all(type(text) is str for text in value.values()):
-        raise InvalidParams(f'"{member}" must be an object whose values are strings.')
-    return value
+    if type(value) is dict:
+        for text in value.values():
+            if type(text) is not str:
+                break
+        else:
+            return value
+    raise InvalidParams(f'"{member}" must be an object whose values are strings.')

@@ -9,8 +9,9 @@ from funcmcp.protocol import shape
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import METHOD_NOT_FOUND, InvalidParams, MCPError, ResourceNotFound
 from funcmcp.protocol.uri_template import UnsafeValueError
+from funcmcp.server.features import EncodedResult
 from funcmcp.server.handlers.lists import cursor_of, list_registry, list_result, page_of
-from funcmcp.server.handlers.runs import open_rounds, run
+from funcmcp.server.handlers.runs import completed, open_rounds, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,12 +68,14 @@ async def list_templates(server: Server, context: Context) -> bytes:
     return await list_registry(server, context, "resourceTemplates", server.templates, shape.definition)
 
 
-async def read_resource(server: Server, context: Context) -> dict[str, Any]:
+async def read_resource(server: Server, context: Context) -> dict[str, Any] | bytes:
     """Answer `resources/read`."""
     revision, uri = context.client.revision, uri_of(context.request.params)
     resource, values = find_resource(server, uri)
     open_rounds(server, context, resource)
     result = await run(resource, resource.handler(context, uri, values))
+    if isinstance(result, EncodedResult):
+        return completed(result.text, server.end_of_read) if revision.per_request else result.text
     if revision.per_request and "contents" in result:
         return {**result, "ttlMs": int(server.options.read_ttl * 1000), "cacheScope": "private"}
     return result
@@ -116,6 +119,8 @@ async def subscribe(server: Server, context: Context) -> dict[str, Any]:
     if len(conversation.subscribed) >= MAX_SUBSCRIPTIONS and uri not in conversation.subscribed:
         raise InvalidParams(f"A client may subscribe to {MAX_SUBSCRIPTIONS} resources.")
     await conversation.subscribe(uri, wanted=True)
+    if conversation.keeper is None:  # else it may be told at another instance, and would be told again here
+        context.client.listen()
     return {}
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Feature(Protocol):
@@ -44,7 +45,7 @@ def open_rounds(server: Server, context: Context, feature: Feature) -> None:
         context.channel = Rounds(context.channel, context.request, server.keys)
 
 
-async def run(feature: Feature, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+async def run(feature: Feature, work: Coroutine[Any, Any, R]) -> R | dict[str, Any]:
     """Return what a feature's work returns, or the InputRequiredResult that asks for more.
 
     Raises:
@@ -52,9 +53,8 @@ async def run(feature: Feature, work: Coroutine[Any, Any, dict[str, Any]]) -> di
             is also in the log.
     """
     try:
-        result = begin(work)
-        if isinstance(result, Waiting):
-            result = await within(feature.timeout, result)
+        begun = begin(work)
+        result: R = await within(feature.timeout, begun) if isinstance(begun, Waiting) else begun
         return result
     except BaseException as error:
         pending = input_required(error)
@@ -62,11 +62,24 @@ async def run(feature: Feature, work: Coroutine[Any, Any, dict[str, Any]]) -> di
             return {"resultType": "input_required", **pending.result()}
         if isinstance(error, MCPError) or not is_of_the_feature(error):
             raise
-        raise MCPError(INTERNAL_ERROR, text_for_client(error, feature.key)) from None
+        text, error_id = text_for_client(error, feature.key)
+        if text is not None:
+            raise MCPError(INTERNAL_ERROR, text) from None
+        raise MCPError(INTERNAL_ERROR, "Internal error", {"errorId": error_id}) from None
 
 
-def text_for_client(error: BaseException, feature: str) -> str:
-    """Return what a client may read of a feature's failure: a ToolError's text, or an error id that is in the log.
+def completed(text: bytes, end: bytes) -> bytes:
+    """Return the complete result of the per-request era.
+
+    Args:
+        text: the result's own members, one at least, as a JSON object.
+        end: what stands behind them, from the comma to the brace.
+    """
+    return b'{"resultType":"complete",%b%b' % (text[1:-1], end)
+
+
+def text_for_client(error: BaseException, feature: str) -> tuple[str | None, str]:
+    """Return what a client may read of a feature's failure: a ToolError's text, or None and an error id of the log.
 
     A KeyboardInterrupt, after its answer, ends the process as it would have.
     """
@@ -74,12 +87,12 @@ def text_for_client(error: BaseException, feature: str) -> str:
         asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGINT)
     if isinstance(error, ToolError):
         try:
-            return str(error).encode(errors="replace").decode()  # what is no Unicode can't be sent
+            return str(error).encode(errors="replace").decode(), ""  # what is no Unicode can't be sent
         except Exception as fault:  # noqa: BLE001 - an author's own __str__ may raise anything
             error = fault
     error_id = os.urandom(8).hex()
     log_failure(error, error_id, feature)
-    return f"It failed: the server's log has the details under error id {error_id}."
+    return None, error_id
 
 
 async def within(seconds: float | None, run: Waiting[T]) -> T:

@@ -28,7 +28,7 @@ from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_res
 from funcmcp.transports.http.stream import STREAM_HEADERS, StreamChannel, stream_response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 
     from funcmcp.protocol.jsonrpc import Body, Message
     from funcmcp.protocol.revisions import Revision
@@ -108,8 +108,8 @@ class HandshakeEra:
         if found is None and client.streams.general.is_read:
             return refuse(409, INVALID_REQUEST, "This session has a stream already; end it, or resume it.")
         if found is None:
-            client.listen(self._server)
-            found = client.streams.general, client.streams.general.last
+            client.listen()
+            found = client.streams.general, client.streams.general.told
         return HttpResponse(200, STREAM_HEADERS, self._while_living(session_id, found[0].follow(found[1])))
 
     async def _while_living(self, session_id: str, events: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
@@ -162,8 +162,7 @@ class HandshakeEra:
             return refuse(400, INVALID_REQUEST, f"Use a revision of {', '.join(self._server.supported)}.")
         client = self._clients.get(session_id)
         if client is None:
-            client = _Client(revision, handshake, session_id, pushes=self._sessions.pushes)
-            client.prefix = self._server.bus.instance
+            client = _Client(revision, handshake, session_id, self._server if self._sessions.pushes else None)
             self._relay.meet(client)
             self._clients.add(client)
         return client
@@ -207,38 +206,43 @@ class HandshakeEra:
 class _Client(SessionClient):
     """The client of a session, with its streams.
 
-    Attributes:
-        prefix: begins the names of its streams, so that no other instance takes them for its own.
+    Args:
+        revision: that was agreed on.
+        handshake: the rest that was agreed on.
+        session_id: of the session.
+        server: tells what changes; None where the client can't be told of it.
     """
 
-    __slots__ = ("_forget", "_streams", "_telling", "prefix")
-    _forget: Callable[[], None]
+    __slots__ = ("_changes", "_server", "_streams", "_telling")
+    _changes: Listener
 
-    def __init__(self, revision: Revision, handshake: Handshake, session_id: str, *, pushes: bool) -> None:
-        super().__init__(revision, handshake, session_id, pushes=pushes)
+    def __init__(self, revision: Revision, handshake: Handshake, session_id: str, server: Server | None) -> None:
+        super().__init__(revision, handshake, session_id, pushes=server is not None)
+        self._server = server
         self._streams: Streams | None = None
         self._telling: asyncio.Task[None] | None = None
-        self.prefix = ""
 
     @property
     def streams(self) -> Streams:
         """Its streams, which most clients never have."""
         if self._streams is None:
-            self._streams = Streams(priming=self.revision.priming, prefix=self.prefix)
+            # No other instance of the server may take an event for one of its own.
+            instance = "" if self._server is None else self._server.bus.instance
+            self._streams = Streams(priming=self.revision.priming, prefix=instance)
         return self._streams
 
-    def listen(self, server: Server) -> None:
+    def listen(self) -> None:
         """Begin to put changes on the general stream, if that has not begun yet."""
-        if self._telling is None:
-            changes = server.hub.add(self.conversation.wants, partial(server.missed, self.conversation))
-            self._telling = asyncio.create_task(self._tell(changes))
-            self._forget = partial(server.hub.remove, changes)
+        if self._telling is None and self._server is not None:
+            missed = partial(self._server.missed, self.conversation)
+            self._changes = self._server.hub.add(self.conversation.wants, missed)
+            self._telling = asyncio.create_task(self._tell(self._changes))
 
     def close(self) -> None:
         """End the general stream."""
-        if self._telling is not None:
+        if self._telling is not None and self._server is not None:
             self._telling.cancel()
-            self._forget()
+            self._server.hub.remove(self._changes)
             self.streams.general.finish()
 
     async def _tell(self, changes: Listener) -> None:

@@ -40,11 +40,16 @@ class EventStream:
     Args:
         name: unique in the session; event ids begin with it.
         priming: whether the client understands an event without data, which gives it an id to come back with.
+
+    Attributes:
+        finished: whether nothing more will come.
+        told: the number of the last event that was sent.
     """
 
     def __init__(self, name: str, *, priming: bool) -> None:
         self.name = name
         self.finished = False
+        self.told = 0
         self._priming = priming
         self._events: deque[tuple[int, bytes]] = deque()
         self._bytes = 0
@@ -57,11 +62,6 @@ class EventStream:
     def is_read(self) -> bool:
         """Whether somebody reads it now."""
         return self._reader is not None
-
-    @property
-    def last(self) -> int:
-        """The number of the last event."""
-        return self._last
 
     def append(self, data: bytes) -> None:
         """Add a message."""
@@ -94,14 +94,15 @@ class EventStream:
         try:
             if self._priming:
                 yield b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), after, RETRY)
-            if self._broken:
-                self._broken = False
-                return
+            broken, self._broken = self._broken, False
+            if broken and self._priming:
+                return  # the client has an id to come back with
             while self._reader is reader:
                 for number, data in [event for event in self._events if event[0] > after]:
                     yield b"id: %b-%d\nevent: message\ndata: %b\n\n" % (self.name.encode(), number, data)
                     after = number
-                if self.finished and after >= self._last:
+                    self.told = max(self.told, number)
+                if broken or (self.finished and after >= self._last):
                     return
                 if self._reader is reader and self._last <= after and not await self._changed():
                     yield b": keep-alive\n\n"
