@@ -203,7 +203,7 @@ async def test_telling_before_the_start_and_after_the_end_reaches_nobody(buses: 
     assert await heard.next() == {"number": 4}
 
 
-async def test_what_is_none_of_ours_on_the_channel_is_ignored(
+async def test_what_is_none_of_ours_on_the_stream_is_ignored(
     link: RedisLink, buses: list[RedisBus], caplog: pytest.LogCaptureFixture
 ) -> None:
     heard = Heard(buses[0])
@@ -216,7 +216,7 @@ async def test_what_is_none_of_ours_on_the_channel_is_ignored(
 
 
 async def publish(redis: Redis, *, data: bytes) -> None:
-    await redis.publish("funcmcp:bus", data)
+    await redis.xadd("funcmcp:bus", {b"m": data})
 
 
 @pytest.mark.parametrize("fault", ["stop", "kill", "pause"])

@@ -1,4 +1,8 @@
-"""A bus between the instances of a server, on a channel of Redis."""
+"""A bus between the instances of a server, on a stream of Redis.
+
+A stream and not a channel: an instance that was cut off for a moment reads on where it was, so that an answer that
+another one took for it is not lost.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +18,35 @@ from funcmcp.sessions.bus import RESUMED
 from funcmcp.sessions.store import StoreAwayError
 
 if TYPE_CHECKING:
-    from redis.asyncio.client import PubSub
+    from redis.asyncio import Redis
 
     from funcmcp.adapters.redis_link import RedisLink
     from funcmcp.sessions.bus import Hear, Message
 
-_SILENCE = 1.0
-"""Seconds without a message after which Redis is asked whether it is there; it has as long to answer."""
+_BLOCK = 1.0
+"""Seconds for which one reading waits for news. Not longer, because the next one shows that Redis is still there."""
 
 _PAUSE = 0.2
 """Seconds between attempts to connect."""
 
+_MAX_KEPT = 10_000
+"""Messages that the stream has, about: what may come while an instance is cut off."""
+
+_KEPT_SECONDS = 60
+"""For how long after the last message."""
+
+_MAX_READ = 100
 _MAX_TELLING = 1000
 """Messages on their way; beyond, further ones are dropped, as if Redis were away."""
+
+_FIELD = b"m"
+_BEGINNING = "0-0"
 
 
 class RedisBus:
     """Tells other instances of the same server, and hears them.
 
-    While Redis is away nothing is heard; afterwards `RESUMED` is, because messages may have been missed.
+    While Redis is away nothing is heard. Afterwards `RESUMED` is, too, because messages may have been lost.
 
     Args:
         redis: a URL, or a link that others use too.
@@ -44,13 +58,13 @@ class RedisBus:
     def __init__(self, redis: str | RedisLink) -> None:
         self.instance = f"{os.urandom(6).hex()}."
         self._link = link_to(redis)
-        self._channel = f"{self._link.prefix}:bus"
+        self._stream = f"{self._link.prefix}:bus"
+        self._read = ""
         self._hearers: dict[str, list[Hear]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listening: asyncio.Task[None] | None = None
         self._telling: set[asyncio.Task[None]] = set()
         self._settled = asyncio.Event()
-        self._heard_before = False
         self.connected = False
 
     def subscribe(self, topic: str, hear: Hear) -> None:
@@ -66,7 +80,14 @@ class RedisBus:
     async def send(self, topic: str, message: Message) -> None:
         """Tell the other instances; raise StoreAwayError if Redis can't be reached."""
         data = encode({"from": self.instance, "topic": topic, "message": message})
-        await self._link.do(lambda redis: redis.publish(self._channel, data))
+
+        async def add(redis: Redis) -> None:
+            pipeline = redis.pipeline(transaction=False)
+            pipeline.xadd(self._stream, {_FIELD: data}, maxlen=_MAX_KEPT, approximate=True)
+            pipeline.expire(self._stream, _KEPT_SECONDS)
+            await pipeline.execute()
+
+        await self._link.do(add)
 
     def start(self) -> None:
         """Begin to hear the others, on the running event loop, unless that has begun."""
@@ -75,7 +96,7 @@ class RedisBus:
             return
         self._loop = loop
         self._settled = asyncio.Event()
-        self._heard_before = False
+        self._read = ""
         self._listening = loop.create_task(self._listen())
 
     async def ready(self) -> None:
@@ -106,42 +127,36 @@ class RedisBus:
 
     async def _listen(self) -> None:
         while True:
-            pubsub = self._link.pubsub()
             try:
-                async with asyncio.timeout(self._link.timeout):
-                    await pubsub.subscribe(self._channel)
-                await self._hear(pubsub)
+                await self._link.reach(self._find_place, self._link.timeout)
+                while True:
+                    await self._link.reach(self._read_on, _BLOCK + self._link.timeout)
             except FAILURES as error:
                 self._link.note_failure(error)
-            finally:
-                self.connected = False
-                with contextlib.suppress(*FAILURES):
-                    await pubsub.aclose()  # type: ignore[no-untyped-call]
+            self.connected = False
             self._settled.set()
             await asyncio.sleep(_PAUSE)
 
-    async def _hear(self, pubsub: PubSub) -> None:
-        """Hear messages until Redis does not answer any more."""
-        asked = False
-        while True:
-            message = await pubsub.get_message(timeout=_SILENCE)
-            if message is None and asked:
-                raise TimeoutError
-            asked = message is None
-            if message is None:
-                await pubsub.ping()
-            elif message["type"] == "subscribe":  # anew, too, where the client library has connected again by itself
-                self._subscribed()
-            elif message["type"] == "message":
-                self._take(message["data"])
-
-    def _subscribed(self) -> None:
-        self.connected = True
+    async def _find_place(self, redis: Redis) -> None:
+        """Begin with what comes from now on, or go on where this instance was."""
+        last: Any = await redis.xrevrange(self._stream, count=1)
+        newest: str = last[0][0].decode() if last else _BEGINNING
         self._link.note_success()
+        self.connected = True
         self._settled.set()
-        if self._heard_before:
-            self._deliver(RESUMED, {})
-        self._heard_before = True
+        if not self._read:
+            self._read = newest
+            return
+        if _order(newest) < _order(self._read):
+            self._read = _BEGINNING  # Redis has lost the stream, and this is another one
+        self._deliver(RESUMED, {})
+
+    async def _read_on(self, redis: Redis) -> None:
+        news: Any = await redis.xread({self._stream: self._read}, count=_MAX_READ, block=int(_BLOCK * 1000))
+        for _, entries in news or ():
+            for position, fields in entries:
+                self._read = position.decode()
+                self._take(fields.get(_FIELD, b""))
 
     def _take(self, data: bytes) -> None:
         try:
@@ -149,8 +164,14 @@ class RedisBus:
             if told["from"] != self.instance:
                 self._deliver(told["topic"], told["message"])
         except (InvalidJSONError, RepeatedNameError, KeyError, TypeError):
-            logger.warning("A message on the Redis channel %s is none of this version; it is ignored.", self._channel)
+            logger.warning("A message on the Redis stream %s is none of this version; it is ignored.", self._stream)
 
     def _deliver(self, topic: str, message: Message) -> None:
         for hear in self._hearers.get(topic, ()):
             hear(message)
+
+
+def _order(position: str) -> tuple[int, int]:
+    """Return what positions in a stream are ordered by."""
+    milliseconds, number = position.split("-")
+    return int(milliseconds), int(number)

@@ -21,8 +21,6 @@ from funcmcp.sessions.store import StoreAwayError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from redis.asyncio.client import PubSub
-
 FAILURES = (RedisError, OSError, TimeoutError)
 """What the client library raises when Redis does not do what it was asked."""
 
@@ -66,9 +64,10 @@ class RedisLink:
             self.note_success()
         return result
 
-    def pubsub(self) -> PubSub:
-        """Return a connection that can hear messages."""
-        return self._here().pubsub()
+    async def reach(self, work: Callable[[Redis], Awaitable[Any]], seconds: float) -> None:
+        """Do something with Redis in a time of its own; raise one of FAILURES."""
+        async with asyncio.timeout(seconds):
+            await work(self._here())
 
     def note_failure(self, error: BaseException) -> None:
         """Say once that Redis is away, and spare others the wait for a moment, unless it only refused one thing."""
@@ -104,7 +103,8 @@ class RedisLink:
             self._url,
             max_connections=_CONNECTIONS,
             timeout=self.timeout,
-            socket_connect_timeout=self.timeout,
+            socket_connect_timeout=None,  # steps have their time limit here: asyncio.wait_for, which the client library
+            socket_timeout=None,  # would use, loses cancellations in Python 3.11
             protocol=2,
             retry=Retry(NoBackoff(), 1, (RedisConnectionError,)),  # the connection may have broken while it was idle
         )

@@ -79,5 +79,5 @@ class StreamableHTTP:
 def _away(error: StoreAwayError, request_id: RequestId | None = None) -> HttpResponse:
     """Refuse what needs the store that the instances share while it can't be reached."""
     retry = (("retry-after", str(error.retry_after)),)
-    reason = "The session can't be looked up now; try again later."
+    reason = "Sessions can't be reached now; try again later."
     return refuse(503, INTERNAL_ERROR, reason, request_id=request_id, headers=retry)
