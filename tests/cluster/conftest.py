@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tests.redis_server import RedisServer
 
 SHOP = Path(__file__).parent / "shop.py"
-SOURCE = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +28,8 @@ def redis() -> Iterator[RedisServer]:
         yield server
 
 
-def instances(redis: RedisServer, count: int, sessions: str) -> Iterator[list[str]]:
+@contextmanager
+def instances(redis: RedisServer, count: int, sessions: str = "redis") -> Iterator[list[str]]:
     """Serve so many instances; yield their endpoints."""
     env = {"SHOP_REDIS": redis.url, "SHOP_SESSIONS": sessions, "FUNCMCP_KEYS": secrets.token_urlsafe(32)}
     with ExitStack() as stack:
@@ -39,13 +39,15 @@ def instances(redis: RedisServer, count: int, sessions: str) -> Iterator[list[st
 @pytest.fixture(scope="module")
 def shops(redis: RedisServer) -> Iterator[list[str]]:
     """Three instances with sessions in Redis."""
-    yield from instances(redis, 3, "redis")
+    with instances(redis, 3) as urls:
+        yield urls
 
 
 @pytest.fixture(scope="module")
 def signed_shops(redis: RedisServer) -> Iterator[list[str]]:
     """Two instances with signed sessions, and a bus between them."""
-    yield from instances(redis, 2, "signed")
+    with instances(redis, 2, "signed") as urls:
+        yield urls
 
 
 @pytest.fixture

@@ -77,6 +77,18 @@ async def touch(uri: str) -> str:
 
 
 @mcp.tool
+async def touch_today() -> str:
+    """Tell that the menu of today has changed."""
+    return await touch("menu://today")
+
+
+@mcp.tool
+def pid() -> int:
+    """Return the number of the process that answers."""
+    return os.getpid()
+
+
+@mcp.tool
 async def grow(name: str) -> str:
     """Add a tool."""
 

@@ -36,12 +36,14 @@ def redis() -> Iterator[RedisServer]:
 
 @pytest.fixture(scope="module")
 def shops(redis: RedisServer) -> Iterator[list[str]]:
-    yield from instances(redis, 2, "redis")
+    with instances(redis, 2) as urls:
+        yield urls
 
 
 @pytest.fixture(scope="module")
 def signed_shops(redis: RedisServer) -> Iterator[list[str]]:
-    yield from instances(redis, 2, "signed")
+    with instances(redis, 2, "signed") as urls:
+        yield urls
 
 
 def take_away(redis: RedisServer, fault: str) -> None:
