@@ -62,6 +62,15 @@ async def log(context: ToolContext) -> str:
 
 
 @mcp.tool
+async def break_off(context: ToolContext) -> str:
+    """End the connection in the middle, so that the client has to take the stream up again."""
+    await context.log("error", "before")
+    await context.close_stream()
+    await context.log("error", "after")
+    return INSTANCE
+
+
+@mcp.tool
 async def wait(context: ToolContext) -> str:
     """Say that it has begun, and wait until it is cancelled."""
     await context.log("error", "begun")

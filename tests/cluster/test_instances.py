@@ -10,7 +10,9 @@ import pytest
 from tests.instances import PATIENCE, per_request, text_of
 
 if TYPE_CHECKING:
-    from tests.instances import Caller
+    from typing import Any
+
+    from tests.instances import Caller, Events
 
 
 async def test_a_session_goes_on_at_every_instance_and_ends_at_all_of_them_at_once(
@@ -167,3 +169,62 @@ async def test_a_signed_session_that_was_ended_is_over_at_the_other_instance(
     assert await caller.call(signed_shops[1], "add", a=1, b=2) == "3"
     assert (await caller.http.delete(signed_shops[0], headers=caller.session)).status_code == 204
     assert (await caller.post(signed_shops[1], caller.request("ping"))).status_code == 404
+
+
+async def test_a_stream_that_broke_off_is_taken_up_again_at_another_instance(shops: list[str], caller: Caller) -> None:
+    await caller.begin(shops[0])
+    here = await caller.call(shops[0], "instance")
+    async with caller.stream(shops[0], caller.request("tools/call", name="break_off", arguments={})) as events:
+        said = await rest(events)
+    async with caller.stream(shops[1], last_event_id=events.last_id) as further:
+        others = await rest(further)
+    said += others
+    assert others
+    assert [message["params"]["data"] for message in said[:-1]] == ["before", "after"]
+    assert text_of(said[-1]) == here
+    async with caller.stream(shops[0], last_event_id=events.last_id) as again:
+        assert await rest(again) == others
+
+
+async def rest(events: Events) -> list[dict[str, Any]]:
+    """Read a stream to its end."""
+    messages = []
+    while (message := await events.message()) is not None:
+        messages.append(message)
+    return messages
+
+
+async def test_the_stream_of_changes_is_taken_up_again_at_another_instance(shops: list[str], caller: Caller) -> None:
+    await caller.begin(shops[0])
+    for uri in ("menu://a", "menu://b", "menu://c"):
+        await caller.ask(shops[0], "resources/subscribe", uri=uri)
+    async with caller.stream(shops[0]) as events:
+        await caller.call(shops[2], "touch", uri="menu://a")
+        assert await events.message() is not None
+    await caller.call(shops[2], "touch", uri="menu://b")  # while nobody reads
+    async with caller.stream(shops[1], last_event_id=events.last_id) as further:
+        missed = await further.message()
+        await caller.call(shops[2], "touch", uri="menu://c")
+        told = await further.message()
+    assert [message["params"]["uri"] for message in (missed, told) if message] == ["menu://b", "menu://c"]
+
+
+async def test_a_second_stream_of_changes_is_refused_at_every_instance(shops: list[str], caller: Caller) -> None:
+    await caller.begin(shops[0])
+    async with caller.stream(shops[0]) as first:
+        assert first.response.status_code == 200
+        for url in shops:
+            async with caller.stream(url) as second:
+                assert second.response.status_code == 409
+        await caller.call(shops[1], "grow", name="more409")
+        assert await first.message() is not None
+
+
+async def test_a_stream_of_an_instance_that_is_not_there_is_none(shops: list[str], caller: Caller) -> None:
+    await caller.begin(shops[0])
+    async with caller.stream(shops[0], last_event_id="0123456789ab.1-2") as events:
+        assert events.response.status_code == 200
+        await caller.call(shops[1], "grow", name="more_gone")
+        message = await events.message()
+    assert message is not None
+    assert message["method"] == "notifications/tools/list_changed"

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from funcmcp.server.features import JSONResult, RawResponse, ResourceLister, Tool
+from funcmcp.server.features import EncodedResult, JSONResult, RawResponse, ResourceLister, Tool
 from tests.server.parts import prompt, resource, template, text_result, tool
 
 
@@ -55,3 +55,11 @@ def test_every_feature_has_a_key() -> None:
 )
 def test_an_encoded_result_can_be_had_as_a_value(made: JSONResult, result: dict[str, object]) -> None:
     assert made.result() == result
+
+
+def test_a_result_that_is_json_already_can_be_read_as_a_value() -> None:
+    assert EncodedResult(b'{"contents":[]}').result() == {"contents": []}
+    assert JSONResult(b'"3"', b'{"result":3}').result() == {
+        "content": [{"type": "text", "text": "3"}],
+        "structuredContent": {"result": 3},
+    }

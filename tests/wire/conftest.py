@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from funcmcp.transports.http.options import HTTPOptions
-from tests.wire.offering import Offering, offer
+from tests.wire.offering import Offering, offer, offer_all
 from tests.wire.peer import HANDSHAKE, PATIENCE, PER_REQUEST
 
 if TYPE_CHECKING:
@@ -27,6 +27,12 @@ SMALL_LIMIT = 20_000
 def offering() -> Offering:
     """A server with the default settings."""
     return offer()
+
+
+@pytest.fixture
+def stocked() -> Offering:
+    """A server that has resources and prompts, too."""
+    return offer_all()
 
 
 @pytest.fixture

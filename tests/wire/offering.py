@@ -12,6 +12,7 @@ from funcmcp import Elicit, InvalidParams, MCPError, MCPServer, ToolContext, Too
 from funcmcp.authoring.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.sessions.memory import MemorySessions
+from tests.wire.features import add_features
 from tests.wire.gates import Gates
 
 if TYPE_CHECKING:
@@ -63,6 +64,13 @@ def offer(
     app.tool("region", input_schema=_REGION)(echo)
     _add_held_tools(app, gates)
     return Offering(app, gates, kept)
+
+
+def offer_all(**options: Any) -> Offering:
+    """Return a server with every resource, template and prompt, too; it can tell clients of both eras what changes."""
+    offering = offer(**{"pushes": True, **options})
+    add_features(offering.app, offering.gates)
+    return offering
 
 
 def _add_held_tools(app: MCPServer, gates: Gates) -> None:

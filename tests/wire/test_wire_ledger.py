@@ -9,17 +9,20 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent
-_NAMED = re.compile(r"(?i)\b(?:(trap|row) (\d+)|([HDJV]\d+))\b")
+_NAMED = re.compile(r"(?i)\b(?:(trap|row) (\d+)|((?:[HDJVTRPCGKASMX]|PR|LG|TR)\d+|apps))\b")
 
 RULES = [
     *[f"H{number}" for number in range(1, 19)],
     *[f"D{number}" for number in range(1, 12)],
     *[f"J{number}" for number in range(1, 8)],
     *[f"V{number}" for number in range(1, 12)],
-    *[f"trap {number}" for number in (*range(4, 9), *range(14, 24))],
-    *[f"row {number}" for number in (1, 2, 8, 17, *range(21, 26), 28, 32, 33, 34, 36, 39, 40)],
+    *[f"R{number}" for number in range(1, 5)],
+    *[f"M{number}" for number in range(1, 5)],
+    *["T2", "P1", "C1", "G1", "K1", "A1", "S1", "S2", "X1", "PR1", "LG1", "TR1", "APPS"],
+    *[f"trap {number}" for number in (2, *range(4, 9), *range(14, 24))],
+    *[f"row {number}" for number in (1, 2, 8, 17, *range(21, 26), 28, 29, 32, 33, 34, 35, 36, 39, 40)],
 ]
-"""Rows of the requirements' sections 1.1 to 1.4, its traps, and rows of the threat table that concern the wire."""
+"""Rows of the requirements' sections 1.1 to 1.8, its traps, and rows of the threat table that concern the wire."""
 
 
 def ledger() -> dict[str, list[str]]:
@@ -29,7 +32,7 @@ def ledger() -> dict[str, list[str]]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
                 for kind, number, row in _NAMED.findall(ast.get_docstring(node) or ""):
-                    found.setdefault(row or f"{kind.lower()} {number}", []).append(f"{path.stem}::{node.name}")
+                    found.setdefault(row.upper() or f"{kind.lower()} {number}", []).append(f"{path.stem}::{node.name}")
     return found
 
 

@@ -16,6 +16,8 @@ from funcmcp.protocol.codec import decode, encode
 from funcmcp.sessions.store import Handshake, Notes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from redis.asyncio import Redis
 
     from funcmcp.adapters.redis_link import RedisLink
@@ -46,6 +48,7 @@ class RedisSessions:
         self._link = link_to(redis)
         self._idle = max(1, int(idle))
         self.bus = RedisBus(self._link)
+        self.endings: list[Callable[[str], None]] = []
 
     async def create(self, handshake: Handshake) -> str:
         """Begin a session and return its id; raise StoreAwayError."""
@@ -76,7 +79,11 @@ class RedisSessions:
             return found
 
         facts = await self._link.do(use)
-        return None if facts is None else Handshake(*decode(facts))
+        if facts is None:
+            for tell in self.endings:
+                tell(session_id)
+            return None
+        return Handshake(*decode(facts))
 
     async def end(self, session_id: str) -> bool:
         """End a session for all instances; return whether there was one. Raise StoreAwayError."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.adapters.redis_link import FAILURES, link_to
 from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode
-from funcmcp.server.log import logger
+from funcmcp.server.log import logger, quote
 from funcmcp.sessions.bus import RESUMED
 from funcmcp.sessions.store import StoreAwayError
 
@@ -168,7 +168,10 @@ class RedisBus:
 
     def _deliver(self, topic: str, message: Message) -> None:
         for hear in self._hearers.get(topic, ()):
-            hear(message)
+            try:
+                hear(message)
+            except Exception:  # noqa: BLE001 - one that an instance of another version wrote; the next may be fine
+                logger.exception("A message about %s is not understood.", quote(topic))
 
 
 def _order(position: str) -> tuple[int, int]:

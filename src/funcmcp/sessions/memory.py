@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from funcmcp.sessions.store import Handshake
 
 
+_SWEEPS = 10
+"""How often those that are too old are looked for, in the time after which a session is too old."""
+
+
 class MemorySessions:
     """Sessions that live in one process.
 
@@ -32,11 +36,13 @@ class MemorySessions:
         self._clock = clock
         self._sessions: dict[str, _Session] = {}
         self._full_until = 0.0
+        self._sweep_at = 0.0
+        self.endings: list[Callable[[str], None]] = []
 
     async def create(self, handshake: Handshake) -> str:
         """Begin a session and return its id; raise SessionsFullError."""
         now = self._clock()
-        if len(self._sessions) >= self._limit and now >= self._full_until:
+        if now >= self._sweep_at or (len(self._sessions) >= self._limit and now >= self._full_until):
             self._drop_old(now)
         if len(self._sessions) >= self._limit:
             raise SessionsFullError(max(1, int(self._full_until - now) + 1))
@@ -68,7 +74,12 @@ class MemorySessions:
     def _drop_old(self, now: float) -> None:
         """Drop what is too old, and note until when nothing more can be: use only makes the sessions live longer."""
         deadline = now - self._idle
-        self._sessions = {key: session for key, session in self._sessions.items() if session.used > deadline}
+        old = [session_id for session_id, session in self._sessions.items() if session.used <= deadline]
+        for session_id in old:
+            del self._sessions[session_id]
+            for tell in self.endings:
+                tell(session_id)
+        self._sweep_at = now + self._idle / _SWEEPS
         self._full_until = min((session.used for session in self._sessions.values()), default=now) + self._idle
 
 

@@ -61,6 +61,7 @@ class SignedSessions:
         lifetime: float = 86_400.0,
         clock: Callable[[], float] = time,
     ) -> None:
+        self.endings: list[Callable[[str], None]] = []
         self._keys = keys
         self._revoked = revoked
         self._lifetime = lifetime

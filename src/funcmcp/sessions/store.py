@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from funcmcp.sessions.bus import Bus
 
@@ -49,9 +49,11 @@ class SessionStore(Protocol):
 
     Attributes:
         pushes: whether what a session asks for between its requests (streams, subscriptions) is kept and served.
+        endings: called with the id of each session that the store drops by itself, or finds to be over.
     """
 
     pushes: bool
+    endings: list[Callable[[str], None]]
 
     async def create(self, handshake: Handshake) -> str:
         """Begin a session and return its id; raise SessionsFullError."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from typing import Any, NamedTuple
 
 import pytest
 
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
 from funcmcp.server.handlers.runs import run
-from tests.server.parts import PATIENCE
 
 
 class Menu(NamedTuple):
@@ -37,7 +34,9 @@ async def failure(error: BaseException) -> MCPError:
     return caught.value
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), RustPanic("panicked"), MuteError(), SystemExit(3)])
+@pytest.mark.parametrize(
+    "error", [ValueError("no"), RustPanic("panicked"), MuteError(), SystemExit(3), KeyboardInterrupt()]
+)
 async def test_a_failure_is_told_by_an_id_that_is_in_the_log(
     error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -49,13 +48,3 @@ async def test_a_failure_is_told_by_an_id_that_is_in_the_log(
 
 async def test_the_text_of_a_tool_error_is_told_without_what_can_not_be_sent() -> None:
     assert (await failure(ToolError("closed \ud800"))).message == "closed ?"
-
-
-async def test_an_interrupt_is_answered_and_then_ends_the_process() -> None:
-    interrupted = asyncio.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
-    try:
-        await failure(KeyboardInterrupt())
-        await asyncio.wait_for(interrupted.wait(), PATIENCE)
-    finally:
-        signal.signal(signal.SIGINT, before)

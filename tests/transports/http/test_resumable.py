@@ -148,6 +148,40 @@ async def test_nobody_takes_up_a_stream_of_another_session() -> None:
     assert await part(stream) == b"id: 0-0\nretry: 500\ndata: \n\n"
 
 
+async def test_an_event_that_was_never_sent_does_not_make_a_client_deaf() -> None:
+    for last in ("0-0", "0-999999"):
+        served = endpoint()
+        session = await served.begin()
+        stream = await resume(served, session, last)
+        assert (await part(stream)).startswith(b"id: 0-0\n")
+        served.server.hub.publish(TOOLS)
+        assert (await message(stream))[0] == "0-1"
+
+
+async def test_what_a_session_had_goes_with_it_when_it_is_too_old() -> None:
+    now = 1000.0
+    served = Endpoint(resource(URI), sessions=MemorySessions(idle=100, clock=lambda: now))
+    for _ in range(5):
+        await served.send(request("resources/subscribe", {"uri": URI}), await served.begin())
+    assert len(served.server.hub) == 5
+    now += 200
+    await served.begin()
+    assert len(served.server.hub) == 0
+
+
+async def test_finished_streams_of_all_sessions_are_bounded_together() -> None:
+    kept = resumable.KeptStreams(limit=4096)
+    owners = [resumable.Streams(priming=False) for _ in range(3)]
+    streams = []
+    for owner in owners:
+        stream = owner.open()
+        stream.append(b"x" * 2000)
+        stream.finish()
+        kept.add(owner, stream)
+        streams.append(stream)
+    assert [owner.find("1-0") is None for owner in owners] == [True, False, False]
+
+
 @pytest.mark.parametrize("last", ["", "nonsense", "1-x", "99-1", "0-", "-1", "1-" + "9" * 50])
 async def test_an_event_id_that_means_nothing_opens_the_general_stream(last: str) -> None:
     served = endpoint()
@@ -277,10 +311,10 @@ def test_what_is_kept_of_a_stream_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
     assert len(stream._events) == 10
     stream.append(b"y" * 500)
     assert [data for _, data in stream._events] == [b"y" * 500]
-    monkeypatch.setattr(resumable, "_MAX_EVENTS", 3)
+    few = resumable.EventStream("2", priming=False, limit=3)
     for _ in range(5):
-        stream.append(b"")
-    assert len(stream._events) == 3
+        few.append(b"")
+    assert len(few._events) == 3
 
 
 def test_finished_streams_of_a_session_are_forgotten_beyond_a_number() -> None:

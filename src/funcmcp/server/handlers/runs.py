@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
@@ -65,7 +64,8 @@ async def run(feature: Feature, work: Coroutine[Any, Any, R]) -> R | dict[str, A
         text, error_id = text_for_client(error, feature.key)
         if text is not None:
             raise MCPError(INTERNAL_ERROR, text) from None
-        raise MCPError(INTERNAL_ERROR, "Internal error", {"errorId": error_id}) from None
+        words = f"It failed: the server's log has the details under error id {error_id}."
+        raise MCPError(INTERNAL_ERROR, words, {"errorId": error_id}) from None
 
 
 def completed(text: bytes, end: bytes) -> bytes:
@@ -79,12 +79,7 @@ def completed(text: bytes, end: bytes) -> bytes:
 
 
 def text_for_client(error: BaseException, feature: str) -> tuple[str | None, str]:
-    """Return what a client may read of a feature's failure: a ToolError's text, or None and an error id of the log.
-
-    A KeyboardInterrupt, after its answer, ends the process as it would have.
-    """
-    if isinstance(error, KeyboardInterrupt):
-        asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGINT)
+    """Return what a client may read of a feature's failure: a ToolError's text, or None and an error id of the log."""
     if isinstance(error, ToolError):
         try:
             return str(error).encode(errors="replace").decode(), ""  # what is no Unicode can't be sent

@@ -22,8 +22,9 @@ from funcmcp.server.handlers.lifecycle import initialize
 from funcmcp.server.relay import Relay
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
 from funcmcp.sessions.store import SessionsFullError, SharedSessions, StoreAwayError
+from funcmcp.transports.http.elsewhere import Elsewhere
 from funcmcp.transports.http.messages import HttpResponse
-from funcmcp.transports.http.resumable import ResumableChannel, Streams, resumable_response
+from funcmcp.transports.http.resumable import KeptStreams, ResumableChannel, Streams, resumable_response
 from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse
 from funcmcp.transports.http.stream import STREAM_HEADERS, StreamChannel, stream_response
 
@@ -58,6 +59,9 @@ class HandshakeEra:
         self._clients: Clients[_Client] = Clients()
         store = sessions if isinstance(sessions, SharedSessions) else None
         self._relay = Relay(server.bus, self._clients, store)
+        self._elsewhere = None if store is None else Elsewhere(server.bus, self._streams_of)
+        self._kept = KeptStreams()
+        sessions.endings.append(self._clients.end)
 
     async def post(self, http: HttpRequest, message: Body, entry: Entry) -> HttpResponse:
         """Answer one POST whose body has been decoded and classified."""
@@ -93,7 +97,8 @@ class HandshakeEra:
         stream = client.streams.open()
         context.channel = resumable = ResumableChannel(client.conversation, stream)
         work = _run(context, client.conversation, self._server.answer(context))
-        return await resumable_response(work, resumable, stream, respond=handshake_response)
+        finished = partial(self._kept.add, client.streams, stream)
+        return await resumable_response(work, resumable, stream, respond=handshake_response, finished=finished)
 
     async def get(self, http: HttpRequest, entry: Entry) -> HttpResponse:
         """Open the stream of what belongs to no request, or take another one up again."""
@@ -104,13 +109,21 @@ class HandshakeEra:
         await self._server.bus.ready()
         await client.conversation.restore()
         last_seen = http.fields.get(b"last-event-id", b"").decode("latin-1").strip(" \t")
-        found = client.streams.find(last_seen)
-        if found is None and client.streams.general.is_read:
+        found, general = client.streams.find(last_seen), client.streams.general
+        if found is None and self._elsewhere is not None:
+            events = await self._elsewhere.follow(session_id, last_seen) if last_seen else None
+            if events is not None:
+                return HttpResponse(200, STREAM_HEADERS, self._while_living(session_id, events))
+        if found is None and (general.is_read or (self._elsewhere and await self._elsewhere.is_read(session_id))):
             return refuse(409, INVALID_REQUEST, "This session has a stream already; end it, or resume it.")
+        client.listen()
         if found is None:
-            client.listen()
-            found = client.streams.general, client.streams.general.told
+            found = general, general.told
         return HttpResponse(200, STREAM_HEADERS, self._while_living(session_id, found[0].follow(found[1])))
+
+    def _streams_of(self, session_id: str) -> Streams | None:
+        client = self._clients.get(session_id)
+        return None if client is None else client.streams
 
     async def _while_living(self, session_id: str, events: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
         """Yield events as long as the session lives; whoever listens keeps it alive."""
@@ -157,6 +170,7 @@ class HandshakeEra:
             return refuse(400, INVALID_REQUEST, "The header Mcp-Session-Id is missing; initialize first.")
         revision = None if handshake is None else self._server.revisions.get(handshake.revision)
         if handshake is None or revision is None:
+            self._clients.end(session_id)
             return refuse(404, INVALID_REQUEST, "There is no such session; initialize again.")
         if not entry.known_version:
             return refuse(400, INVALID_REQUEST, f"Use a revision of {', '.join(self._server.supported)}.")

@@ -33,6 +33,12 @@ _MAX_BYTES = 1024 * 1024
 _MAX_STREAMS = 16
 """Of one session; beyond, the oldest finished ones are forgotten."""
 
+_MAX_CHANGES = 100
+"""Of the stream that belongs to no request."""
+
+_MAX_KEPT = 64 * 1024 * 1024
+"""Bytes of finished streams in this process; beyond, the oldest are forgotten, whoever's they are."""
+
 
 class EventStream:
     """What was sent on one stream, and what is still to come.
@@ -40,14 +46,16 @@ class EventStream:
     Args:
         name: unique in the session; event ids begin with it.
         priming: whether the client understands an event without data, which gives it an id to come back with.
+        limit: how many events are kept.
 
     Attributes:
         finished: whether nothing more will come.
         told: the number of the last event that was sent.
     """
 
-    def __init__(self, name: str, *, priming: bool) -> None:
+    def __init__(self, name: str, *, priming: bool, limit: int = _MAX_EVENTS) -> None:
         self.name = name
+        self._limit = limit
         self.finished = False
         self.told = 0
         self._priming = priming
@@ -63,12 +71,22 @@ class EventStream:
         """Whether somebody reads it now."""
         return self._reader is not None
 
+    @property
+    def last(self) -> int:
+        """The number of the last event."""
+        return self._last
+
+    @property
+    def size(self) -> int:
+        """Bytes that are kept."""
+        return self._bytes
+
     def append(self, data: bytes) -> None:
         """Add a message."""
         self._last += 1
         self._events.append((self._last, data))
         self._bytes += len(data)
-        while len(self._events) > _MAX_EVENTS or (self._bytes > _MAX_BYTES and len(self._events) > 1):
+        while len(self._events) > self._limit or (self._bytes > _MAX_BYTES and len(self._events) > 1):
             self._bytes -= len(self._events.popleft()[1])
         self._news.set()
 
@@ -134,7 +152,7 @@ class Streams:
     def __init__(self, *, priming: bool, prefix: str = "") -> None:
         self._priming = priming
         self._prefix = prefix
-        self.general = EventStream(f"{prefix}0", priming=priming)
+        self.general = EventStream(f"{prefix}0", priming=priming, limit=_MAX_CHANGES)
         self._streams: dict[str, EventStream] = {}
         self._count = 0
 
@@ -149,12 +167,38 @@ class Streams:
         return stream
 
     def find(self, event_id: str) -> tuple[EventStream, int] | None:
-        """Return the stream of an event id and the event's number, or None if it is not kept."""
+        """Return the stream of an event id and the event's number, or None if it is not kept or never was."""
         name, _, number = event_id.partition("-")
         stream = self.general if name == self.general.name else self._streams.get(name)
-        if stream is None or not (number.isascii() and number.isdigit()):
+        if stream is None or not (number.isascii() and number.isdigit()) or int(number[:18]) > stream.last:
             return None
         return stream, int(number[:18])
+
+    def forget(self, stream: EventStream) -> None:
+        """Keep nothing more of a stream."""
+        self._streams.pop(stream.name, None)
+
+
+class KeptStreams:
+    """What finished streams of all sessions take up together.
+
+    Args:
+        limit: bytes; beyond, the oldest streams are forgotten.
+    """
+
+    def __init__(self, limit: int = _MAX_KEPT) -> None:
+        self._limit = limit
+        self._kept: deque[tuple[Streams, EventStream]] = deque()
+        self._bytes = 0
+
+    def add(self, streams: Streams, stream: EventStream) -> None:
+        """Take note of a stream that is finished."""
+        self._kept.append((streams, stream))
+        self._bytes += stream.size
+        while self._bytes > self._limit or len(self._kept) > self._limit // 1024:
+            owner, oldest = self._kept.popleft()
+            self._bytes -= oldest.size
+            owner.forget(oldest)
 
 
 class ResumableChannel:
@@ -199,6 +243,7 @@ async def resumable_response(
     stream: EventStream,
     *,
     respond: Callable[[Reply], HttpResponse],
+    finished: Callable[[], None],
 ) -> HttpResponse:
     """Run a request; return plain JSON if it sends nothing before its answer, and a stream if it does.
 
@@ -209,6 +254,7 @@ async def resumable_response(
         channel: the channel of the run.
         stream: what the channel leads to.
         respond: makes the plain response.
+        finished: called when all is on the stream.
 
     Raises:
         RunCancelledError: the client cancelled the request before anything was sent.
@@ -228,6 +274,7 @@ async def resumable_response(
         stream.finish()
         return respond(await task)
     task.add_done_callback(lambda _: _conclude(task, stream))
+    task.add_done_callback(lambda _: finished())
     return HttpResponse(200, STREAM_HEADERS, stream.follow(0))
 
 

@@ -1,0 +1,60 @@
+"""Who is calling."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from funcmcp.auth.principal import Principal
+
+ALICE = Principal(
+    "alice", "https://login.example.com", "app", frozenset({"read"}), frozenset({"admin"}), {"sub": "alice"}, "Alice"
+)
+
+
+def test_the_key_is_the_same_for_every_token_of_a_caller_and_for_nobody_else() -> None:
+    again = Principal("alice", "https://login.example.com", "app", claims={"jti": "another"})
+    assert again.key == ALICE.key
+    others = [("bob", ALICE.issuer, "app"), ("alice", "https://evil.example", "app"), ("alice", ALICE.issuer, "other")]
+    assert all(Principal(*other).key != ALICE.key for other in others)
+
+
+def test_a_key_can_not_be_put_together_from_other_parts() -> None:
+    assert Principal("b", "a|", "c").key != Principal("b", "a", "|c").key
+
+
+def test_the_repr_shows_no_claims() -> None:
+    assert "secret" not in repr(Principal("alice", claims={"secret": "value"}))
+
+
+def test_a_principal_does_not_change() -> None:
+    given = {"sub": "alice"}
+    principal = Principal("alice", claims=given)
+    given["sub"] = "bob"
+    assert principal.claims == {"sub": "alice"}
+    with pytest.raises(FrozenInstanceError):
+        principal.subject = "bob"  # type: ignore[misc]
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        principal.claims["sub"] = "bob"  # type: ignore[index]
+
+
+def test_a_principal_can_be_a_key_of_a_dict() -> None:
+    assert {ALICE: 1}[ALICE] == 1
+
+
+def test_lists_of_scopes_and_roles_become_sets() -> None:
+    principal = Principal("alice", scopes=["read"], roles=["admin"])  # type: ignore[arg-type]
+    assert principal.scopes == {"read"}
+    assert principal.roles == {"admin"}
+
+
+@pytest.mark.parametrize("attribute", ["scopes", "roles"])
+def test_one_string_is_no_set_of_scopes(attribute: str) -> None:
+    with pytest.raises(TypeError, match=f"Principal.{attribute} is a set"):
+        Principal("alice", **{attribute: "read"})  # type: ignore[arg-type]
+
+
+def test_nobody_is_no_principal() -> None:
+    with pytest.raises(ValueError, match="needs a subject"):
+        Principal("")

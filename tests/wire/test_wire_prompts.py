@@ -1,0 +1,271 @@
+"""Prompts and completions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.wire.features import SECRET
+from tests.wire.peer import ALL, ERAS, PER_REQUEST, connect
+
+if TYPE_CHECKING:
+    from tests.wire.offering import Offering
+    from tests.wire.peer import Answer, Peer
+
+INVALID = {revision: (400, -32602) if revision == PER_REQUEST else (200, -32602) for revision in ALL}
+GREET = {"type": "ref/prompt", "name": "greet"}
+DISH = {"type": "ref/resource", "uri": "menu://dishes/{number}{?colour,half}"}
+
+
+async def get(peer: Peer, name: object, arguments: object = None) -> Answer:
+    params: dict[str, Any] = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
+    return await peer.request("prompts/get", params)
+
+
+async def complete(peer: Peer, reference: object, argument: object, **more: object) -> Answer:
+    return await peer.request("completion/complete", {"ref": reference, "argument": argument, **more})
+
+
+def said(answer: Answer) -> list[str | None]:
+    return [message["content"].get("text") for message in answer.result["messages"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"who": "Ada"}, "Greet Ada 1 times in red"),
+        ({"who": "", "times": "3", "colour": "blue"}, "Greet  3 times in blue"),
+    ],
+)
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_prompt_makes_messages_of_its_arguments(
+    stocked: Offering, revision: str, arguments: dict[str, str], text: str
+) -> None:
+    """P1: texts on the wire, converted to what the function wants."""
+    answer = await get(await connect(stocked.app, revision), "greet", arguments)
+    assert answer.result["messages"] == [{"role": "user", "content": {"type": "text", "text": text}}]
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_prompt_has_every_kind_of_content_that_the_revision_has(stocked: Offering, revision: str) -> None:
+    """P1: what a revision does not know is told in words."""
+    result = (await get(await connect(stocked.app, revision), "everything")).result
+    kinds = [message["content"]["type"] for message in result["messages"]]
+    audio = "text" if revision == "2024-11-05" else "audio"
+    link = "resource_link" if revision >= "2025-06-18" else "text"
+    assert kinds == ["text", "image", audio, "resource", "resource", link]
+    assert [message["role"] for message in result["messages"]] == ["user", "assistant", *["user"] * 4]
+    assert result["description"] == "Everything"
+    assert result["_meta"]["example.com/a"] == 1
+
+
+@pytest.mark.parametrize(
+    "name", [None, 5, True, [], ["greet"], {}, "", "Greet", "greet ", "unheard_of", "é", "x" * 5000]
+)
+@pytest.mark.parametrize("revision", ALL)
+async def test_an_unknown_prompt_is_invalid(stocked: Offering, revision: str, name: object) -> None:
+    """P1: -32602, whatever stands there for a name."""
+    peer = await connect(stocked.app, revision)
+    answer = await get(peer, name)
+    assert answer.outcome == INVALID[revision]
+    assert len(answer.error["message"]) < 200
+    await peer.works()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (None, "who"),
+        ({}, "who"),
+        ({"times": "2"}, "who"),
+        ({"who": "Ada", "times": "many"}, "times"),
+        ({"who": "Ada", "times": ""}, "times"),
+        ({"who": "Ada", "colour": "green"}, "colour"),
+        ({"who": "Ada", "Who": "Ada"}, "Who"),
+        ({"who": "Ada", "unheard_of": ""}, "unheard_of"),
+        ({"who": 5}, "arguments"),
+        ({"who": None}, "arguments"),
+        ({"who": ["Ada"]}, "arguments"),
+        ({"who": {}}, "arguments"),
+        ("Ada", "arguments"),
+        (5, "arguments"),
+        (["who"], "arguments"),
+        (True, "arguments"),
+    ],
+)
+@pytest.mark.parametrize("revision", ALL)
+async def test_missing_and_wrong_arguments_are_invalid(
+    stocked: Offering, revision: str, arguments: object, named: str
+) -> None:
+    """P1: -32602 that names the argument and repeats no value."""
+    peer = await connect(stocked.app, revision)
+    answer = await get(peer, "greet", arguments)
+    assert answer.outcome == INVALID[revision]
+    assert named in answer.error["message"]
+    assert "many" not in answer.error["message"]
+    await peer.works()
+
+
+@pytest.mark.parametrize("params", [{}, {"arguments": {}}, {"name": "greet", "arguments": None}])
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_request_without_what_it_needs_is_invalid(
+    stocked: Offering, revision: str, params: dict[str, Any]
+) -> None:
+    """P1, H16: -32602; a header that is missing for it is told first or not at all."""
+    answer = await (await connect(stocked.app, revision)).request("prompts/get", params)
+    assert answer.outcome == INVALID[revision]
+
+
+@pytest.mark.parametrize(("name", "message"), [("broken", "error id"), ("slow", "0.2 seconds")])
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_prompt_that_fails_is_an_error_that_leaks_nothing(
+    stocked: Offering, revision: str, name: str, message: str
+) -> None:
+    """H16, row 39: -32603, and the server goes on."""
+    peer = await connect(stocked.app, revision)
+    answer = await get(peer, name)
+    assert answer.outcome == (200, -32603)
+    assert message in answer.error["message"]
+    assert SECRET.encode() not in answer.body
+    await peer.works()
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_prompts_are_described_as_their_revision_has_it(stocked: Offering, revision: str) -> None:
+    """P1: arguments with names, descriptions and whether they are required."""
+    listed = (await (await connect(stocked.app, revision)).request("prompts/list")).result["prompts"]
+    greet = listed[0]
+    assert (greet["name"], greet["description"]) == ("greet", "Greet somebody.")
+    assert [(one["name"], one["required"]) for one in greet["arguments"]] == [
+        ("who", True),
+        ("colour", False),
+        ("times", False),
+    ]
+    assert greet["arguments"][0]["description"] == "Whom to greet"
+    assert ("title" in greet, "_meta" in greet) == (revision >= "2025-06-18",) * 2
+    assert ("icons" in greet) == (revision >= "2025-11-25")
+
+
+@pytest.mark.parametrize(
+    ("reference", "argument", "more", "values"),
+    [
+        (GREET, {"name": "who", "value": "A"}, {}, ["Ada", "Alan"]),
+        (GREET, {"name": "who", "value": "Al"}, {"context": {"arguments": {"colour": "red"}}}, ["Alan red"]),
+        (GREET, {"name": "who", "value": "A"}, {"context": {}}, ["Ada", "Alan"]),
+        (GREET, {"name": "colour", "value": ""}, {}, ["red", "blue"]),
+        (GREET, {"name": "colour", "value": "B"}, {}, ["blue"]),
+        (GREET, {"name": "times", "value": "1"}, {}, []),
+        (DISH, {"name": "number", "value": "7"}, {}, ["70"]),
+        (DISH, {"name": "colour", "value": "r"}, {}, ["red"]),
+        (DISH, {"name": "half", "value": ""}, {}, ["1", "2"]),
+    ],
+)
+@pytest.mark.parametrize("revision", ALL)
+async def test_what_has_been_written_is_completed(
+    stocked: Offering,
+    revision: str,
+    reference: dict[str, str],
+    argument: dict[str, str],
+    more: dict[str, Any],
+    values: list[str],
+) -> None:
+    """C1: values, how many there are, and whether there are more."""
+    answer = await complete(await connect(stocked.app, revision), reference, argument, **more)
+    assert answer.result["completion"] == {"values": values, "total": len(values), "hasMore": False}
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_at_most_a_hundred_values_are_sent(stocked: Offering, revision: str) -> None:
+    """C1: the rest is counted."""
+    peer = await connect(stocked.app, revision)
+    found = (await complete(peer, {"type": "ref/prompt", "name": "many"}, {"name": "it", "value": ""})).result
+    assert len(found["completion"]["values"]) == 100
+    assert (found["completion"]["total"], found["completion"]["hasMore"]) == (250, True)
+
+
+IT = {"name": "who", "value": ""}
+
+
+@pytest.mark.parametrize(
+    ("reference", "argument", "more"),
+    [
+        (None, IT, {}),
+        ("greet", IT, {}),
+        (5, IT, {}),
+        ([GREET], IT, {}),
+        ({}, IT, {}),
+        ({"type": []}, IT, {}),
+        ({"type": {}}, IT, {}),
+        ({"type": "ref/tool", "name": "add"}, IT, {}),
+        ({"type": "ref/prompt"}, IT, {}),
+        ({"type": "ref/prompt", "name": {}}, IT, {}),
+        ({"type": "ref/prompt", "name": "unheard_of"}, IT, {}),
+        ({"type": "ref/resource", "uri": "menu://unheard_of"}, IT, {}),
+        ({"type": "ref/resource", "uri": []}, IT, {}),
+        (GREET, None, {}),
+        (GREET, "who", {}),
+        (GREET, [], {}),
+        (GREET, {}, {}),
+        (GREET, {"name": "who"}, {}),
+        (GREET, {"value": ""}, {}),
+        (GREET, {"name": 5, "value": ""}, {}),
+        (GREET, {"name": "who", "value": 5}, {}),
+        (GREET, {"name": "unheard_of", "value": ""}, {}),
+        (DISH, IT, {}),
+        (GREET, IT, {"context": None}),
+        (GREET, IT, {"context": []}),
+        (GREET, IT, {"context": {"arguments": None}}),
+        (GREET, IT, {"context": {"arguments": {"colour": 5}}}),
+    ],
+)
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_completion_of_nothing_is_invalid(
+    stocked: Offering, revision: str, reference: object, argument: object, more: dict[str, Any]
+) -> None:
+    """C1: an invalid ref, argument or context is -32602."""
+    peer = await connect(stocked.app, revision)
+    assert (await complete(peer, reference, argument, **more)).outcome == INVALID[revision]
+    await peer.works()
+
+
+@pytest.mark.parametrize("params", [{}, {"ref": GREET}, {"argument": IT}])
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_completion_without_what_it_needs_is_invalid(
+    stocked: Offering, revision: str, params: dict[str, Any]
+) -> None:
+    """C1: -32602."""
+    answer = await (await connect(stocked.app, revision)).request("completion/complete", params)
+    assert answer.outcome == INVALID[revision]
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_completer_that_fails_leaks_nothing(stocked: Offering, revision: str) -> None:
+    """C1, H16: -32603."""
+    peer = await connect(stocked.app, revision)
+    answer = await complete(peer, {"type": "ref/prompt", "name": "stuck"}, {"name": "it", "value": "a"})
+    assert answer.outcome == (200, -32603)
+    assert SECRET.encode() not in answer.body
+    await peer.works()
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+        "prompts/list",
+        "prompts/get",
+        "completion/complete",
+    ],
+)
+@pytest.mark.parametrize("revision", ALL)
+async def test_what_is_not_offered_is_not_declared_and_not_found(
+    offering: Offering, revision: str, method: str
+) -> None:
+    """V9, C1, R1: -32601, with 404 in the per-request era."""
+    peer = await connect(offering.app, revision)
+    params: dict[str, Any] = {"uri": "menu://today", "name": "greet", "ref": GREET, "argument": IT}
+    answer = await peer.request(method, params, headers={"mcp-name": params["uri"]} if "read" in method else None)
+    assert answer.outcome == ((404, -32601) if peer.per_request else (200, -32601))
