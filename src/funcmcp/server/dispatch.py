@@ -16,6 +16,7 @@ from funcmcp.server.hub import LISTS, PROMPTS, RESOURCES, TOOLS, Hub, updated
 from funcmcp.server.log import log_failure, quote
 from funcmcp.server.registry import Registry
 from funcmcp.sessions.bus import LocalBus
+from funcmcp.sessions.store import StoreAwayError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -185,6 +186,8 @@ class Server:
             return Reply(encode({"jsonrpc": "2.0", "id": request.id, "result": shaped}))
         except MCPError as error:
             return self._error(error, request, revision)
+        except StoreAwayError:
+            raise
         except Exception as error:  # noqa: BLE001 - the last line: a fault of ours is -32603, never a broken connection
             return self._internal_error(error, request)
 

@@ -212,8 +212,7 @@ class HandshakeEra:
                 await self._relay.receive(message, client)
         if not work:
             return accepted()
-        replies = await asyncio.gather(*work, return_exceptions=True)
-        bodies = [reply.body for reply in replies if isinstance(reply, Reply)]
+        bodies = _bodies(await asyncio.gather(*work, return_exceptions=True))
         return HttpResponse(200, JSON_HEADERS, b"[" + b",".join(bodies) + b"]") if bodies else accepted()
 
 
@@ -264,6 +263,14 @@ class _Client(SessionClient):
             message = {"jsonrpc": "2.0", "method": change.method, "params": change.params}
             self.streams.general.append(encode(message))
         self.streams.general.finish()
+
+
+def _bodies(replies: list[Reply | BaseException]) -> list[bytes]:
+    """Return the answers to a batch's requests, without those that were cancelled; raise StoreAwayError."""
+    for reply in replies:
+        if isinstance(reply, StoreAwayError):
+            raise reply
+    return [reply.body for reply in replies if isinstance(reply, Reply)]
 
 
 def _session_id(http: HttpRequest) -> str:
