@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from funcmcp.adapters.redis_bus import RedisBus
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _ID = re.compile(r"[A-Za-z0-9_-]{44}")
 _ID_BYTES = 33
+_REMEMBERED = 10_000
 _HANDSHAKE, _LEVEL, _URI = "handshake", "level", "uri:"
 
 _SET_IF_THERE = """
@@ -46,7 +49,11 @@ class RedisSessions:
 
     def __init__(self, redis: str | RedisLink, *, idle: float = 1800.0) -> None:
         self._link = link_to(redis)
-        self._idle = max(1, int(idle))
+        self._kept_alive: dict[str, float] = {}
+        """By session, until when nobody has to keep it alive. It lives a little longer than `idle`, so this need not
+        be at each request: Redis writes what changes to its disk."""
+        self._rest = idle / 10
+        self._life = int((idle + self._rest) * 1000)
         self.bus = RedisBus(self._link)
         self.endings: list[Callable[[str], None]] = []
 
@@ -59,7 +66,7 @@ class RedisSessions:
         async def begin(redis: Redis) -> None:
             pipeline = redis.pipeline()
             pipeline.hset(key, _HANDSHAKE, facts)
-            pipeline.expire(key, self._idle)
+            pipeline.pexpire(key, self._life)
             await pipeline.execute()
 
         await self._link.do(begin)
@@ -69,21 +76,27 @@ class RedisSessions:
         """Return a living session, or None; using it keeps it alive. Raise StoreAwayError."""
         if not _ID.fullmatch(session_id):
             return None
-        key = self._key(session_id)
-
-        async def use(redis: Redis) -> bytes | None:
-            pipeline = redis.pipeline(transaction=False)
-            pipeline.hget(key, _HANDSHAKE)
-            pipeline.expire(key, self._idle)
-            found: bytes | None = (await pipeline.execute())[0]
-            return found
-
-        facts = await self._link.do(use)
+        now = monotonic()
+        if self._kept_alive.get(session_id, 0.0) > now:
+            facts = await self._link.do(lambda redis: redis.hget(self._key(session_id), _HANDSHAKE))
+        else:
+            facts = await self._link.do(partial(self._keep_alive, key=self._key(session_id)))
+            if len(self._kept_alive) >= _REMEMBERED:
+                self._kept_alive.clear()
+            self._kept_alive[session_id] = now + self._rest
         if facts is None:
+            self._kept_alive.pop(session_id, None)
             for tell in self.endings:
                 tell(session_id)
             return None
         return Handshake(*decode(facts))
+
+    async def _keep_alive(self, redis: Redis, *, key: str) -> bytes | None:
+        pipeline = redis.pipeline(transaction=False)
+        pipeline.hget(key, _HANDSHAKE)
+        pipeline.pexpire(key, self._life)
+        found: bytes | None = (await pipeline.execute())[0]
+        return found
 
     async def end(self, session_id: str) -> bool:
         """End a session for all instances; return whether there was one. Raise StoreAwayError."""

@@ -111,7 +111,7 @@ async def test_a_reader_says_that_it_is_still_there(cluster: Cluster, monkeypatc
     cluster.speaker.words.put_nowait("end")
 
 
-async def until_unread(cluster: Cluster, session: dict[str, str]) -> None:
+async def until_unread(cluster: Cluster) -> None:
     """Wait until the instance that has the streams reads nothing out any more."""
     era = cluster.here.exchange._handshake
     assert era._elsewhere is not None
@@ -127,7 +127,7 @@ async def test_a_reader_that_leaves_is_read_out_to_no_more(cluster: Cluster) -> 
     stream = await resume(cluster.there, session, last)
     await part(stream)
     await stream.aclose()  # type: ignore[attr-defined]
-    await until_unread(cluster, session)
+    await until_unread(cluster)
     cluster.speaker.words.put_nowait("two")
     cluster.speaker.words.put_nowait("end")
     again = await resume(cluster.here, session, last)
@@ -142,7 +142,7 @@ async def test_a_reader_whose_instance_has_gone_is_given_up(cluster: Cluster, mo
     stream = await resume(cluster.there, session, last)
     await part(stream)
     cluster.memory.bus._line.remove(cluster.there.server.bus)  # type: ignore[arg-type]
-    await until_unread(cluster, session)
+    await until_unread(cluster)
     cluster.speaker.words.put_nowait("end")
 
 
@@ -156,6 +156,18 @@ async def test_a_stream_whose_instance_has_gone_ends(cluster: Cluster, monkeypat
     cluster.memory.bus._line.remove(cluster.here.server.bus)  # type: ignore[arg-type]
     async with asyncio.timeout(PATIENCE):
         assert [piece async for piece in stream] == []
+    cluster.speaker.words.put_nowait("end")
+
+
+async def test_an_instance_that_is_about_to_stop_ends_what_it_reads_elsewhere(cluster: Cluster) -> None:
+    session = await cluster.here.begin()
+    _, last = await cluster.speak(session)
+    stream = await resume(cluster.there, session, last)
+    await part(stream)
+    cluster.there.server.hub.close()
+    async with asyncio.timeout(PATIENCE):
+        assert [piece async for piece in stream] == []
+    await until_unread(cluster)
     cluster.speaker.words.put_nowait("end")
 
 
@@ -173,7 +185,7 @@ async def test_reading_out_ends_when_the_others_can_not_be_reached(
 
     monkeypatch.setattr(cluster.here.server.bus, "send", fail)
     cluster.speaker.words.put_nowait("two")
-    await until_unread(cluster, session)
+    await until_unread(cluster)
     cluster.speaker.words.put_nowait("end")
 
 

@@ -18,6 +18,7 @@ from funcmcp.transports.http.stream import KEEP_ALIVE
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
 
+    from funcmcp.server.hub import Hub
     from funcmcp.sessions.bus import Bus, Message
     from funcmcp.transports.http.resumable import Streams
 
@@ -40,11 +41,13 @@ class Elsewhere:
 
     Args:
         bus: leads to the other instances.
+        hub: tells when this instance is about to stop.
         find: returns the streams that this instance has of a session, or None.
     """
 
-    def __init__(self, bus: Bus, find: Callable[[str], Streams | None]) -> None:
+    def __init__(self, bus: Bus, hub: Hub, find: Callable[[str], Streams | None]) -> None:
         self._bus = bus
+        self._hub = hub
         self._find = find
         self._readers: dict[str, asyncio.Queue[str]] = {}
         self._reading_out: dict[str, _ReadingOut] = {}
@@ -70,7 +73,7 @@ class Elsewhere:
 
     async def _follow(self, session_id: str, event_id: str) -> AsyncGenerator[bytes]:
         """Yield something or nothing, as an instance has the stream or none has, and then its events."""
-        with self._asking() as (reader, parts):
+        with self._asking() as (reader, parts), self._until_stopping(parts):
             asked = {"kind": "follow", "reader": reader, "session": session_id, "event": event_id}
             await self._bus.send(_TOPIC, asked)
             yield (await _next(parts, ANSWER_SECONDS) or "").encode()
@@ -96,6 +99,17 @@ class Elsewhere:
         finally:
             del self._readers[reader]
             self._bus.tell(_TOPIC, {"kind": "stop", "reader": reader})
+
+    @contextlib.contextmanager
+    def _until_stopping(self, parts: asyncio.Queue[str]) -> Iterator[None]:
+        """End what is read when this instance is about to stop; the client takes it up again at another one."""
+        with self._hub.listening(lambda _: False) as nothing:
+            stopping = asyncio.ensure_future(anext(nothing, None))
+            stopping.add_done_callback(lambda _: parts.put_nowait(_END))
+            try:
+                yield
+            finally:
+                stopping.cancel()
 
     def _hear(self, message: Message) -> None:
         reader = message["reader"]

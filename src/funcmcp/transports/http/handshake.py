@@ -59,7 +59,7 @@ class HandshakeEra:
         self._clients: Clients[_Client] = Clients()
         store = sessions if isinstance(sessions, SharedSessions) else None
         self._relay = Relay(server.bus, self._clients, store)
-        self._elsewhere = None if store is None else Elsewhere(server.bus, self._streams_of)
+        self._elsewhere = None if store is None else Elsewhere(server.bus, server.hub, self._streams_of)
         self._kept = KeptStreams()
         sessions.endings.append(self._clients.end)
 
