@@ -9,17 +9,17 @@ if [ -f "$target/.ready" ]; then exit 0; fi
 rm -rf "$target"
 mkdir -p "$target/bin" "$target/packages"
 
-# The libraries that a plain system lacks come too; those that it has are taken from there.
+# The libraries that a plain system lacks come too. What has another name here is left out; -v shows whether it matters.
 packages=(redis-server redis-tools libjemalloc2 liblzf1 haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1)
 
-fetch() { (cd "$target/packages" && apt-get download -qq "$@") >/dev/null 2>&1; }
+fetch() { (cd "$target/packages" && apt-get download -qq "$1") >/dev/null 2>&1; }
 
 unpack() {
-    if ! fetch "${packages[@]}"; then
-        [ "$(id -u)" = 0 ] && apt-get update -qq >/dev/null 2>&1 # there are no lists of packages yet
-        fetch "${packages[@]}" || return 1
-    fi
-    for package in "$target"/packages/*.deb; do dpkg -x "$package" "$target/unpacked"; done
+    if ! fetch redis-server && [ "$(id -u)" = 0 ]; then apt-get update -qq >/dev/null 2>&1; fi # no lists of packages yet
+    for package in "${packages[@]}"; do fetch "$package" || true; done
+    for file in "$target"/packages/*.deb; do
+        if [ -f "$file" ]; then dpkg -x "$file" "$target/unpacked"; fi
+    done
 }
 
 write_starter() {
@@ -37,7 +37,8 @@ adopt() {
     if [ ! -x "$target/bin/$1" ] && command -v "$1" >/dev/null; then ln -s "$(command -v "$1")" "$target/bin/$1"; fi
 }
 
-if command -v apt-get >/dev/null && command -v dpkg >/dev/null && unpack; then
+if command -v apt-get >/dev/null && command -v dpkg >/dev/null; then
+    unpack
     write_starter redis-server usr/bin/redis-server
     write_starter haproxy usr/sbin/haproxy
 fi

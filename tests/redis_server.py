@@ -41,6 +41,7 @@ class RedisServer:
         self._command = [
             *(program("redis-server"), "--port", "0", "--unixsocket", f"{folder}/redis.sock", "--dir", str(folder)),
             *("--save", "", "--appendonly", "yes", "--appendfsync", "always"),
+            *("--enable-debug-command", "yes"),
         ]
         self._process: subprocess.Popen[str] | None = None
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import signal
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp.adapters.redis_link import RedisLink
 from tests.cluster.conftest import instances
 from tests.instances import INITIALIZE, per_request, text_of
 from tests.redis_server import redis_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     import httpx2
 
     from tests.instances import Caller
     from tests.redis_server import RedisServer
+
+    Do = Callable[[Any], Awaitable[None]]
 
 RECOVERY = 5.0
 """Seconds after which all must be well again."""
@@ -136,6 +139,57 @@ async def test_open_streams_stay_and_hear_again_when_redis_is_back(
         told = await listening.message()
         assert told is not None
         assert told["params"]["uri"] == "menu://today"
+
+
+async def cut(redis: Any) -> None:
+    await redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+
+async def slow_down(redis: Any) -> None:
+    await redis.execute_command("DEBUG", "SLEEP", "0.3")
+
+
+async def fill(redis: Any) -> None:
+    await redis.config_set("maxmemory", "1")
+
+
+async def empty(redis: Any) -> None:
+    await redis.config_set("maxmemory", "0")
+
+
+async def make_read_only(redis: Any) -> None:
+    await redis.execute_command("REPLICAOF", "127.0.0.1", "1")
+
+
+async def make_writable(redis: Any) -> None:
+    await redis.execute_command("REPLICAOF", "NO", "ONE")
+
+
+@pytest.mark.parametrize(
+    ("fault", "end"),
+    [(cut, None), (slow_down, None), (fill, empty), (make_read_only, make_writable)],
+    ids=["cut", "slow", "full", "read-only"],
+)
+async def test_a_redis_that_is_unwell_loses_no_session_and_gives_no_wrong_answer(
+    fault: Do, end: Do | None, redis: RedisServer, shops: list[str], caller: Caller
+) -> None:
+    link = RedisLink(redis.url)
+    await caller.begin(shops[0])
+    for number in range(200):
+        if number == 50:
+            await link.do(fault)
+        if number == 150 and end is not None:
+            await link.do(end)
+        call = caller.request("tools/call", name="add", arguments={"a": number, "b": 1})
+        response = await caller.post(shops[number % 2], call)
+        if response.status_code == 200:
+            assert text_of(response.json()) == str(number + 1)
+        else:
+            assert_refused(response, call["id"])
+    for url in shops:
+        await is_well(caller, url, monotonic() + RECOVERY)
+    await caller.begin(shops[1])
+    await link.aclose()
 
 
 async def test_an_answer_that_can_not_be_passed_on_is_503_and_may_be_sent_again(

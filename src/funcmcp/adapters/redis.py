@@ -95,8 +95,11 @@ class RedisSessions:
         pipeline = redis.pipeline(transaction=False)
         pipeline.hget(key, _HANDSHAKE)
         pipeline.pexpire(key, self._life)
-        found: bytes | None = (await pipeline.execute())[0]
-        return found
+        found, _ = await pipeline.execute(raise_on_error=False)  # a read-only Redis keeps nothing alive, but finds it
+        if isinstance(found, Exception):
+            raise found
+        facts: bytes | None = found
+        return facts
 
     async def end(self, session_id: str) -> bool:
         """End a session for all instances; return whether there was one. Raise StoreAwayError."""
