@@ -8,6 +8,7 @@ still change); SEP-414 for the trace context in ``params._meta``.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol
@@ -118,7 +119,7 @@ def _attributes(context: Context) -> dict[str, str]:
     found: dict[str, Any] = {
         "mcp.method.name": _method(request),
         "mcp.protocol.version": client.revision.date,
-        "mcp.session.id": client.session_id,
+        "mcp.session.id": None if client.session_id is None else _digest(client.session_id),
         "jsonrpc.request.id": str(request.id),
         "network.transport": "pipe" if context.http is None else "tcp",
         "gen_ai.operation.name": "execute_tool" if method == "tools/call" else None,
@@ -127,6 +128,11 @@ def _attributes(context: Context) -> dict[str, str]:
     if method in _NAMED_BY:
         found[_NAMED_BY[method]] = params.get("name")
     return {key: value[:_LONGEST] for key, value in found.items() if type(value) is str}
+
+
+def _digest(session_id: str) -> str:
+    """Return what tells sessions apart; with the id itself, whoever reads the trace could go on with the session."""
+    return hashlib.sha256(session_id.encode()).hexdigest()[:16]
 
 
 def _note_outcome(span: Span, reply: Reply) -> None:
