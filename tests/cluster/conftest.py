@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-import secrets
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
 
+from tests.cluster.serving import instances
 from tests.instances import PATIENCE, Caller
 from tests.redis_server import redis_server
-from tests.serving import serve
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from tests.redis_server import RedisServer
 
-SHOP = Path(__file__).parent / "shop.py"
-
 
 @pytest.fixture(scope="module")
 def redis() -> Iterator[RedisServer]:
     with redis_server() as server:
         yield server
-
-
-@contextmanager
-def instances(redis: RedisServer, count: int, sessions: str = "redis") -> Iterator[list[str]]:
-    """Serve so many instances; yield their endpoints."""
-    env = {"SHOP_REDIS": redis.url, "SHOP_SESSIONS": sessions, "FUNCMCP_KEYS": secrets.token_urlsafe(32)}
-    with ExitStack() as stack:
-        yield [stack.enter_context(serve(SHOP, env=env)).url for _ in range(count)]
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ import pytest
 
 from tests.clients.plan import Step, Target, hear, tool
 from tests.clients.players import PLAYERS, Player
-from tests.cluster.conftest import instances
 from tests.cluster.proxy import round_robin
+from tests.cluster.serving import instances
 from tests.instances import INITIALIZE, text_of
 from tests.redis_server import redis_server
 

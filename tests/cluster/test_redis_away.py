@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.adapters.redis_link import RedisLink
-from tests.cluster.conftest import instances
+from tests.cluster.serving import instances
 from tests.instances import INITIALIZE, per_request, text_of
 from tests.redis_server import redis_server
 

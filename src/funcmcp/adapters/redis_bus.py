@@ -72,9 +72,11 @@ class RedisBus:
         self._hearers.setdefault(topic, []).append(hear)
 
     def tell(self, topic: str, message: Message) -> None:
-        """Tell the other instances, if Redis can be reached; from any thread. Before `start` nobody is told."""
-        if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: this instance has ended
+        """Tell the other instances, if Redis can be reached; from any thread, once this instance serves."""
+        with contextlib.suppress(RuntimeError):  # no loop runs: this instance does not serve yet, or no more
+            if self._loop is None:
+                self.start()  # the platform has no start of its own to tell of
+            if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._begin_to_tell, topic, message)
 
     async def send(self, topic: str, message: Message) -> None:
