@@ -10,6 +10,7 @@ test: setup lint
 setup: .venv/.ready
 	scripts/setup-node.sh
 	scripts/setup-browser.sh
+	scripts/setup-redis.sh
 
 lint: .venv/.ready
 	scripts/lint.sh
@@ -21,5 +22,5 @@ bench: .venv/.ready
 	scripts/setup-python.sh .venv
 
 clean:
-	rm -rf .venv .venv-3.13 benchmarks/.venv tests/node/node_modules .hypothesis .coverage
+	rm -rf .venv .venv-3.13 .servers benchmarks/.venv tests/node/node_modules .hypothesis .coverage
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -22,6 +22,7 @@ from funcmcp.server.registry import RegistrationError
 from funcmcp.sessions.keys import VARIABLE, configured_keys
 from funcmcp.sessions.memory import MemorySessions
 from funcmcp.sessions.signed import SignedSessions
+from funcmcp.sessions.store import SharedSessions
 from funcmcp.transports.http.http_sse import HTTPSSE
 from funcmcp.transports.http.options import HTTPOptions
 from funcmcp.transports.http.streamable import StreamableHTTP
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.resources import ResourceKeywords
     from funcmcp.authoring.tools import ToolKeywords
     from funcmcp.server.options import ServerKeywords
+    from funcmcp.sessions.bus import Bus
     from funcmcp.sessions.seal import KeyRing
     from funcmcp.sessions.store import SessionStore
 
@@ -57,9 +59,12 @@ class MCPServer(ASGIApplication):
         http: options of Streamable HTTP: hosts, origins, body size.
         sessions: how sessions of the handshake era are kept: ``"signed"`` in their ids, which any process with the
             same keys can check; ``"memory"`` in this process, which is needed to tell clients of that era what changes
-            (list_changed, subscriptions) and to let them take broken streams up again; or a store of your own.
+            (list_changed, subscriptions) and to let them take broken streams up again; or a store, such as
+            `RedisSessions`, which does the same for several instances.
         keys: seal session ids and what clients carry between their requests. By default they are what
             `configured_keys` finds in the environment: every instance of a server needs the same.
+        bus: leads to the other instances of the server, such as `RedisBus`; by default that of the store, if it has
+            one.
         sse: where the endpoint of HTTP+SSE (2024-11-05) is, such as "/sse"; None for no such endpoint.
         websocket: where the endpoint for WebSockets is, such as "/ws"; None for no such endpoint.
         options: what the server says of itself, and how it answers lists: see `ServerOptions`.
@@ -77,6 +82,7 @@ class MCPServer(ASGIApplication):
         http: HTTPOptions | None = None,
         sessions: SessionStore | Literal["signed", "memory"] = "signed",
         keys: KeyRing | None = None,
+        bus: Bus | None = None,
         sse: str | None = None,
         websocket: str | None = None,
         **options: Unpack[ServerKeywords],
@@ -89,10 +95,12 @@ class MCPServer(ASGIApplication):
         """What functions need and callers don't send: register it here, by type."""
         known = [REVISIONS[date] for date in sorted(revisions)]
         keys = keys or configured_keys(os.environ)
-        self.server = Server(ServerOptions(name, **options), known, keys=keys)
-        chosen = http or HTTPOptions()
         store = _store(sessions, keys)
-        self.keeps_sessions = store.pushes
+        if bus is None and isinstance(store, SharedSessions):
+            bus = store.bus
+        self.server = Server(ServerOptions(name, **options), known, keys=keys, bus=bus)
+        chosen = http or HTTPOptions()
+        self.keeps_sessions = store.pushes and not isinstance(store, SharedSessions)
         """Whether sessions of the handshake era live in this process."""
         exchange: Exchange = StreamableHTTP(self.server, store, chosen, path=path)
         if sse is not None:
@@ -232,7 +240,8 @@ class MCPServer(ASGIApplication):
         serve(self, host=host, port=port, on_ready=lambda origin: announce(origin + self.path))
 
     def begin(self) -> None:
-        """Say at start what an operator has to know."""
+        """Say at start what an operator has to know, and begin to hear other instances."""
+        self.server.bus.start()
         if not self.server.keys.shared:
             logger.warning(
                 "%s seals sessions with a random key, which no other process has; it is gone when this one ends. "
@@ -260,7 +269,8 @@ class MCPServer(ASGIApplication):
         trace(self, tracer_provider)
 
     async def aclose(self) -> None:
-        """Close the services that live as long as the server."""
+        """Close the services that live as long as the server, and the way to other instances."""
+        await self.server.bus.aclose()
         await self.services.aclose()
 
     async def serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -10,7 +10,18 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "funcmcp"
-BESIDE_THE_MIRROR = {"apps", "architecture", "clients", "conformance", "docs", "node", "samples", "transcripts", "wire"}
+BESIDE_THE_MIRROR = {
+    "apps",
+    "architecture",
+    "clients",
+    "cluster",
+    "conformance",
+    "docs",
+    "node",
+    "samples",
+    "transcripts",
+    "wire",
+}
 
 
 @pytest.fixture(scope="module")

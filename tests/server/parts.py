@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from funcmcp.server.channel import Channel
     from funcmcp.server.conversation import Conversation
     from funcmcp.server.features import PromptHandler, ResourceHandler, ResourceLister, ToolHandler
+    from funcmcp.sessions.bus import Bus
 
 PATIENCE = 5.0
 """Seconds that any wait of a test may last before it counts as lost."""
@@ -98,10 +99,11 @@ def prompt(
 def server(
     *features: Tool | Resource | ResourceTemplate | ResourceLister | Prompt,
     revisions: Sequence[str] = schemas.REVISIONS,
+    bus: Bus | None = None,
     **options: Any,
 ) -> Server:
     """Return a server with features."""
-    made = Server(ServerOptions("orders", **options), [REVISIONS[date] for date in revisions], keys=KEYS)
+    made = Server(ServerOptions("orders", **options), [REVISIONS[date] for date in revisions], keys=KEYS, bus=bus)
     for one in features:
         made.add(one)
     return made

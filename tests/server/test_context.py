@@ -36,16 +36,16 @@ async def test_a_session_hears_info_and_above_until_it_chooses_a_level() -> None
     asked = context("tools/call", channel=channel, conversation=conversation)
     await asked.notify("notifications/message", log("debug"))
     await asked.notify("notifications/message", log("info"))
-    asked.set_log_level("error")
+    await asked.set_log_level("error")
     await asked.notify("notifications/message", log("warning"))
     await asked.notify("notifications/message", log("alert"))
     assert [params["level"] for _, params in channel.sent] == ["info", "alert"]
     assert conversation.log_level == "error"
 
 
-def test_without_a_session_a_level_is_not_remembered() -> None:
+async def test_without_a_session_a_level_is_not_remembered() -> None:
     asked = context("logging/setLevel")
-    asked.set_log_level("error")
+    await asked.set_log_level("error")
     assert asked.log_level == "info"
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp.server.hub import PROMPTS, RESOURCES, TOOLS, Change, Hub, Listener, updated
+from funcmcp.sessions.bus import RESUMED, LocalBus
 from tests import schemas
 from tests.server.parts import PATIENCE
 
@@ -118,3 +119,27 @@ def test_a_listener_whose_loop_is_closed_does_no_harm() -> None:
 def test_a_change_is_told_by_a_notification_of_the_specification(revision: str, change: Change) -> None:
     schemas.validate({"jsonrpc": "2.0", "method": change.method, "params": change.params}, revision)
     assert change.params == ({} if change.uri is None else {"uri": change.uri})
+
+
+async def test_a_change_is_heard_at_every_instance() -> None:
+    bus = LocalBus()
+    here, there = Hub(bus), Hub(bus.beside())
+    with here.listening(everything) as one, there.listening(everything) as other:
+        here.publish(updated("menu://a"))
+        there.publish(TOOLS)
+        for hub in (here, there):
+            hub.close()
+        assert await heard(one) == await heard(other) == [updated("menu://a"), TOOLS]
+
+
+async def test_after_a_gap_every_change_that_may_have_been_missed_is_told() -> None:
+    bus = LocalBus()
+    hub = Hub(bus)
+    with (
+        hub.listening(everything, lambda: [TOOLS, updated("menu://a")]) as listener,
+        hub.listening(everything) as other,
+    ):
+        bus.deliver(RESUMED, {})
+        hub.close()
+        assert await heard(listener) == [TOOLS, updated("menu://a")]
+        assert await heard(other) == []

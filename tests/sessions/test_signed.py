@@ -13,7 +13,7 @@ from funcmcp.sessions.store import Handshake
 LIFETIME = 100.0
 PAGES = "io.modelcontextprotocol/ui"
 HANDSHAKE = Handshake(
-    "2025-11-25", {"roots": {}, "elicitation": {"form": {}, "url": {}}}, {"name": "client", "version": "1"}
+    "2025-11-25", {"roots": {}, "elicitation": {"form": {}, "url": {}}}, {"name": "client", "version": "1"}, "somebody"
 )
 
 

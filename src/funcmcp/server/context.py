@@ -79,10 +79,10 @@ class Context:
         conversation = self.client.conversation
         return "info" if conversation is None else conversation.log_level
 
-    def set_log_level(self, level: str) -> None:
+    async def set_log_level(self, level: str) -> None:
         """Remember the level for the rest of the session."""
         if self.client.conversation is not None:
-            self.client.conversation.log_level = level
+            await self.client.conversation.set_level(level)
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification on this request's stream.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from funcmcp.protocol.answers import read_answer
 from funcmcp.protocol.codec import encode
@@ -23,6 +23,19 @@ if TYPE_CHECKING:
     from funcmcp.server.run import Run
 
 
+class Keeper(Protocol):
+    """Keeps what a session chooses where every instance of the server finds it. Each may raise StoreAwayError."""
+
+    async def restore(self) -> None:
+        """Bring the conversation up to date, unless it is."""
+
+    async def keep_level(self, level: str) -> None:
+        """Remember a log level."""
+
+    async def keep_subscription(self, uri: str, *, wanted: bool) -> None:
+        """Remember, or forget, the URI of a resource."""
+
+
 class Conversation:
     """The moving parts of one session in this process.
 
@@ -32,13 +45,15 @@ class Conversation:
     Attributes:
         log_level: the least severe level that the client wants to hear of.
         subscribed: URIs of resources whose changes it wants to hear of.
+        keeper: where other instances find the two; None where there are none.
     """
 
-    __slots__ = ("_questions", "_runs", "log_level", "pushes", "subscribed")
+    __slots__ = ("_questions", "_runs", "keeper", "log_level", "pushes", "subscribed")
 
     def __init__(self, *, pushes: bool = False) -> None:
         self.pushes = pushes
         self.log_level = "info"
+        self.keeper: Keeper | None = None
         self.subscribed: set[str] = set()
         self._runs: dict[RequestId, list[Run]] = {}
         self._questions: dict[str, asyncio.Future[Response]] = {}
@@ -46,7 +61,26 @@ class Conversation:
     @property
     def idle(self) -> bool:
         """Whether nothing here would be missed."""
-        return not (self._runs or self._questions or self.subscribed) and self.log_level == "info"
+        if self._runs or self._questions:
+            return False
+        return self.keeper is not None or not (self.subscribed or self.log_level != "info")
+
+    async def restore(self) -> None:
+        """Learn what the session chose at other instances; raise StoreAwayError."""
+        if self.keeper is not None:
+            await self.keeper.restore()
+
+    async def set_level(self, level: str) -> None:
+        """Remember a log level for the rest of the session; raise StoreAwayError."""
+        if self.keeper is not None:
+            await self.keeper.keep_level(level)
+        self.log_level = level
+
+    async def subscribe(self, uri: str, *, wanted: bool) -> None:
+        """Remember, or forget, the URI of a resource for the rest of the session; raise StoreAwayError."""
+        if self.keeper is not None:
+            await self.keeper.keep_subscription(uri, wanted=wanted)
+        (self.subscribed.add if wanted else self.subscribed.discard)(uri)
 
     def wants(self, change: Change) -> bool:
         """Tell whether the client wants to hear of a change: of every list, and of the resources it subscribed to."""
@@ -63,10 +97,12 @@ class Conversation:
         if not runs:
             del self._runs[request_id]
 
-    def cancel(self, request_id: RequestId) -> None:
-        """Cancel the runs of an id; an unknown id is ignored, as the specification wants."""
-        for run in self._runs.get(request_id, ()):
+    def cancel(self, request_id: RequestId) -> bool:
+        """Cancel the runs of an id; return whether there was one."""
+        runs = self._runs.get(request_id, ())
+        for run in runs:
             run.cancel()
+        return bool(runs)
 
     async def ask(
         self, questions: Mapping[str, Mapping[str, Any]], send: Callable[[bytes], Awaitable[None]]
@@ -94,11 +130,14 @@ class Conversation:
         future.add_done_callback(lambda _: self._questions.pop(question_id, None))
         return question_id, future
 
-    def answer(self, response: Response) -> None:
-        """Hand a client's response to the question that waits for it; one that nothing waits for is dropped."""
+    def answer(self, response: Response) -> bool:
+        """Hand a client's response to the question that waits for it; return whether there is one."""
         future = self._questions.get(response.id) if isinstance(response.id, str) else None
-        if future is not None and not future.done():
+        if future is None:
+            return False
+        if not future.done():
             future.set_result(response)
+        return True
 
     def abandon(self) -> None:
         """Give up the questions that are open: the client will say no more."""
@@ -107,11 +146,12 @@ class Conversation:
                 future.set_result(Response(None, None, {"code": INTERNAL_ERROR, "message": "The client has gone."}))
 
 
-def cancel_requested(conversation: Conversation, params: Mapping[str, Any]) -> None:
-    """Do what `notifications/cancelled` asks."""
+def cancel_requested(conversation: Conversation, params: Mapping[str, Any]) -> bool:
+    """Do what `notifications/cancelled` asks; return False if the request that it names is not under way here."""
     request_id = params.get("requestId")
     if type(request_id) is str or type(request_id) is int:
-        conversation.cancel(request_id)
+        return conversation.cancel(request_id)
+    return True
 
 
 def _read(question: Mapping[str, Any], response: Response) -> dict[str, Any]:

@@ -12,9 +12,11 @@ from funcmcp.protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, MCPError, 
 from funcmcp.protocol.methods import methods_of
 from funcmcp.server.features import Prompt, RawResponse, Resource, ResourceLister, ResourceTemplate, Tool
 from funcmcp.server.handlers import completions, lifecycle, prompts, resources, subscriptions, tools
-from funcmcp.server.hub import PROMPTS, RESOURCES, TOOLS, Hub
+from funcmcp.server.hub import LISTS, PROMPTS, RESOURCES, TOOLS, Hub, updated
 from funcmcp.server.log import log_failure, quote
 from funcmcp.server.registry import Registry
+from funcmcp.sessions.bus import LocalBus
+from funcmcp.sessions.store import StoreAwayError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -22,8 +24,10 @@ if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import Request, RequestId
     from funcmcp.protocol.revisions import Revision
     from funcmcp.server.context import Context
+    from funcmcp.server.conversation import Conversation
     from funcmcp.server.hub import Change
     from funcmcp.server.options import ServerOptions
+    from funcmcp.sessions.bus import Bus
     from funcmcp.sessions.seal import KeyRing
 
     Handler: TypeAlias = Callable[["Server", Context], Awaitable[dict[str, Any] | bytes | RawResponse]]
@@ -63,9 +67,12 @@ class Server:
         options: what the server says of itself, and how it answers lists.
         revisions: the revisions that it speaks.
         keys: seal what clients carry for it.
+        bus: leads to the other instances of the server; by default there are none.
     """
 
-    def __init__(self, options: ServerOptions, revisions: Sequence[Revision], *, keys: KeyRing) -> None:
+    def __init__(
+        self, options: ServerOptions, revisions: Sequence[Revision], *, keys: KeyRing, bus: Bus | None = None
+    ) -> None:
         self.options = options
         self.revisions = {revision.date: revision for revision in revisions}
         self.keys = keys
@@ -74,7 +81,8 @@ class Server:
         self.templates: Registry[ResourceTemplate] = Registry("resource template", str)
         self.listers: Registry[ResourceLister] = Registry("resource list")
         self.prompts: Registry[Prompt] = Registry("prompt")
-        self.hub = Hub()
+        self.bus = bus or LocalBus()
+        self.hub = Hub(self.bus)
         self.left_out: set[tuple[str, str]] = set()
         """Kind and key of features that no list has, because they can't be described, as was said once."""
         self.lists: dict[tuple[str, str, int], tuple[int, bytes]] = {}
@@ -103,6 +111,11 @@ class Server:
     def add(self, feature: Tool | Resource | ResourceTemplate | ResourceLister | Prompt) -> None:
         """Offer a feature, and tell those who listen; raise RegistrationError if its key is taken."""
         self._registries[type(feature)][0].add(feature)
+
+    def missed(self, conversation: Conversation) -> list[Change]:
+        """Return all that a client of the handshake era is told of, for when some of it may have been missed."""
+        lists = [change for name, change in LISTS.items() if name in self.offered]
+        return lists + [updated(uri) for uri in conversation.subscribed]
 
     def _see_offer(self) -> None:
         """Note which capabilities the server has now; methods of others are not found."""
@@ -154,7 +167,13 @@ class Server:
         return find is not None and find(self, request.params)
 
     async def answer(self, context: Context) -> Reply:
-        """Run a request and return its answer. Every failure becomes an error object; none escapes."""
+        """Run a request and return its answer.
+
+        Every failure becomes an error object, but that of a store that is away: its transport knows a status for it.
+
+        Raises:
+            StoreAwayError: what the instances share can't be reached, and the request needs it.
+        """
         request, revision = context.request, context.client.revision
         try:
             handler = self._handlers[revision.date].get(request.method) or self.handler(request.method, revision)
@@ -167,6 +186,8 @@ class Server:
             return Reply(encode({"jsonrpc": "2.0", "id": request.id, "result": shaped}))
         except MCPError as error:
             return self._error(error, request, revision)
+        except StoreAwayError:
+            raise
         except Exception as error:  # noqa: BLE001 - the last line: a fault of ours is -32603, never a broken connection
             return self._internal_error(error, request)
 

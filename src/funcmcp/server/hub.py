@@ -10,8 +10,14 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from funcmcp.sessions.bus import RESUMED, LocalBus
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    from funcmcp.sessions.bus import Bus, Message
+
+_TOPIC = "changes"
 
 
 class Change(NamedTuple):
@@ -36,6 +42,10 @@ def updated(uri: str) -> Change:
     return Change("notifications/resources/updated", uri)
 
 
+LISTS = {"tools": TOOLS, "prompts": PROMPTS, "resources": RESOURCES}
+"""By capability, the change of its list."""
+
+
 class Listener:
     """One who listens, on the event loop that it is made on.
 
@@ -43,12 +53,14 @@ class Listener:
 
     Args:
         wants: tells whether a change is wanted.
+        missed: returns what to tell when changes may have been missed.
     """
 
-    __slots__ = ("_closed", "_loop", "_news", "_pending", "_wants")
+    __slots__ = ("_closed", "_loop", "_missed", "_news", "_pending", "_wants")
 
-    def __init__(self, wants: Callable[[Change], bool]) -> None:
+    def __init__(self, wants: Callable[[Change], bool], missed: Callable[[], Iterable[Change]] = tuple) -> None:
         self._wants = wants
+        self._missed = missed
         self._pending: dict[Change, None] = {}
         self._closed = False
         self._news = asyncio.Event()
@@ -59,6 +71,11 @@ class Listener:
         if self._wants(change):
             self._pending[change] = None
             self._wake()
+
+    def catch_up(self) -> None:
+        """Take all that may have been missed."""
+        self._pending.update(dict.fromkeys(self._missed()))
+        self._wake()
 
     def close(self) -> None:
         """Say that nothing more will come; from any thread."""
@@ -85,15 +102,22 @@ class Listener:
 
 
 class Hub:
-    """Tells changes to all who listen in this process."""
+    """Tells changes to all who listen, in this process and at the other instances of the server.
 
-    def __init__(self) -> None:
+    Args:
+        bus: leads to the other instances; by default there are none.
+    """
+
+    def __init__(self, bus: Bus | None = None) -> None:
+        self._bus = bus or LocalBus()
+        self._bus.subscribe(_TOPIC, lambda message: self._tell(Change(**message)))
+        self._bus.subscribe(RESUMED, self._catch_up)
         self._listeners: dict[Listener, None] = {}
         self._closed = False
 
-    def add(self, wants: Callable[[Change], bool]) -> Listener:
-        """Begin to tell a listener the changes that it wants."""
-        listener = Listener(wants)
+    def add(self, wants: Callable[[Change], bool], missed: Callable[[], Iterable[Change]] = tuple) -> Listener:
+        """Begin to tell a listener the changes that it wants, and after a gap those that it may have missed."""
+        listener = Listener(wants, missed)
         self._listeners[listener] = None
         if self._closed:
             listener.close()
@@ -104,9 +128,11 @@ class Hub:
         self._listeners.pop(listener, None)
 
     @contextlib.contextmanager
-    def listening(self, wants: Callable[[Change], bool]) -> Iterator[Listener]:
-        """Tell a listener the changes that it wants, for the length of a ``with`` block."""
-        listener = self.add(wants)
+    def listening(
+        self, wants: Callable[[Change], bool], missed: Callable[[], Iterable[Change]] = tuple
+    ) -> Iterator[Listener]:
+        """Tell a listener what `add` says, for the length of a ``with`` block."""
+        listener = self.add(wants, missed)
         try:
             yield listener
         finally:
@@ -114,14 +140,22 @@ class Hub:
 
     def publish(self, change: Change) -> None:
         """Tell a change; from any thread."""
-        for listener in tuple(self._listeners):
-            listener.hear(change)
+        self._tell(change)
+        self._bus.tell(_TOPIC, change._asdict())
 
     def close(self) -> None:
         """Tell all listeners that nothing more will come: the server is about to stop."""
         self._closed = True
         for listener in tuple(self._listeners):
             listener.close()
+
+    def _tell(self, change: Change) -> None:
+        for listener in tuple(self._listeners):
+            listener.hear(change)
+
+    def _catch_up(self, _message: Message) -> None:
+        for listener in tuple(self._listeners):
+            listener.catch_up()
 
     def __len__(self) -> int:
         return len(self._listeners)

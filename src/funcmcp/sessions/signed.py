@@ -1,7 +1,8 @@
 """Sessions without a store: the id is a signed token that holds what `initialize` agreed on.
 
 Every process with the same keys can check it. What can't be kept in it is not there: streams between requests and
-subscriptions. A session that was ended is remembered by the process that ended it.
+subscriptions. A session that was ended is remembered by the process that ended it, and by a store that all processes
+share where there is one.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import base64
 import os
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from funcmcp.protocol.codec import decode, encode
 from funcmcp.sessions.store import Handshake
@@ -29,20 +30,40 @@ _LONGEST_TEXT = 100
 _MOST_EXTENSIONS = 8
 
 
+class Revocations(Protocol):
+    """Remembers, for all instances, which sessions were ended. Both methods may raise StoreAwayError."""
+
+    async def add(self, session_id: str, seconds: float) -> bool:
+        """Remember a session for so long; return whether it was not remembered before."""
+
+    async def has(self, session_id: str) -> bool:
+        """Tell whether a session is remembered."""
+
+
 class SignedSessions:
     """Sessions that live in their ids.
 
     Args:
         keys: sign the ids.
+        revoked: remembers for all processes which sessions were ended. Without it each one remembers those that it
+            has ended itself.
         lifetime: seconds after which a session ends and the client has to initialize again.
         clock: returns seconds since 1970.
     """
 
     pushes = False
 
-    def __init__(self, keys: KeyRing, *, lifetime: float = 86_400.0, clock: Callable[[], float] = time) -> None:
+    def __init__(
+        self,
+        keys: KeyRing,
+        *,
+        revoked: Revocations | None = None,
+        lifetime: float = 86_400.0,
+        clock: Callable[[], float] = time,
+    ) -> None:
         self.endings: list[Callable[[str], None]] = []
         self._keys = keys
+        self._revoked = revoked
         self._lifetime = lifetime
         self._clock = clock
         self._checked: dict[str, tuple[Handshake, float]] = {}
@@ -65,14 +86,21 @@ class SignedSessions:
         entry = self._checked.get(session_id) or self._open(session_id)
         if entry is None or entry[1] <= self._clock() or session_id in self._ended:
             return None
+        if self._revoked is not None and await self._revoked.has(session_id):
+            return None
         return entry[0]
 
     async def end(self, session_id: str) -> bool:
-        """End a session in this process; return whether there was one."""
-        if await self.get(session_id) is None:
+        """End a session; return whether there was one."""
+        entry = self._checked.get(session_id) or self._open(session_id)
+        if entry is None or await self.get(session_id) is None:
+            return False
+        expires = entry[1]
+        if self._revoked is not None and not await self._revoked.add(session_id, expires - self._clock()):
             return False
         _bound(self._ended)
-        self._ended[session_id] = self._checked.pop(session_id)[1]
+        self._ended[session_id] = expires
+        self._checked.pop(session_id, None)
         return True
 
     def _open(self, session_id: str) -> tuple[Handshake, float] | None:

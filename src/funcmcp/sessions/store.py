@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from funcmcp.sessions.bus import Bus
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,20 @@ class SessionsFullError(Exception):
         self.retry_after = retry_after
 
 
+class StoreAwayError(Exception):
+    """What the instances of the server share can't be reached now. `retry_after` is in seconds."""
+
+    def __init__(self, retry_after: int = 1) -> None:
+        super().__init__("The store is away")
+        self.retry_after = retry_after
+
+
 class SessionStore(Protocol):
     """Remembers sessions by unguessable ids of visible ASCII characters (0x21 to 0x7E).
 
     Attributes:
         pushes: whether what a session asks for between its requests (streams, subscriptions) is kept and served.
-        endings: called with the id of each session that the store drops by itself.
+        endings: called with the id of each session that the store drops by itself, or finds to be over.
     """
 
     pushes: bool
@@ -53,3 +63,36 @@ class SessionStore(Protocol):
 
     async def end(self, session_id: str) -> bool:
         """End a session; return whether there was one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What a session has chosen since its handshake.
+
+    Attributes:
+        level: the least severe level of log messages that the client wants; None if it has not said.
+        subscribed: URIs of resources whose changes it wants to hear of.
+    """
+
+    level: str | None = None
+    subscribed: frozenset[str] = frozenset()
+
+
+@runtime_checkable
+class SharedSessions(SessionStore, Protocol):
+    """A store that every instance of a server reaches. Each of its methods may raise StoreAwayError.
+
+    Attributes:
+        bus: leads to the other instances.
+    """
+
+    bus: Bus
+
+    async def notes(self, session_id: str) -> Notes:
+        """Return what a session has chosen."""
+
+    async def note_level(self, session_id: str, level: str) -> None:
+        """Remember a log level for as long as the session lives."""
+
+    async def note_subscription(self, session_id: str, uri: str, *, wanted: bool) -> None:
+        """Remember, or forget, the URI of a resource for as long as the session lives."""

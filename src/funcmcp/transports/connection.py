@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol import envelope
@@ -209,7 +210,9 @@ class Connection:
 
     async def _tell(self) -> None:
         """Tell a client of the handshake era what changes."""
-        with self._server.hub.listening(self._conversation.wants) as changes:
+        self._server.bus.start()
+        missed = partial(self._server.missed, self._conversation)
+        with self._server.hub.listening(self._conversation.wants, missed) as changes:
             async for change in changes:
                 await self.push(change.method, change.params)
 

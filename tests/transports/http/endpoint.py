@@ -89,7 +89,7 @@ class Endpoint:
         tools: what it offers.
         revisions: that it speaks.
         http: options of the transport.
-        sessions: the store; signed by default.
+        sessions: the store; signed by default. One that instances share leads to the others.
         path: of the endpoint.
     """
 
@@ -101,7 +101,7 @@ class Endpoint:
         sessions: SessionStore | None = None,
         path: str = "/mcp",
     ) -> None:
-        self.server = server(*tools, revisions=revisions)
+        self.server = server(*tools, revisions=revisions, bus=getattr(sessions, "bus", None))
         self.sessions: SessionStore = SignedSessions(KEYS) if sessions is None else sessions
         self.exchange = StreamableHTTP(self.server, self.sessions, http or HTTPOptions(), path=path)
 

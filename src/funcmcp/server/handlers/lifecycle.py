@@ -77,5 +77,5 @@ async def set_level(_server: Server, context: Context) -> dict[str, Any]:
     level = context.request.params.get("level")
     if type(level) is not str or level not in LEVELS:
         raise InvalidParams(f'"level" must be one of {", ".join(LEVELS)}.')
-    context.set_log_level(level)
+    await context.set_log_level(level)
     return {}

@@ -18,6 +18,7 @@ from funcmcp.server.run import Waiting, begin
 if TYPE_CHECKING:
     from funcmcp.protocol.uri_template import Values
     from funcmcp.server.context import Context
+    from funcmcp.server.conversation import Conversation
     from funcmcp.server.dispatch import Server
     from funcmcp.server.features import Resource, ResourceLister, ResourceTemplate
 
@@ -110,24 +111,26 @@ def find_resource(server: Server, uri: str) -> tuple[Resource | ResourceTemplate
 
 
 async def subscribe(server: Server, context: Context) -> dict[str, Any]:
-    """Answer `resources/subscribe`: remember the URI for as long as the session lives in this process."""
-    uri, subscribed = uri_of(context.request.params), _subscriptions(context)
+    """Answer `resources/subscribe`: remember the URI for as long as the session lives."""
+    uri, conversation = uri_of(context.request.params), _subscriber(context)
     find_resource(server, uri)
-    if len(subscribed) >= MAX_SUBSCRIPTIONS and uri not in subscribed:
+    await conversation.restore()
+    if len(conversation.subscribed) >= MAX_SUBSCRIPTIONS and uri not in conversation.subscribed:
         raise InvalidParams(f"A client may subscribe to {MAX_SUBSCRIPTIONS} resources.")
-    subscribed.add(uri)
-    context.client.listen()
+    await conversation.subscribe(uri, wanted=True)
+    if conversation.keeper is None:  # else it may be told at another instance, and would be told again here
+        context.client.listen()
     return {}
 
 
 async def unsubscribe(_server: Server, context: Context) -> dict[str, Any]:
     """Answer `resources/unsubscribe`."""
-    _subscriptions(context).discard(uri_of(context.request.params))
+    await _subscriber(context).subscribe(uri_of(context.request.params), wanted=False)
     return {}
 
 
-def _subscriptions(context: Context) -> set[str]:
+def _subscriber(context: Context) -> Conversation:
     conversation = context.client.conversation
     if conversation is None or not conversation.pushes:
         raise MCPError(METHOD_NOT_FOUND, "Method not found", {"method": context.request.method})
-    return conversation.subscribed
+    return conversation

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.protocol.envelope import SUBSCRIPTION_ID
 from funcmcp.protocol.errors import INVALID_REQUEST, InvalidParams, MCPError
 from funcmcp.server.handlers.resources import MAX_SUBSCRIPTIONS
-from funcmcp.server.hub import PROMPTS, RESOURCES, TOOLS, updated
+from funcmcp.server.hub import LISTS, updated
 
 if TYPE_CHECKING:
     from funcmcp.server.context import Context
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 MAX_STREAMS = 10_000
 """Listeners of one process."""
 
-_LISTS = {
-    "toolsListChanged": ("tools", TOOLS),
-    "promptsListChanged": ("prompts", PROMPTS),
-    "resourcesListChanged": ("resources", RESOURCES),
-}
 _URIS = "resourceSubscriptions"
 
 
@@ -36,7 +31,8 @@ async def listen(server: Server, context: Context) -> dict[str, Any]:
         raise MCPError(INVALID_REQUEST, "Too many streams are open; try again later.")
     honoured, wanted = _honoured(server, context.request.params)
     meta = {SUBSCRIPTION_ID: context.request.id}
-    with server.hub.listening(wanted.__contains__) as changes:
+    await server.bus.ready()
+    with server.hub.listening(wanted.__contains__, missed=wanted.__iter__) as changes:
         acknowledged = {"_meta": meta, "notifications": honoured}
         await context.channel.notify("notifications/subscriptions/acknowledged", acknowledged)
         async for change in changes:
@@ -51,7 +47,8 @@ def _honoured(server: Server, params: dict[str, Any]) -> tuple[dict[str, Any], f
         raise InvalidParams('"notifications" must be an object.')
     honoured: dict[str, Any] = {}
     changes: list[Change] = []
-    for name, (capability, change) in _LISTS.items():
+    for capability, change in LISTS.items():
+        name = f"{capability}ListChanged"
         if type(wish.get(name, False)) is not bool:
             raise InvalidParams(f'"{name}" must be true or false.')
         if wish.get(name) and capability in server.offered:

@@ -17,11 +17,12 @@ from funcmcp.protocol.jsonrpc import Malformed, Notification, Request, Response,
 from funcmcp.server.channel import ClosedChannel
 from funcmcp.server.clients import Clients, SessionClient
 from funcmcp.server.context import Context
-from funcmcp.server.conversation import cancel_requested
 from funcmcp.server.dispatch import Reply, error_reply, result_text
 from funcmcp.server.handlers.lifecycle import initialize
+from funcmcp.server.relay import Relay
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
-from funcmcp.sessions.store import SessionsFullError
+from funcmcp.sessions.store import SessionsFullError, SharedSessions, StoreAwayError
+from funcmcp.transports.http.elsewhere import Elsewhere
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.resumable import KeptStreams, ResumableChannel, Streams, resumable_response
 from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from funcmcp.protocol.revisions import Revision
     from funcmcp.server.conversation import Conversation
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.hub import Hub, Listener
+    from funcmcp.server.hub import Listener
     from funcmcp.sessions.store import Handshake, SessionStore
     from funcmcp.transports.http.gate import Entry
     from funcmcp.transports.http.messages import HttpRequest
@@ -56,6 +57,9 @@ class HandshakeEra:
         self._server = server
         self._sessions = sessions
         self._clients: Clients[_Client] = Clients()
+        store = sessions if isinstance(sessions, SharedSessions) else None
+        self._relay = Relay(server.bus, self._clients, store)
+        self._elsewhere = None if store is None else Elsewhere(server.bus, server.hub, self._streams_of)
         self._kept = KeptStreams()
         sessions.endings.append(self._clients.end)
 
@@ -84,6 +88,8 @@ class HandshakeEra:
 
     async def _stream(self, context: Context, client: _Client) -> HttpResponse:
         """Run a request that may send something before its answer."""
+        await self._server.bus.ready()
+        await client.conversation.restore()
         if not self._sessions.pushes:
             context.channel = channel = StreamChannel(client.conversation)
             work = _run(context, client.conversation, self._server.answer(context))
@@ -100,22 +106,39 @@ class HandshakeEra:
         client = self._client(session_id, await self._sessions.get(session_id), entry)
         if isinstance(client, HttpResponse):
             return client
+        await self._server.bus.ready()
+        await client.conversation.restore()
         last_seen = http.fields.get(b"last-event-id", b"").decode("latin-1").strip(" \t")
-        found = client.streams.find(last_seen)
-        if found is None and client.streams.general.is_read:
+        found, general = client.streams.find(last_seen), client.streams.general
+        if found is None and self._elsewhere is not None:
+            events = await self._elsewhere.follow(session_id, last_seen) if last_seen else None
+            if events is not None:
+                return HttpResponse(200, STREAM_HEADERS, self._while_living(session_id, events))
+        if found is None and (general.is_read or (self._elsewhere and await self._elsewhere.is_read(session_id))):
             return refuse(409, INVALID_REQUEST, "This session has a stream already; end it, or resume it.")
         client.listen()
         if found is None:
-            found = client.streams.general, client.streams.general.told
+            found = general, general.told
         return HttpResponse(200, STREAM_HEADERS, self._while_living(session_id, found[0].follow(found[1])))
+
+    def _streams_of(self, session_id: str) -> Streams | None:
+        client = self._clients.get(session_id)
+        return None if client is None else client.streams
 
     async def _while_living(self, session_id: str, events: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
         """Yield events as long as the session lives; whoever listens keeps it alive."""
         async with aclosing(events):
             async for part in events:
-                if await self._sessions.get(session_id) is None:
+                if await self._is_over(session_id):
                     return
                 yield part
+
+    async def _is_over(self, session_id: str) -> bool:
+        """Tell whether a session has ended; while nobody knows, it has not."""
+        try:
+            return await self._sessions.get(session_id) is None
+        except StoreAwayError:
+            return False
 
     async def delete(self, http: HttpRequest, entry: Entry) -> HttpResponse:
         """End the session that the request names."""
@@ -124,7 +147,7 @@ class HandshakeEra:
         if isinstance(client, HttpResponse):
             return client
         await self._sessions.end(session_id)
-        self._clients.end(session_id)
+        self._relay.end(session_id)
         return HttpResponse(204, ())
 
     async def _initialize(self, request: Request) -> HttpResponse:
@@ -149,7 +172,8 @@ class HandshakeEra:
         if handshake is not None and revision is not None and entry.known_version:
             client = self._clients.get(session_id)
             if client is None:
-                client = _Client(revision, handshake, session_id, self._server.hub if self._sessions.pushes else None)
+                client = _Client(revision, handshake, session_id, self._server if self._sessions.pushes else None)
+                self._relay.meet(client)
                 self._clients.add(client)
             return client
         status, reason = 404, "There is no such session; initialize again."
@@ -166,7 +190,7 @@ class HandshakeEra:
     ) -> HttpResponse:
         if isinstance(message, list):
             return await self._batch(http, message, client)
-        _receive(message, client.conversation)
+        await self._relay.receive(message, client)
         return accepted()
 
     async def _batch(self, http: HttpRequest, values: list[object], client: _Client) -> HttpResponse:
@@ -189,11 +213,10 @@ class HandshakeEra:
                 context = Context(message, client, _CLOSED, http)
                 work.append(_run(context, client.conversation, self._server.answer(context)))
             else:
-                _receive(message, client.conversation)
+                await self._relay.receive(message, client)
         if not work:
             return accepted()
-        replies = await asyncio.gather(*work, return_exceptions=True)
-        bodies = [reply.body for reply in replies if isinstance(reply, Reply)]
+        bodies = _bodies(await asyncio.gather(*work, return_exceptions=True))
         return HttpResponse(200, JSON_HEADERS, b"[" + b",".join(bodies) + b"]") if bodies else accepted()
 
 
@@ -204,15 +227,15 @@ class _Client(SessionClient):
         revision: that was agreed on.
         handshake: the rest that was agreed on.
         session_id: of the session.
-        hub: where changes come from; None where the client can't be told of any.
+        server: tells what changes; None where the client can't be told of it.
     """
 
-    __slots__ = ("_changes", "_hub", "_streams", "_telling")
+    __slots__ = ("_changes", "_server", "_streams", "_telling")
     _changes: Listener
 
-    def __init__(self, revision: Revision, handshake: Handshake, session_id: str, hub: Hub | None) -> None:
-        super().__init__(revision, handshake, session_id, pushes=hub is not None)
-        self._hub = hub
+    def __init__(self, revision: Revision, handshake: Handshake, session_id: str, server: Server | None) -> None:
+        super().__init__(revision, handshake, session_id, pushes=server is not None)
+        self._server = server
         self._streams: Streams | None = None
         self._telling: asyncio.Task[None] | None = None
 
@@ -220,20 +243,23 @@ class _Client(SessionClient):
     def streams(self) -> Streams:
         """Its streams, which most clients never have."""
         if self._streams is None:
-            self._streams = Streams(priming=self.revision.priming)
+            # No other instance of the server may take an event for one of its own.
+            instance = "" if self._server is None else self._server.bus.instance
+            self._streams = Streams(priming=self.revision.priming, prefix=instance)
         return self._streams
 
     def listen(self) -> None:
         """Begin to put changes on the general stream, if that has not begun yet."""
-        if self._telling is None and self._hub is not None:
-            self._changes = self._hub.add(self.conversation.wants)
+        if self._telling is None and self._server is not None:
+            missed = partial(self._server.missed, self.conversation)
+            self._changes = self._server.hub.add(self.conversation.wants, missed)
             self._telling = asyncio.create_task(self._tell(self._changes))
 
     def close(self) -> None:
         """End the general stream."""
-        if self._telling is not None and self._hub is not None:
+        if self._telling is not None and self._server is not None:
             self._telling.cancel()
-            self._hub.remove(self._changes)
+            self._server.hub.remove(self._changes)
             self.streams.general.finish()
 
     async def _tell(self, changes: Listener) -> None:
@@ -241,6 +267,14 @@ class _Client(SessionClient):
             message = {"jsonrpc": "2.0", "method": change.method, "params": change.params}
             self.streams.general.append(encode(message))
         self.streams.general.finish()
+
+
+def _bodies(replies: list[Reply | BaseException]) -> list[bytes]:
+    """Return the answers to a batch's requests, without those that were cancelled; raise StoreAwayError."""
+    for reply in replies:
+        if isinstance(reply, StoreAwayError):
+            raise reply
+    return [reply.body for reply in replies if isinstance(reply, Reply)]
 
 
 def _session_id(http: HttpRequest) -> str:
@@ -264,14 +298,6 @@ def _run(
             conversation.finish(context.request.id, run)
 
     return wait()
-
-
-def _receive(message: Notification | Response, conversation: Conversation) -> None:
-    """Take a message that gets no answer; one that means nothing here is dropped."""
-    if isinstance(message, Response):
-        conversation.answer(message)
-    elif message.method == "notifications/cancelled":
-        cancel_requested(conversation, message.params)
 
 
 def _cancelled(request: Request, accept: Accepts) -> HttpResponse:

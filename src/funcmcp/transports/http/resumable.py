@@ -143,21 +143,24 @@ class Streams:
 
     Args:
         priming: see `EventStream`.
+        prefix: begins the names of all streams.
 
     Attributes:
         general: carries what belongs to no request.
     """
 
-    def __init__(self, *, priming: bool) -> None:
+    def __init__(self, *, priming: bool, prefix: str = "") -> None:
         self._priming = priming
-        self.general = EventStream("0", priming=priming, limit=_MAX_CHANGES)
+        self._prefix = prefix
+        self.general = EventStream(f"{prefix}0", priming=priming, limit=_MAX_CHANGES)
         self._streams: dict[str, EventStream] = {}
         self._count = 0
 
     def open(self) -> EventStream:
         """Begin a stream."""
         self._count += 1
-        stream = self._streams[str(self._count)] = EventStream(str(self._count), priming=self._priming)
+        name = f"{self._prefix}{self._count}"
+        stream = self._streams[name] = EventStream(name, priming=self._priming)
         if len(self._streams) > _MAX_STREAMS:
             finished = (name for name, kept in self._streams.items() if kept.finished)
             self._streams.pop(next(finished, ""), None)

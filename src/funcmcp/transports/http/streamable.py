@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode
 from funcmcp.protocol.envelope import carries_version
-from funcmcp.protocol.errors import INVALID_REQUEST, PARSE_ERROR
-from funcmcp.protocol.jsonrpc import classify
+from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
+from funcmcp.protocol.jsonrpc import Request, classify
+from funcmcp.sessions.store import StoreAwayError
 from funcmcp.transports.http.body import too_large
 from funcmcp.transports.http.gate import Gate
 from funcmcp.transports.http.handshake import HandshakeEra
@@ -20,6 +21,7 @@ from funcmcp.transports.http.status import refuse
 from funcmcp.transports.http.stream import as_stream
 
 if TYPE_CHECKING:
+    from funcmcp.protocol.jsonrpc import RequestId
     from funcmcp.server.dispatch import Server
     from funcmcp.sessions.store import SessionStore
     from funcmcp.transports.http.messages import HttpRequest
@@ -48,7 +50,12 @@ class StreamableHTTP:
         if isinstance(entry, HttpResponse):
             return entry
         if request.method != "POST":
-            return await (self._handshake.get if request.method == "GET" else self._handshake.delete)(request, entry)
+            try:
+                return await (self._handshake.get if request.method == "GET" else self._handshake.delete)(
+                    request, entry
+                )
+            except StoreAwayError as error:
+                return _away(error)
         try:
             value: Any = decode(await request.read(self._max_body))
         except BodyTooLargeError:
@@ -62,5 +69,15 @@ class StreamableHTTP:
             per_request = per_request or carries_version(value.get("params"))
         message = value if type(value) is list else classify(value)
         era = self._per_request if per_request else self._handshake
-        response = await era.post(request, message, entry)
+        try:
+            response = await era.post(request, message, entry)
+        except StoreAwayError as error:
+            return _away(error, message.id if isinstance(message, Request) else None)
         return response if entry.accept.json else as_stream(response)
+
+
+def _away(error: StoreAwayError, request_id: RequestId | None = None) -> HttpResponse:
+    """Refuse what needs the store that the instances share while it can't be reached."""
+    retry = (("retry-after", str(error.retry_after)),)
+    reason = "Sessions can't be reached now; try again later."
+    return refuse(503, INTERNAL_ERROR, reason, request_id=request_id, headers=retry)

@@ -1,0 +1,182 @@
+"""A bus between the instances of a server, on a stream of Redis.
+
+A stream and not a channel: an instance that was cut off for a moment reads on where it was, so that an answer that
+another one took for it is not lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.adapters.redis_link import FAILURES, link_to
+from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode
+from funcmcp.server.log import logger, quote
+from funcmcp.sessions.bus import RESUMED
+from funcmcp.sessions.store import StoreAwayError
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+    from funcmcp.adapters.redis_link import RedisLink
+    from funcmcp.sessions.bus import Hear, Message
+
+_BLOCK = 1.0
+"""Seconds for which one reading waits for news. Not longer, because the next one shows that Redis is still there."""
+
+_PAUSE = 0.2
+"""Seconds between attempts to connect."""
+
+_MAX_KEPT = 10_000
+"""Messages that the stream has, about: what may come while an instance is cut off."""
+
+_KEPT_SECONDS = 60
+"""For how long after the last message."""
+
+_MAX_READ = 100
+_MAX_TELLING = 1000
+"""Messages on their way; beyond, further ones are dropped, as if Redis were away."""
+
+_FIELD = b"m"
+_BEGINNING = "0-0"
+
+
+class RedisBus:
+    """Tells other instances of the same server, and hears them.
+
+    While Redis is away nothing is heard. Afterwards `RESUMED` is, too, because messages may have been lost.
+
+    Args:
+        redis: a URL, or a link that others use too.
+
+    Attributes:
+        connected: whether the others are heard now.
+    """
+
+    def __init__(self, redis: str | RedisLink) -> None:
+        self.instance = f"{os.urandom(6).hex()}."
+        self._link = link_to(redis)
+        self._stream = f"{self._link.prefix}:bus"
+        self._read = ""
+        self._hearers: dict[str, list[Hear]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._telling: set[asyncio.Task[None]] = set()
+        self._settled = asyncio.Event()
+        self.connected = False
+
+    def subscribe(self, topic: str, hear: Hear) -> None:
+        """Call `hear`, on the event loop, with each message about a topic."""
+        self._hearers.setdefault(topic, []).append(hear)
+
+    def tell(self, topic: str, message: Message) -> None:
+        """Tell the other instances, if Redis can be reached; from any thread, once this instance serves."""
+        with contextlib.suppress(RuntimeError):  # no loop runs: this instance does not serve yet, or no more
+            if self._loop is None:
+                self.start()  # the platform has no start of its own to tell of
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._begin_to_tell, topic, message)
+
+    async def send(self, topic: str, message: Message) -> None:
+        """Tell the other instances; raise StoreAwayError if Redis can't be reached."""
+        data = encode({"from": self.instance, "topic": topic, "message": message})
+
+        async def add(redis: Redis) -> None:
+            pipeline = redis.pipeline(transaction=False)
+            pipeline.xadd(self._stream, {_FIELD: data}, maxlen=_MAX_KEPT, approximate=True)
+            pipeline.expire(self._stream, _KEPT_SECONDS)
+            await pipeline.execute()
+
+        await self._link.do(add)
+
+    def start(self) -> None:
+        """Begin to hear the others, on the running event loop, unless that has begun."""
+        loop = asyncio.get_running_loop()
+        if self._loop is loop and self._listening is not None and not self._listening.done():
+            return
+        self._loop = loop
+        self._settled = asyncio.Event()
+        self._read = ""
+        self._listening = loop.create_task(self._listen())
+
+    async def ready(self) -> None:
+        """Begin to hear the others, and wait until that is so, or until it is clear that Redis is away."""
+        self.start()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._link.timeout):
+                await self._settled.wait()
+
+    async def aclose(self) -> None:
+        """Hear no more, and close the connections."""
+        tasks = {*self._telling, *([self._listening] if self._listening is not None else [])}
+        self._loop = self._listening = None
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._link.aclose()
+
+    def _begin_to_tell(self, topic: str, message: Message) -> None:
+        if len(self._telling) < _MAX_TELLING:
+            task = asyncio.ensure_future(self._tell(topic, message))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    async def _tell(self, topic: str, message: Message) -> None:
+        with contextlib.suppress(StoreAwayError):  # is in the log; when Redis is back, the others hear RESUMED
+            await self.send(topic, message)
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                await self._link.reach(self._find_place, self._link.timeout)
+                while True:
+                    await self._link.reach(self._read_on, _BLOCK + self._link.timeout)
+            except FAILURES as error:
+                self._link.note_failure(error)
+            self.connected = False
+            self._settled.set()
+            await asyncio.sleep(_PAUSE)
+
+    async def _find_place(self, redis: Redis) -> None:
+        """Begin with what comes from now on, or go on where this instance was."""
+        last: Any = await redis.xrevrange(self._stream, count=1)
+        newest: str = last[0][0].decode() if last else _BEGINNING
+        self._link.note_success()
+        self.connected = True
+        self._settled.set()
+        if not self._read:
+            self._read = newest
+            return
+        if _order(newest) < _order(self._read):
+            self._read = _BEGINNING  # Redis has lost the stream, and this is another one
+        self._deliver(RESUMED, {})
+
+    async def _read_on(self, redis: Redis) -> None:
+        news: Any = await redis.xread({self._stream: self._read}, count=_MAX_READ, block=int(_BLOCK * 1000))
+        for _, entries in news or ():
+            for position, fields in entries:
+                self._read = position.decode()
+                self._take(fields.get(_FIELD, b""))
+
+    def _take(self, data: bytes) -> None:
+        try:
+            told: Any = decode(data)
+            if told["from"] != self.instance:
+                self._deliver(told["topic"], told["message"])
+        except (InvalidJSONError, RepeatedNameError, KeyError, TypeError):
+            logger.warning("A message on the Redis stream %s is none of this version; it is ignored.", self._stream)
+
+    def _deliver(self, topic: str, message: Message) -> None:
+        for hear in self._hearers.get(topic, ()):
+            try:
+                hear(message)
+            except Exception:  # noqa: BLE001 - one that an instance of another version wrote; the next may be fine
+                logger.exception("A message about %s is not understood.", quote(topic))
+
+
+def _order(position: str) -> tuple[int, int]:
+    """Return what positions in a stream are ordered by."""
+    milliseconds, number = position.split("-")
+    return int(milliseconds), int(number)

@@ -1,0 +1,116 @@
+"""The way to a Redis server: every step takes a bounded time, and what fails does so in one way.
+
+Connections that broke are made anew when they are next needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError, ResponseError
+
+from funcmcp.server.log import logger
+from funcmcp.sessions.store import StoreAwayError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+FAILURES = (RedisError, OSError, TimeoutError)
+"""What the client library raises when Redis does not do what it was asked."""
+
+_CONNECTIONS = 32
+_REST = 0.25
+"""Seconds for which nobody else has to find out that Redis is away."""
+
+
+class RedisLink:
+    """A way to Redis, which sessions, revocations and a bus can have in common.
+
+    Args:
+        url: ``redis://``, ``rediss://`` (TLS) or ``unix://``, with user and password where there are any.
+        prefix: begins all keys and channels. Servers with the same prefix share their sessions.
+        timeout: seconds that one step may take, connecting included.
+
+    Raises:
+        ValueError: the URL has another scheme.
+    """
+
+    def __init__(self, url: str, *, prefix: str = "funcmcp", timeout: float = 1.0) -> None:
+        self.prefix = prefix
+        self.timeout = timeout
+        self._url = url
+        self._redis = self._connect()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._away = False
+        self._resting_until = 0.0
+
+    async def do(self, work: Callable[[Redis], Awaitable[Any]]) -> Any:
+        """Do something with Redis and return what comes of it; raise StoreAwayError."""
+        if monotonic() < self._resting_until:
+            raise StoreAwayError
+        try:
+            async with asyncio.timeout(self.timeout):
+                result = await work(self._here())
+        except FAILURES as error:
+            self.note_failure(error)
+            raise StoreAwayError from error
+        if self._away:
+            self.note_success()
+        return result
+
+    async def reach(self, work: Callable[[Redis], Awaitable[Any]], seconds: float) -> None:
+        """Do something with Redis in a time of its own; raise one of FAILURES."""
+        async with asyncio.timeout(seconds):
+            await work(self._here())
+
+    def note_failure(self, error: BaseException) -> None:
+        """Say once that Redis is away, and spare others the wait for a moment, unless it only refused one thing."""
+        if not isinstance(error, ResponseError):
+            self._resting_until = monotonic() + _REST
+        if not self._away:
+            self._away = True
+            logger.warning("Redis fails (%s); what needs it is answered with 503.", type(error).__name__)
+
+    def note_success(self) -> None:
+        """Say once that Redis is back."""
+        if self._away:
+            self._away = False
+            logger.warning("Redis is back.")
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        if self._loop is asyncio.get_running_loop():
+            await self._redis.aclose()
+            await self._redis.connection_pool.disconnect()
+
+    def _here(self) -> Redis:
+        """Return the client of the running event loop: connections belong to the loop that made them."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            if self._loop is not None:
+                self._redis = self._connect()
+            self._loop = loop
+        return self._redis
+
+    def _connect(self) -> Redis:
+        pool = BlockingConnectionPool.from_url(
+            self._url,
+            max_connections=_CONNECTIONS,
+            timeout=self.timeout,
+            socket_connect_timeout=None,  # steps have their time limit here: asyncio.wait_for, which the client library
+            socket_timeout=None,  # would use, loses cancellations in Python 3.11
+            protocol=2,
+            retry=Retry(NoBackoff(), 1, (RedisConnectionError,)),  # the connection may have broken while it was idle
+        )
+        return Redis(connection_pool=pool)
+
+
+def link_to(redis: str | RedisLink) -> RedisLink:
+    """Return a link: the given one, or a new one to a URL."""
+    return RedisLink(redis) if isinstance(redis, str) else redis

@@ -1,0 +1,182 @@
+"""Streams of a session that are at another instance of the server.
+
+A client that takes a stream up again may come to an instance that does not have it. Then the one that has it reads it
+out over the bus. An instance that has gone does not answer; what was on its streams is gone with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from funcmcp.sessions.store import StoreAwayError
+from funcmcp.transports.http.stream import KEEP_ALIVE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterator
+
+    from funcmcp.server.hub import Hub
+    from funcmcp.sessions.bus import Bus, Message
+    from funcmcp.transports.http.resumable import Streams
+
+_TOPIC = "streams"
+
+ANSWER_SECONDS = 1.0
+"""For the instance that has a stream, to begin to read it out."""
+
+READ_SECONDS = 0.1
+"""For an instance where a stream is read, to say so. Whoever opens the first one waits so long."""
+
+RENEW_SECONDS = 5.0
+"""A reader that hears nothing says so often that it is still there; three times that, and it is given up."""
+
+_END = ""
+
+
+class Elsewhere:
+    """Asks the other instances for streams, and reads out to them.
+
+    Args:
+        bus: leads to the other instances.
+        hub: tells when this instance is about to stop.
+        find: returns the streams that this instance has of a session, or None.
+    """
+
+    def __init__(self, bus: Bus, hub: Hub, find: Callable[[str], Streams | None]) -> None:
+        self._bus = bus
+        self._hub = hub
+        self._find = find
+        self._readers: dict[str, asyncio.Queue[str]] = {}
+        self._reading_out: dict[str, _ReadingOut] = {}
+        bus.subscribe(_TOPIC, self._hear)
+
+    async def is_read(self, session_id: str) -> bool:
+        """Tell whether somebody reads the general stream of a session at another instance; raise StoreAwayError."""
+        with self._asking() as (reader, parts):
+            await self._bus.send(_TOPIC, {"kind": "is read", "reader": reader, "session": session_id})
+            return await _next(parts, READ_SECONDS) is not None
+
+    async def follow(self, session_id: str, event_id: str) -> AsyncGenerator[bytes] | None:
+        """Return what comes after an event on a stream of another instance, as it is sent; None if none has it.
+
+        Raises:
+            StoreAwayError: the others can't be reached.
+        """
+        events = self._follow(session_id, event_id)
+        if await anext(events):
+            return events
+        await events.aclose()
+        return None
+
+    async def _follow(self, session_id: str, event_id: str) -> AsyncGenerator[bytes]:
+        """Yield something or nothing, as an instance has the stream or none has, and then its events."""
+        with self._asking() as (reader, parts), self._until_stopping(parts):
+            asked = {"kind": "follow", "reader": reader, "session": session_id, "event": event_id}
+            await self._bus.send(_TOPIC, asked)
+            yield (await _next(parts, ANSWER_SECONDS) or "").encode()
+            silent = 0.0
+            while silent <= 2 * KEEP_ALIVE:
+                part = await _next(parts, RENEW_SECONDS)
+                if part == _END:
+                    return
+                if part is None:
+                    silent += RENEW_SECONDS
+                    self._bus.tell(_TOPIC, {"kind": "still", "reader": reader})
+                else:
+                    silent = 0.0
+                    yield part.encode()
+
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[tuple[str, asyncio.Queue[str]]]:
+        """Name a reader, whom what other instances say reaches as long as the block runs."""
+        reader = os.urandom(12).hex()
+        parts = self._readers[reader] = asyncio.Queue()
+        try:
+            yield reader, parts
+        finally:
+            del self._readers[reader]
+            self._bus.tell(_TOPIC, {"kind": "stop", "reader": reader})
+
+    @contextlib.contextmanager
+    def _until_stopping(self, parts: asyncio.Queue[str]) -> Iterator[None]:
+        """End what is read when this instance is about to stop; the client takes it up again at another one."""
+        with self._hub.listening(lambda _: False) as nothing:
+            stopping = asyncio.ensure_future(anext(nothing, None))
+            stopping.add_done_callback(lambda _: parts.put_nowait(_END))
+            try:
+                yield
+            finally:
+                stopping.cancel()
+
+    def _hear(self, message: Message) -> None:
+        reader = message["reader"]
+        match message["kind"]:
+            case "part":
+                if reader in self._readers:
+                    self._readers[reader].put_nowait(message["part"])
+            case "is read":
+                streams = self._find(message["session"])
+                if streams is not None and streams.general.is_read:
+                    self._bus.tell(_TOPIC, {"kind": "part", "reader": reader, "part": "yes"})
+            case "follow":
+                self._read_out(reader, message["session"], message["event"])
+            case _ if reader in self._reading_out:
+                self._reading_out[reader].note(message["kind"])
+
+    def _read_out(self, reader: str, session_id: str, event_id: str) -> None:
+        streams = self._find(session_id)
+        found = None if streams is None else streams.find(event_id)
+        if found is None:
+            return
+        stream, after = found
+        reading = self._reading_out[reader] = _ReadingOut(self._bus, reader, stream.follow(after))
+        reading.task.add_done_callback(lambda _: self._reading_out.pop(reader))
+
+
+class _ReadingOut:
+    """Events that are read out to a reader at another instance, as long as it is there."""
+
+    def __init__(self, bus: Bus, reader: str, events: AsyncGenerator[bytes]) -> None:
+        self._bus = bus
+        self._reader = reader
+        self._events = events
+        self.task = asyncio.ensure_future(self._run())
+        self._give_up = self._later()
+
+    def note(self, kind: str) -> None:
+        """Take note that the reader is still there, or that it has gone."""
+        self._give_up.cancel()
+        if kind == "stop":
+            self.task.cancel()
+        else:
+            self._give_up = self._later()
+
+    def _later(self) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(3 * RENEW_SECONDS, self.task.cancel)
+
+    async def _run(self) -> None:
+        try:
+            async with aclosing(self._events):
+                await self._send("begun")
+                async for event in self._events:
+                    await self._send(event.decode())
+                await self._send(_END)
+        except StoreAwayError:
+            return  # the reader can't be reached; the client will ask again
+        finally:
+            self._give_up.cancel()
+
+    async def _send(self, part: str) -> None:
+        await self._bus.send(_TOPIC, {"kind": "part", "reader": self._reader, "part": part})
+
+
+async def _next(parts: asyncio.Queue[str], seconds: float) -> str | None:
+    """Return the next part, or None if there is none in so many seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await parts.get()
+    except TimeoutError:
+        return None

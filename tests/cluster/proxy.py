@@ -1,0 +1,55 @@
+"""HAProxy in front of instances: each request goes to the next one."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from tests.redis_server import program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+CONFIGURATION = """
+defaults
+    mode http
+    balance roundrobin
+    option redispatch 1
+    retries 3
+    retry-on conn-failure
+    timeout connect 1s
+    timeout client 60s
+    timeout server 60s
+
+frontend all
+    bind fd@{listener}
+    default_backend instances
+
+backend instances
+    default-server check inter 200ms fall 1 rise 1
+{instances}
+"""
+
+_STOP_SECONDS = 10
+
+
+@contextmanager
+def round_robin(urls: Sequence[str], folder: Path) -> Iterator[str]:
+    """Put a proxy in front of endpoints; yield the endpoint that leads to all of them in turn."""
+    command = program("haproxy")
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
+        servers = [f"    server i{number} {urlsplit(url).netloc}" for number, url in enumerate(urls)]
+        file = folder / "haproxy.cfg"
+        file.write_text(CONFIGURATION.format(listener=listener.fileno(), instances="\n".join(servers)))
+        with subprocess.Popen(
+            [command, "-f", str(file), "-db", "-q"], pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL
+        ) as process:
+            try:
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+            finally:
+                process.terminate()
+                process.wait(_STOP_SECONDS)

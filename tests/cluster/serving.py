@@ -1,0 +1,25 @@
+"""Instances of the shop, each a process."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.serving import serve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.redis_server import RedisServer
+
+SHOP = Path(__file__).parent / "shop.py"
+
+
+@contextmanager
+def instances(redis: RedisServer, count: int, sessions: str = "redis") -> Iterator[list[str]]:
+    """Serve so many instances; yield their endpoints."""
+    env = {"SHOP_REDIS": redis.url, "SHOP_SESSIONS": sessions, "FUNCMCP_KEYS": secrets.token_urlsafe(32)}
+    with ExitStack() as stack:
+        yield [stack.enter_context(serve(SHOP, env=env)).url for _ in range(count)]
