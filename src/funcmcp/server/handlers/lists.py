@@ -6,7 +6,7 @@ Source: "server/utilities/pagination"; 2026-07-28 "server/utilities/caching".
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.cursor import decode_cursor, encode_cursor
@@ -17,6 +17,7 @@ from funcmcp.server.registry import RegistrationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from funcmcp.auth.principal import Principal
     from funcmcp.protocol.revisions import Revision
     from funcmcp.server.context import Context
     from funcmcp.server.dispatch import Server
@@ -54,7 +55,8 @@ async def list_registry(server: Server, context: Context, name: str, registry: R
     cached, version = server.lists.get(key), registry.version
     if cached is not None and cached[0] == version:
         return cached[1]
-    page, next_cursor = page_of(list(registry), cursor, server.options.page_size, lambda feature: feature.key)
+    features = await listed_for(context.principal, server, registry)
+    page, next_cursor = page_of(features, cursor, server.options.page_size, lambda feature: feature.key)
     definitions = []
     for number, feature in enumerate(page, 1):
         try:
@@ -67,8 +69,17 @@ async def list_registry(server: Server, context: Context, name: str, registry: R
             await asyncio.sleep(0)
     rest = encode(list_result(server, revision, {}, next_cursor))[1:]
     encoded = b'{"%b":[%b]%b%b' % (name.encode(), b",".join(definitions), b"," if rest != b"}" else b"", rest)
-    server.lists[key] = (version, encoded)
+    if server.guard is None or not server.guard.filters:
+        server.lists[key] = (version, encoded)
     return encoded
+
+
+async def listed_for(principal: Principal | None, server: Server, registry: Registry[Any]) -> list[Any]:
+    """Return the features of a registry that a caller gets to see."""
+    guard = server.guard
+    if guard is None or not guard.filters:
+        return list(registry)
+    return [feature for feature in list(registry) if await guard.may_use(server, feature.access, principal)]
 
 
 def described(feature: Described, shape: Shape, revision: Revision) -> bytes:
@@ -108,11 +119,13 @@ def list_result(
     revision: Revision,
     result: dict[str, Any],
     next_cursor: str | None,
-    scope: Literal["public", "private"] = "public",
+    *,
+    private: bool = False,
 ) -> dict[str, Any]:
     """Return a list's result with everything around the list."""
     if next_cursor is not None:
         result = {**result, "nextCursor": next_cursor}
     if not revision.per_request:
         return result
+    scope = "private" if private else server.cache_scope
     return server.stamp({**result, "ttlMs": int(server.options.list_ttl * 1000), "cacheScope": scope})

@@ -10,7 +10,7 @@ from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import METHOD_NOT_FOUND, InvalidParams, MCPError, ResourceNotFound
 from funcmcp.protocol.uri_template import UnsafeValueError
 from funcmcp.server.features import EncodedResult
-from funcmcp.server.handlers.lists import cursor_of, list_registry, list_result, page_of
+from funcmcp.server.handlers.lists import cursor_of, list_registry, list_result, listed_for, page_of
 from funcmcp.server.handlers.runs import completed, open_rounds, run
 
 if TYPE_CHECKING:
@@ -31,15 +31,26 @@ async def list_resources(server: Server, context: Context) -> bytes:
         return await list_registry(server, context, "resources", server.resources, shape.definition)
     revision = context.client.revision
     cursor = cursor_of(context)
-    listed = [resource.describe() for resource in server.resources]
-    for found in await asyncio.gather(*(_listed(lister, context) for lister in server.listers)):
-        listed += found
+    listed = [resource.describe() for resource in await listed_for(context.principal, server, server.resources)]
+    listers = [lister for lister in list(server.listers) if await _may_ask(server, lister, context)]
+    for found in await asyncio.gather(*(_listed(lister, context) for lister in listers)):
+        listed += [resource for resource in found if await _may_see(server, resource["uri"], context)]
     unique: dict[str, Mapping[str, Any]] = {}
     for resource in listed:
         unique.setdefault(resource["uri"], resource)
     page, next_cursor = page_of(list(unique.values()), cursor, server.options.page_size, lambda found: found["uri"])
     shaped = [shape.definition(resource, revision) for resource in page]
-    return encode(list_result(server, revision, {"resources": shaped}, next_cursor, "private"))
+    return encode(list_result(server, revision, {"resources": shaped}, next_cursor, private=True))
+
+
+async def _may_ask(server: Server, lister: ResourceLister, context: Context) -> bool:
+    guard = server.guard
+    return guard is None or await guard.may_use(server, lister.access, context.principal)
+
+
+async def _may_see(server: Server, uri: str, context: Context) -> bool:
+    guard = server.guard
+    return guard is None or not guard.filters or await guard.may_read(server, uri, context.principal)
 
 
 async def _listed(lister: ResourceLister, context: Context) -> list[dict[str, Any]]:

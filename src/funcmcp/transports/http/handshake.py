@@ -14,6 +14,7 @@ from funcmcp.protocol import headers
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, MCPError
 from funcmcp.protocol.jsonrpc import Malformed, Notification, Request, Response, classify
+from funcmcp.server.access import owner_of
 from funcmcp.server.channel import ClosedChannel
 from funcmcp.server.clients import Clients, SessionClient
 from funcmcp.server.context import Context
@@ -62,11 +63,11 @@ class HandshakeEra:
     async def post(self, http: HttpRequest, message: Body, entry: Entry) -> HttpResponse:
         """Answer one POST whose body has been decoded and classified."""
         if isinstance(message, Request) and message.method == "initialize":
-            return await self._initialize(message)
+            return await self._initialize(http, message)
         if isinstance(message, Malformed):
             return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)
         session_id = _session_id(http)
-        client = self._client(session_id, await self._sessions.get(session_id), entry)
+        client = self._client(http, await self._sessions.get(session_id), entry)
         if isinstance(client, HttpResponse):
             return client
         if not isinstance(message, Request):
@@ -97,7 +98,7 @@ class HandshakeEra:
     async def get(self, http: HttpRequest, entry: Entry) -> HttpResponse:
         """Open the stream of what belongs to no request, or take another one up again."""
         session_id = _session_id(http)
-        client = self._client(session_id, await self._sessions.get(session_id), entry)
+        client = self._client(http, await self._sessions.get(session_id), entry)
         if isinstance(client, HttpResponse):
             return client
         last_seen = http.fields.get(b"last-event-id", b"").decode("latin-1").strip(" \t")
@@ -120,16 +121,17 @@ class HandshakeEra:
     async def delete(self, http: HttpRequest, entry: Entry) -> HttpResponse:
         """End the session that the request names."""
         session_id = _session_id(http)
-        client = self._client(session_id, await self._sessions.get(session_id), entry)
+        client = self._client(http, await self._sessions.get(session_id), entry)
         if isinstance(client, HttpResponse):
             return client
         await self._sessions.end(session_id)
         self._clients.end(session_id)
         return HttpResponse(204, ())
 
-    async def _initialize(self, request: Request) -> HttpResponse:
+    async def _initialize(self, http: HttpRequest, request: Request) -> HttpResponse:
+        owner = owner_of(http.principal)
         try:
-            handshake, result = initialize(self._server, request.params, pushes=self._sessions.pushes)
+            handshake, result = initialize(self._server, request.params, pushes=self._sessions.pushes, owner=owner)
             session_id = await self._sessions.create(handshake)
         except MCPError as error:
             return handshake_response(error_reply(error, request.id))
@@ -141,21 +143,24 @@ class HandshakeEra:
         body = result_text(request.id, encode(result))
         return HttpResponse(200, (*JSON_HEADERS, (headers.SESSION_ID, session_id)), body)
 
-    def _client(self, session_id: str, handshake: Handshake | None, entry: Entry) -> _Client | HttpResponse:
-        """Return the client of a session, or the refusal: 400 without an id, 404 for a session that is over."""
+    def _client(self, http: HttpRequest, handshake: Handshake | None, entry: Entry) -> _Client | HttpResponse:
+        """Return the client of a session, or the refusal: 400 without an id, 404 for one that is over or another's."""
+        session_id, owner = _session_id(http), owner_of(http.principal)
         if not session_id:
             return refuse(400, INVALID_REQUEST, "The header Mcp-Session-Id is missing; initialize first.")
         revision = None if handshake is None else self._server.revisions.get(handshake.revision)
         if handshake is None or revision is None:
             self._clients.end(session_id)
-            return refuse(404, INVALID_REQUEST, "There is no such session; initialize again.")
+            return _no_session()
+        if handshake.owner is not None and handshake.owner != owner:
+            return _no_session()
         if not entry.known_version:
             return refuse(400, INVALID_REQUEST, f"Use a revision of {', '.join(self._server.supported)}.")
         client = self._clients.get(session_id)
         if client is None:
             client = _Client(revision, handshake, session_id, self._server.hub if self._sessions.pushes else None)
             self._clients.add(client)
-        return client
+        return client if handshake.owner == owner else client.of(owner)
 
     async def _other(
         self, http: HttpRequest, message: Notification | Response | list[Any], client: _Client
@@ -203,14 +208,25 @@ class _Client(SessionClient):
         hub: where changes come from; None where the client can't be told of any.
     """
 
-    __slots__ = ("_changes", "_hub", "_streams", "_telling")
+    __slots__ = ("_changes", "_handshake", "_hub", "_of", "_streams", "_telling")
     _changes: Listener
 
     def __init__(self, revision: Revision, handshake: Handshake, session_id: str, hub: Hub | None) -> None:
         super().__init__(revision, handshake, session_id, pushes=hub is not None)
+        self._handshake = handshake
         self._hub = hub
+        self._of: dict[str | None, _Client] = {}
         self._streams: Streams | None = None
         self._telling: asyncio.Task[None] | None = None
+
+    def of(self, owner: str | None) -> _Client:
+        """Return the client that a principal is in a session that nobody in particular began.
+
+        It has runs, questions and streams of its own: whoever only knows the session's id gets none of them.
+        """
+        if owner not in self._of:
+            self._of[owner] = _Client(self.revision, self._handshake, self.session_id, self._hub)
+        return self._of[owner]
 
     @property
     def streams(self) -> Streams:
@@ -227,6 +243,8 @@ class _Client(SessionClient):
 
     def close(self) -> None:
         """End the general stream."""
+        for client in self._of.values():
+            client.close()
         if self._telling is not None and self._hub is not None:
             self._telling.cancel()
             self._hub.remove(self._changes)
@@ -237,6 +255,10 @@ class _Client(SessionClient):
             message = {"jsonrpc": "2.0", "method": change.method, "params": change.params}
             self.streams.general.append(encode(message))
         self.streams.general.finish()
+
+
+def _no_session() -> HttpResponse:
+    return refuse(404, INVALID_REQUEST, "There is no such session; initialize again.")
 
 
 def _session_id(http: HttpRequest) -> str:

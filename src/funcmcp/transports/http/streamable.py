@@ -14,6 +14,7 @@ from funcmcp.protocol.jsonrpc import classify
 from funcmcp.transports.http.body import too_large
 from funcmcp.transports.http.gate import Gate
 from funcmcp.transports.http.handshake import HandshakeEra
+from funcmcp.transports.http.identity import Guarded
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
 from funcmcp.transports.http.per_request import PerRequestEra
 from funcmcp.transports.http.status import refuse
@@ -22,6 +23,7 @@ from funcmcp.transports.http.stream import as_stream
 if TYPE_CHECKING:
     from funcmcp.server.dispatch import Server
     from funcmcp.sessions.store import SessionStore
+    from funcmcp.transports.http.identity import Era, Identity
     from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.options import HTTPOptions
 
@@ -34,21 +36,39 @@ class StreamableHTTP:
         sessions: remembers sessions of the handshake era.
         options: what the operator chose.
         path: where the endpoint is, such as `/mcp`.
+        identity: finds out who calls; None lets everybody call.
     """
 
-    def __init__(self, server: Server, sessions: SessionStore, options: HTTPOptions, *, path: str) -> None:
+    def __init__(
+        self,
+        server: Server,
+        sessions: SessionStore,
+        options: HTTPOptions,
+        *,
+        path: str,
+        identity: Identity | None = None,
+    ) -> None:
+        self._identity = identity
         self._max_body = options.max_body
         self._gate = Gate(server, options, path=path, listens=sessions.pushes)
-        self._per_request = PerRequestEra(server)
-        self._handshake = HandshakeEra(server, sessions)
+        self._sessions = HandshakeEra(server, sessions)
+        self._per_request: Era = PerRequestEra(server)
+        self._handshake: Era = self._sessions
+        if identity is not None:
+            self._per_request = Guarded(self._per_request, identity)
+            self._handshake = Guarded(self._handshake, identity)
 
     async def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one HTTP request."""
         entry = self._gate.admit(request)
         if isinstance(entry, HttpResponse):
             return entry
+        if self._identity is not None:
+            refusal = await (self._identity.admit if request.method == "POST" else self._identity.open)(request)
+            if refusal is not None:
+                return refusal
         if request.method != "POST":
-            return await (self._handshake.get if request.method == "GET" else self._handshake.delete)(request, entry)
+            return await (self._sessions.get if request.method == "GET" else self._sessions.delete)(request, entry)
         try:
             value: Any = decode(await request.read(self._max_body))
         except BodyTooLargeError:
