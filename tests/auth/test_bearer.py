@@ -47,7 +47,7 @@ async def accepted(token: str, bearer: BearerTokens | None = None) -> Principal:
 
 
 async def test_a_good_token_names_its_caller() -> None:
-    said = claims(scope="orders.read orders.write", scp=["more"], roles=["admin"], name="Alice", jti="1")
+    said = claims(scope=" orders.read  orders.write ", scp=["more"], roles=["admin"], name="Alice", jti="1")
     principal = await accepted(sign(said))
     assert principal == Principal(
         "alice", ISSUER, "app", frozenset({"orders.read", "orders.write", "more"}), frozenset({"admin"}), said, "Alice"
@@ -96,11 +96,10 @@ async def test_a_header_that_is_not_bearer_with_one_token_is_an_invalid_request(
         "a.b",
         "a.b.c",
         "..",
-        "e30.e30.e30",
+        "AAAAA.AAAAA.AAAAA",
         f"{GOOD}.x",
         f"{GOOD}=",
         f"{GOOD},{GOOD}",
-        GOOD.replace(".", ". "),
         GOOD.replace(".", ".\n"),
         "é.é.é",
         "\ud800",
@@ -110,7 +109,7 @@ async def test_a_header_that_is_not_bearer_with_one_token_is_an_invalid_request(
     ],
 )
 async def test_what_is_no_token_is_refused(token: str) -> None:
-    assert isinstance(await tokens()(bearing(token)), Challenge)
+    assert await refusal(token) in {"The token is no signed JSON Web Token.", "The token is too long."}
 
 
 @pytest.mark.parametrize("part", [0, 1, 2])
@@ -216,6 +215,11 @@ class TestClaims:
     @pytest.mark.parametrize("audience", [AUDIENCE, f"{AUDIENCE}/", ["other", AUDIENCE]])
     async def test_a_token_for_this_server_is_accepted(self, audience: object) -> None:
         await accepted(sign(claims(aud=audience)))
+
+    async def test_a_slash_at_the_end_of_the_configured_audience_does_not_matter_either(self) -> None:
+        bearer = BearerTokens(ISSUER, f"{AUDIENCE}/", keys=GivenKeys(public()), clock=Clock())
+        await accepted(GOOD, bearer)
+        await accepted(sign(claims(aud=f"{AUDIENCE}/")), bearer)
 
     @pytest.mark.parametrize(
         "audience",

@@ -100,6 +100,7 @@ def encoded(value: Any) -> str:
         encoded([]),
         encoded({}),
         encoded({"claims": {}}),
+        "!" + encoded({"claims": [{"typ": "sub", "val": "x"}]}),
         encoded({"claims": [1]}),
         encoded({"claims": [{"typ": 1, "val": "x"}]}),
         encoded({"claims": [{"typ": "sub", "val": ["x"]}]}),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
+import ssl
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,11 +16,12 @@ from funcmcp.auth.claims import TokenRules
 from funcmcp.auth.compact import TokenError, read
 from funcmcp.auth.jwks import JWKS
 from funcmcp.auth.principal import Principal
-from tests.auth.issuer import serving
+from tests.auth.issuer import certificate, serving
 from tests.auth.tokens import AUDIENCE, ISSUER, Clock, bearing, claims, key, public, sign
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from tests.auth.issuer import Issuer
 
@@ -164,9 +167,10 @@ async def test_old_keys_are_fetched_anew_while_nobody_waits(jwks: JWKS, issuer: 
     assert len(issuer.requests) == 2
 
 
+GOOD_BODY = json.dumps({"keys": [public()]}).encode()
 BAD_ANSWERS: dict[str, dict[str, Any]] = {
-    "an error": {"status": "500 Internal Server Error", "body": b"oops"},
-    "a redirect": {"status": "302 Found", "fields": ["Location: /elsewhere"]},
+    "an error": {"status": "500 Internal Server Error", "body": GOOD_BODY},
+    "a redirect": {"status": "302 Found", "fields": ["Location: /elsewhere"], "body": GOOD_BODY},
     "no content": {"status": "204 No Content"},
     "no JSON": {"body": b"<html>"},
     "no set": {"body": b'{"issuer":"x"}'},
@@ -175,8 +179,8 @@ BAD_ANSWERS: dict[str, dict[str, Any]] = {
     "no keys": {"body": b'{"keys":[]}'},
     "no usable keys": {"body": b'{"keys":[1,null,{},{"kty":"RSA"},{"kty":"oct","k":"AAAA"}]}'},
     "too deep": {"body": b"[" * 100_000},
-    "too much": {"body": b'{"keys":[' + b" " * 300_000 + b"]}"},
-    "compressed": {"body": gzip.compress(b'{"keys":[]}' + b" " * 1_000_000), "fields": ["Content-Encoding: gzip"]},
+    "too much": {"body": GOOD_BODY + b" " * 300_000},
+    "compressed": {"body": gzip.compress(GOOD_BODY), "fields": ["Content-Encoding: gzip"]},
     "no HTTP": {"status": "\r\n\r\n"},
 }
 
@@ -230,6 +234,29 @@ async def test_an_issuer_that_does_not_answer_is_given_up(issuer: Issuer, caplog
     with pytest.raises(TokenError, match="can't be had"):
         await names(jwks, FIRST)
     assert caplog.records[-1].getMessage().startswith("event=jwks_fetch_failed")
+
+
+async def test_an_issuer_that_answers_too_slowly_is_given_up(issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
+    issuer.body, issuer.drips = b" " * 200_000, True
+    jwks = JWKS(issuer.url, timeout=0.05)
+    with pytest.raises(TokenError, match="can't be had"):
+        await names(jwks, FIRST)
+    assert caplog.records[-1].getMessage().endswith("exception=TimeoutError")
+
+
+async def test_only_an_issuer_that_an_authority_vouches_for_is_believed(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = certificate(tmp_path)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(file)
+    async with serving(tls) as issuer:
+        issuer.publish(public())
+        with pytest.raises(TokenError, match="can't be had"):
+            await names(JWKS(issuer.url, clock=clock), FIRST)
+        assert issuer.requests == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        assert await names(JWKS(issuer.url, clock=clock), FIRST) == ["first"]
 
 
 async def test_an_issuer_that_is_not_there_is_like_one_that_fails(clock: Clock) -> None:

@@ -153,6 +153,11 @@ async def test_a_key_is_only_for_the_algorithm_that_it_names() -> None:
     assert len(await keys.find(read(sign(claims(), algorithm="PS256")))) == 1
 
 
+def test_keys_of_one_name_for_different_algorithms_can_be_told_apart() -> None:
+    GivenKeys(public(alg="RS256"), public(alg="PS256"))
+    GivenKeys(public(), public("P-256"))
+
+
 async def test_keys_can_be_given_as_a_set_and_as_text() -> None:
     for keys in (GivenKeys({"keys": [public(), public("P-256", "second")]}), GivenKeys(pem().decode())):
         token = read(sign(claims()))

@@ -127,7 +127,7 @@ async def test_a_whole_result_has_a_description_and_meta(mcp: MCPServer) -> None
 )
 async def test_anything_else_is_an_internal_error(mcp: MCPServer, value: object) -> None:
     mcp.prompt("say")(lambda: value)
-    assert (await refusal(mcp, "say"))["message"].startswith("It failed")
+    assert (await refusal(mcp, "say"))["code"] == -32603
 
 
 def test_a_role_that_the_specification_does_not_have_is_refused() -> None:
@@ -377,5 +377,5 @@ async def test_a_parameter_that_no_prompt_has_is_told_to_the_author(
 
     say.__annotations__["it"] = hint
     mcp.prompt(say)
-    assert (await refusal(mcp, "say", {"it": ""}))["message"].startswith("It failed")
+    assert (await refusal(mcp, "say", {"it": ""}))["code"] == -32603
     assert why in caplog.text

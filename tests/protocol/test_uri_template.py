@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from funcmcp.protocol.uri_template import MAX_URI, InvalidTemplateError, UnsafeValueError, URITemplate
@@ -119,6 +119,7 @@ def test_a_uri_that_the_template_does_not_describe_gives_nothing(template: str, 
         "a%2F..%2Fb",
         "%2Fetc%2Fpasswd",
         "C:",
+        "C:secret",
         "c%3A%2Fx",
         "a%00b",
         "%00",
@@ -148,7 +149,7 @@ def test_a_path_of_several_segments_is_refused_as_a_whole(template: str, uri: st
         match(template, uri)
 
 
-@pytest.mark.parametrize("value", ["...", "a..b", "..a", "~", "a:b", "ab:/c", "%252e%252e", "."])
+@pytest.mark.parametrize("value", ["...", "a..b", "..a", "~", "ab:c", "1:b", "ab:/c", "%252e%252e", "."])
 def test_a_harmless_value_is_taken(value: str) -> None:
     assert match("file://{+a}", f"file://{value}") is not None
 
@@ -246,6 +247,7 @@ def safe(text: str) -> bool:
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(safe)
 
 
+@settings(deadline=None)
 @given(NAMES, st.data())
 def test_plain_values_come_back_as_they_were(names: list[str], data: st.DataObject) -> None:
     values = {name: data.draw(TEXTS) for name in names}
@@ -254,6 +256,7 @@ def test_plain_values_come_back_as_they_were(names: list[str], data: st.DataObje
     assert match(template, uri) == values
 
 
+@settings(deadline=None)
 @given(NAMES, st.data())
 def test_values_of_a_query_come_back_in_any_order(names: list[str], data: st.DataObject) -> None:
     given_names = data.draw(st.lists(st.sampled_from(names), unique=True))
@@ -262,6 +265,7 @@ def test_values_of_a_query_come_back_in_any_order(names: list[str], data: st.Dat
     assert match(f"x://a{{?{','.join(names)}}}", f"x://a?{query}") == values
 
 
+@settings(deadline=None)
 @given(st.lists(TEXTS, min_size=1, max_size=5), TEXTS, TEXTS)
 def test_segments_come_back_as_they_were_whatever_stands_around_them(
     segments: list[str], before: str, after: str
@@ -272,11 +276,13 @@ def test_segments_come_back_as_they_were_whatever_stands_around_them(
     assert match("x://{a}/{b*}/{c}", uri) == {"a": before, "b": segments, "c": after}
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_a_reserved_value_comes_back_with_its_slashes(value: str) -> None:
     assert match("x://{+a}", f"x://{quote(value, safe='/?#:')}") == {"a": value}
 
 
+@settings(deadline=None)
 @given(st.sampled_from(["x://{a}", "x://{+a}", "x://{a*}", "x://{a}/{b}", "x://{+a}.{b}", "x://a{?q,r}"]), st.text())
 def test_any_text_is_matched_or_not_and_never_breaks_a_match(template: str, rest: str) -> None:
     for uri in (rest, "x://" + rest, "x://a?" + rest):

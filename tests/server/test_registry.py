@@ -70,3 +70,12 @@ def test_removing_what_is_not_there_is_a_key_error_and_changes_nothing(registry:
         registry.remove("Add")
     assert registry.version == before
     assert len(registry) == 3
+
+
+def test_a_feature_may_be_added_while_somebody_looks_at_all(registry: Registry[Tool]) -> None:
+    seen = []
+    for one in registry:
+        registry.add(tool(f"{one.name}-again"))
+        seen.append(one.name)
+    assert seen == ["zebra", "add", "Multiply"]
+    assert len(registry) == 6

@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import http.client
 import json
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer
+from tests.cli.processes import FUNCMCP, STOP_SECONDS, running
 from tests.schemas import validate
 from tests.wire.offering import Offering, offer
 from tests.wire.peer import PATIENCE, Answer, Exchange, initialize, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 OLD = "2024-11-05"
 HOST = {"host": "127.0.0.1:8000"}
 JSON = {**HOST, "content-type": "application/json"}
+
+SERVER = '''
+import asyncio
+
+from funcmcp import MCPServer
+
+mcp = MCPServer("Streams", sse="/sse")
+
+
+@mcp.tool
+async def work() -> str:
+    """Take a moment."""
+    print("begun", flush=True)
+    await asyncio.sleep(1.5)
+    return "finished"
+'''
 
 
 class Paced(Exchange):
@@ -294,6 +314,42 @@ async def test_a_comment_keeps_a_silent_stream_alive(monkeypatch: pytest.MonkeyP
     await stream.leave()
 
 
+async def test_calls_in_flight_are_answered_before_the_stream_ends_with_the_server() -> None:
+    offering = served()
+    stream = await opened(offering.app)
+    await stream.post(call("wait", {"key": "it"}, id=7))
+    await offering.gates.seen("arrived", "it")
+    offering.app.drain()
+    offering.gates.open("it")
+    answer = await stream.hear()
+    assert (answer["id"], answer["result"]["content"][0]["text"]) == (7, "it")
+    await stream.opened.ended()
+
+
+async def test_a_call_that_does_not_finish_with_the_server_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("funcmcp.transports.connection.GRACE_SECONDS", 0.01)
+    offering = served()
+    stream = await opened(offering.app)
+    await stream.post(call("wait", {"key": "it"}))
+    await offering.gates.seen("arrived", "it")
+    offering.app.drain()
+    await stream.opened.ended()
+    assert offering.gates.was("cancelled", "it")
+
+
+async def test_a_question_that_nobody_can_answer_any_more_does_not_hold_up_the_end() -> None:
+    offering = served()
+    stream = Stream(offering.app)
+    await stream.begin()
+    await stream.post(initialize("2025-11-25", {"elicitation": {}}))
+    await stream.part()
+    await stream.post(call("ask"))
+    assert '"elicitation/create"' in await stream.part()
+    offering.app.drain()
+    assert '"isError":true' in await stream.part()
+    await stream.opened.ended()
+
+
 async def test_without_the_option_there_is_no_such_endpoint() -> None:
     assert (await exchange(offer().app, "GET", "/sse", HOST).answer()).status == 404
 
@@ -306,3 +362,34 @@ async def test_streamable_http_is_served_beside_it() -> None:
 def test_the_path_begins_with_a_slash() -> None:
     with pytest.raises(ValueError, match="sse must begin with a slash"):
         MCPServer("m", sse="sse")
+
+
+def test_a_signal_lets_calls_in_flight_be_answered_on_the_stream(tmp_path: Path) -> None:
+    file = tmp_path / "streams.py"
+    file.write_text(SERVER, encoding="utf-8")
+    with contextlib.ExitStack() as stack:
+        process = stack.enter_context(running([*FUNCMCP, "run", str(file), "--port", "0"]))
+        address = urlsplit(process.endpoint()).netloc
+        stream = stack.enter_context(contextlib.closing(http.client.HTTPConnection(address, timeout=STOP_SECONDS)))
+        stream.request("GET", "/sse")
+        events = stream.getresponse()
+        endpoint = _data(events)
+        for message in (initialize(OLD), call("work")):
+            posts = stack.enter_context(contextlib.closing(http.client.HTTPConnection(address, timeout=STOP_SECONDS)))
+            posts.request("POST", endpoint, json.dumps(message), {"content-type": "application/json"})
+            assert posts.getresponse().status == 202
+        _data(events)
+        process.line_with("begun")
+        process.process.terminate()
+        answer = json.loads(_data(events))
+        assert process.ended() == 0
+    assert answer["result"]["content"][0]["text"] == "finished"
+
+
+def _data(events: http.client.HTTPResponse) -> str:
+    """Return the data of the next event."""
+    line = events.readline()
+    while not line.startswith(b"data: "):
+        assert line, "the stream ended"
+        line = events.readline()
+    return line.removeprefix(b"data: ").decode().strip()

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 HOST = {"host": "127.0.0.1:8000"}
 SERVER = '''
+import asyncio
+
 from funcmcp import HTTPOptions, MCPServer, ToolContext
 
 mcp = MCPServer("Sockets", websocket="/ws", http=HTTPOptions(max_body=20_000))
@@ -32,6 +34,14 @@ mcp = MCPServer("Sockets", websocket="/ws", http=HTTPOptions(max_body=20_000))
 def add(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
+
+
+@mcp.tool
+async def work() -> str:
+    """Take a moment."""
+    print("begun", flush=True)
+    await asyncio.sleep(1.5)
+    return "finished"
 
 
 @mcp.tool
@@ -209,6 +219,23 @@ async def test_what_is_sent_to_a_client_that_has_just_left_is_dropped() -> None:
     await socket.leave()
 
 
+async def test_calls_in_flight_are_answered_before_it_is_closed_with_the_server() -> None:
+    offering = offer(websocket="/ws")
+    socket = await opened(offering)
+    socket.say(call("wait", {"key": "it"}, id=7))
+    await offering.gates.seen("arrived", "it")
+    socket.say(call("ask", id=8))
+    question = await socket.hear()
+    offering.app.drain()
+    socket.say({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}})
+    assert (await socket.hear())["id"] == 8
+    offering.gates.open("it")
+    answer = await socket.hear()
+    assert (answer["id"], answer["result"]["content"][0]["text"]) == (7, "it")
+    assert await socket.next() == {"type": "websocket.close", "code": 1001, "reason": "The server ends."}
+    await socket.ended()
+
+
 def test_the_path_begins_with_a_slash() -> None:
     with pytest.raises(ValueError, match="websocket must begin with a slash"):
         MCPServer("m", websocket="ws")
@@ -287,12 +314,17 @@ def test_a_real_message_that_is_too_long_closes_it(port: int) -> None:
         assert socket.closed_with() == 1009
 
 
-def test_the_end_of_the_server_closes_it(served: tuple[Running, int]) -> None:
+def test_the_end_of_the_server_answers_calls_in_flight_and_closes_it(served: tuple[Running, int]) -> None:
     process, port = served
-    with client(port) as socket:
-        socket.say(initialize(HANDSHAKE))
-        socket.hear()
+    with client(port) as socket, client(port) as idle:
+        for opened in (socket, idle):
+            opened.say(initialize(HANDSHAKE))
+            opened.hear()
+        socket.say(call("work"))
+        process.line_with("begun")
         process.process.terminate()
-        assert socket.closed_with() == 1012
+        assert idle.closed_with() == 1001
+        assert socket.hear()["result"]["content"][0]["text"] == "finished"
+        assert socket.closed_with() == 1001
         assert process.ended() == 0
     assert "Traceback" not in process.output

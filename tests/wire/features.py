@@ -11,6 +11,7 @@ from pydantic import Field
 from funcmcp import MCPServer, PromptContext, ResourceContext, ResourceNotFound, ToolError, UIResource
 from funcmcp.authoring.content import (
     Audio,
+    Content,
     Contents,
     EmbeddedResource,
     Icon,
@@ -120,7 +121,7 @@ def _add_prompts(app: MCPServer) -> None:
     @app.prompt
     def everything() -> PromptResult:
         """Say something in every kind of content."""
-        blocks = [
+        blocks: list[str | Content | Message] = [
             "words",
             Message(Image(b"hello"), role="assistant"),
             Audio(b"hello"),

@@ -189,11 +189,18 @@ class Exchange:
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in start["headers"]]
         return Answer(start["status"], headers, b"".join(part.get("body", b"") for part in rest), self.reads)
 
+    async def part(self) -> Any:
+        """Wait for what the application sends next: the start of its answer, or a part of the body."""
+        return await asyncio.wait_for(self._news.get(), PATIENCE)
+
+    async def begun(self) -> None:
+        """Wait until the answer begins; before anything else is waited for."""
+        assert (await self.part())["type"] == "http.response.start"
+
     async def event(self) -> Any:
         """Wait for the next event of a stream and return its message."""
         while True:
-            message = await asyncio.wait_for(self._news.get(), PATIENCE)
-            found = events(message.get("body", b""))
+            found = events((await self.part()).get("body", b""))
             if found:
                 return found[0]
 

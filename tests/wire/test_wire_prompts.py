@@ -266,6 +266,6 @@ async def test_what_is_not_offered_is_not_declared_and_not_found(
 ) -> None:
     """V9, C1, R1: -32601, with 404 in the per-request era."""
     peer = await connect(offering.app, revision)
-    params = {"uri": "menu://today", "name": "greet", "ref": GREET, "argument": IT}
+    params: dict[str, Any] = {"uri": "menu://today", "name": "greet", "ref": GREET, "argument": IT}
     answer = await peer.request(method, params, headers={"mcp-name": params["uri"]} if "read" in method else None)
     assert answer.outcome == ((404, -32601) if peer.per_request else (200, -32601))

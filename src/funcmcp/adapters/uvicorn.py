@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import uvicorn
 
 from funcmcp.adapters.asgi import ASGIApplication
+from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.sessions.keys import shared_by_children
+from funcmcp.transports.http.status import refuse
 from funcmcp.transports.leaving import leave_in_time
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ GRACE_SECONDS = 8
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what a socket says that listens on all addresses
 _KILL_SECONDS = 9.5  # then a worker process is killed by its parent
 _TICK_SECONDS = 0.2
+_WEBSOCKET_SECONDS = 7.0  # a little more than calls in flight get on them
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _log = logging.getLogger("funcmcp")
@@ -161,25 +164,38 @@ class _Server(uvicorn.Server):
         )
         super().__init__(config)
         self._on_ready = on_ready
+        self._websockets: set[asyncio.Task[Any]] = set()
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request; one that is cut off because the server ends gets a proper end too."""
+        task = asyncio.current_task()
+        if scope["type"] == "websocket" and task is not None:
+            self._websockets.add(task)
+            task.add_done_callback(self._websockets.discard)
         try:
             await self._app(scope, receive, send)
         except asyncio.CancelledError:
             if not self.should_exit:
                 raise
-            if scope["type"] != "http":
-                return
-            with contextlib.suppress(RuntimeError):  # its response has begun
-                await send({"type": "http.response.start", "status": 503, "headers": [(b"content-length", b"0")]})
-            await send({"type": "http.response.body", "body": b""})
+            if scope["type"] == "http":
+                await _end_unanswered(send)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and tell."""
         await super().startup(sockets=sockets)
         if self.started:
             self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop; uvicorn would close WebSockets at once, so those that end by themselves get their time before."""
+        begun = time.monotonic()
+        if isinstance(self._app, ASGIApplication):
+            for server in self.servers:
+                server.close()
+            while self._websockets and not self.force_exit and time.monotonic() < begun + _WEBSOCKET_SECONDS:
+                await asyncio.wait(self._websockets, timeout=_TICK_SECONDS)
+        self.config.timeout_graceful_shutdown = GRACE_SECONDS - int(time.monotonic() - begun)
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end; the time for it runs from the first signal."""
@@ -188,6 +204,17 @@ class _Server(uvicorn.Server):
             if isinstance(self._app, ASGIApplication):
                 self._app.drain()
         super().handle_exit(sig, frame)
+
+
+async def _end_unanswered(send: Any) -> None:
+    """End a request that did not finish in time: with a JSON-RPC error, or the stream that it had begun."""
+    refusal = refuse(503, INTERNAL_ERROR, "The server ended before the request was answered.")
+    body, headers = refusal.body, [(name.encode(), value.encode()) for name, value in refusal.headers]
+    try:
+        await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    except RuntimeError:  # its response has begun
+        body = b""
+    await send({"type": "http.response.body", "body": body})
 
 
 def _ignore(sig: int, frame: FrameType | None) -> None:

@@ -108,7 +108,6 @@ class BearerTokens:
 
     def _remember(self, digest: bytes, principal: Principal, end: float) -> None:
         """Keep a good token in mind; the oldest makes room."""
-        self._verified.pop(digest, None)
         if len(self._verified) >= _REMEMBERED:
             del self._verified[next(iter(self._verified))]
         self._verified[digest] = principal, end

@@ -84,7 +84,7 @@ class TokenRules:
                 raise TokenError("The token lacks a claim that is required here.")
         if not all(any(claims.get(name) for name in group) for group in self.any_of):
             raise TokenError("The token lacks a claim that is required here.")
-        return end + self.leeway
+        return end
 
     def principal(self, claims: Mapping[str, Any]) -> Principal:
         """Return whom the claims name; raise TokenError if they name nobody or are not as they have to be."""

@@ -122,7 +122,7 @@ class JWKS:
         body = bytearray()
         async with (
             asyncio.timeout(self._timeout),
-            httpx2.AsyncClient(verify=self._tls, headers=headers, timeout=self._timeout) as client,
+            httpx2.AsyncClient(verify=self._tls, headers=headers, timeout=None) as client,
             client.stream("GET", self._url, follow_redirects=False) as response,
         ):
             if response.status_code != _OK:

@@ -24,7 +24,7 @@ MAX_URI = 8192
 
 _EXPRESSION = re.compile(r"\{([+?]?)([A-Za-z_][A-Za-z0-9_]*(?:,[A-Za-z_][A-Za-z0-9_]*)*)(\*?)\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_DRIVE = re.compile(r"[A-Za-z]:(/|$)")
+_DRIVE = re.compile(r"[A-Za-z]:")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UNSAFE = "The URI has a value that is not allowed: '..', an absolute path, a backslash or NUL."
 
@@ -61,12 +61,15 @@ class URITemplate:
         parts = list(self._parse(text))
         variables = [part for part in parts if isinstance(part, _Variable)]
         self._path = tuple(variables)
-        self._literals = [part for part in parts if isinstance(part, str)]
-        if len(self._literals) == len(variables):
-            self._literals.append("")
+        literals = [part for part in parts if isinstance(part, str)]
+        if len(literals) == len(variables):
+            literals.append("")
+        self._begin, self._end = literals[0], literals[-1]
         # A variable of many segments takes what all the others leave; where there is none, the last one does.
         many = (index for index, variable in enumerate(variables) if variable.reserved or variable.exploded)
-        self._widest = next(many, len(variables) - 1)
+        widest = next(many, len(variables) - 1)
+        self._left, self._right = tuple(literals[1 : widest + 1]), tuple(literals[-2:widest:-1])
+        """The literals between the variables before the widest one, and those behind it from the right."""
         self.variables = tuple(variable.name for variable in variables) + self._query
         if len(set(self.variables)) != len(self.variables):
             raise InvalidTemplateError(f"The template {text!r} has a variable twice.")
@@ -82,14 +85,17 @@ class URITemplate:
         Raises:
             UnsafeValueError: a value is a path that leads upwards, an absolute one, or has a NUL or a backslash.
         """
-        if not uri.startswith(self._literals[0]) or len(uri) > MAX_URI or ("%" in uri and _BAD_ESCAPE.search(uri)):
+        if not uri.startswith(self._begin) or len(uri) > MAX_URI or ("%" in uri and _BAD_ESCAPE.search(uri)):
             return None
         path, mark, query = uri.partition("?") if self._query else (uri, "", "")
         values = self._match_path(path)
-        given = self._match_query(query) if mark else {}
-        if values is None or given is None:
+        if values is None:
             return None
-        values.update(given)
+        if mark:
+            given = self._match_query(query)
+            if given is None:
+                return None
+            values.update(given)
         for value in values.values():
             _check(value)
         return values
@@ -112,27 +118,27 @@ class URITemplate:
         Every other variable takes as little as it can. A longer value would have in it all that the shorter one has, so
         there is nothing to try twice.
         """
-        literals, widest = self._literals, self._widest
         if not self._path:
-            return [] if text == literals[0] else None
-        if not (text.startswith(literals[0]) and text.endswith(literals[-1])):
+            return [] if text == self._begin else None
+        if not text.endswith(self._end):
             return None
-        start, end = len(literals[0]), len(text) - len(literals[-1])
+        start, end = len(self._begin), len(text) - len(self._end)
         left: list[str] = []
         right: list[str] = []
-        for literal in literals[1 : widest + 1]:
+        for literal in self._left:
             found = text.find(literal, start + 1, end)
             if found < 0:
                 return None
             left.append(text[start:found])
             start = found + len(literal)
-        for literal in literals[-2:widest:-1]:
+        for literal in self._right:
             found = text.rfind(literal, start, end - 1)
             if found < 0:
                 return None
             right.append(text[found + len(literal) : end])
             end = found
-        return [*left, text[start:end], *reversed(right)]
+        left.append(text[start:end])
+        return left + right[::-1] if right else left
 
     def _match_query(self, query: str) -> Values | None:
         """Read the query's parameters; with one that is unknown or comes twice, the URI is another resource's."""
@@ -196,6 +202,8 @@ def _decoded(raw: str) -> str | None:
 
 def _check(value: str | list[str]) -> None:
     """Look at a value as a path; a list of segments also as the path that they are together."""
-    for path in [value] if isinstance(value, str) else [*value, "/".join(value)]:
-        if "\0" in path or "\\" in path or path.startswith("/") or _DRIVE.match(path) or ".." in path.split("/"):
+    for path in (value,) if type(value) is str else (*value, "/".join(value)):
+        upwards = ".." in path and ".." in path.split("/")
+        drive = path[1:2] == ":" and _DRIVE.match(path) is not None
+        if upwards or drive or "\0" in path or "\\" in path or path[:1] == "/":
             raise UnsafeValueError(_UNSAFE)

@@ -77,7 +77,7 @@ class Registry(Generic[F]):
             listener()
 
     def __iter__(self) -> Iterator[F]:
-        return iter(self._features.values())
+        return iter(tuple(self._features.values()))  # a plain tool, in its thread, may add a feature in the meantime
 
     def __len__(self) -> int:
         return len(self._features)

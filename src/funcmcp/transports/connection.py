@@ -44,6 +44,9 @@ PATIENCE = 60.0
 AT_ONCE = 64
 """Requests of one connection that run at once."""
 
+GRACE_SECONDS = 6.0
+"""How long calls in flight may go on once the server is about to end."""
+
 _MOST = 1000
 """Requests under way, with those that wait for their turn or for the client's answer; more are refused."""
 
@@ -119,10 +122,13 @@ class Connection:
 
     def end_of_input(self) -> None:
         """Note that nothing more will come: questions to the client stay without an answer."""
-        self._listening = False
-        self._conversation.abandon()
+        self._abandon()
         for listening in self._listens:
             listening.cancel()
+
+    def _abandon(self) -> None:
+        self._listening = False
+        self._conversation.abandon()
 
     async def finish(self, seconds: float) -> None:
         """Refuse further requests, and wait for the answers of those under way, for at most so many seconds."""
@@ -131,6 +137,19 @@ class Connection:
             async with asyncio.timeout(seconds):
                 while self._calls:
                     await asyncio.wait(self._calls)
+
+    async def finish_with_server(self, *, answerable: bool) -> None:
+        """Wait until the server is about to end, and then for the calls in flight, for at most `GRACE_SECONDS`.
+
+        Args:
+            answerable: whether the client can still answer the questions of those calls.
+        """
+        with self._server.hub.listening(lambda _: False) as changes:
+            async for _ in changes:
+                pass
+        if not answerable:
+            self._abandon()
+        await self.finish(GRACE_SECONDS)
 
     async def aclose(self) -> None:
         """Cancel what is under way, and send nothing more. Work that ignores it is left behind after a moment."""

@@ -16,7 +16,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.transports.connection import MAX_MESSAGE, Connection
+from funcmcp.transports.connection import GRACE_SECONDS, MAX_MESSAGE, Connection
 from funcmcp.transports.leaving import leave_in_time
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from funcmcp.server.dispatch import Server
 
     Close = Callable[[], Awaitable[None]]
-
-GRACE_SECONDS = 6.0
-"""How long calls in flight may go on after the end of stdin or the first signal."""
 
 _CHUNK = 65536
 _CHUNKS_AHEAD = 2

@@ -6,6 +6,7 @@ sections 4.2.2 (subprotocols) and 7.4.1 (status codes).
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from funcmcp.transports.connection import PATIENCE, Connection
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     Send = Callable[[bytes], Coroutine[Any, Any, None]]
 
 SUBPROTOCOL = "mcp"
-_NOT_TEXT, _NOT_ALLOWED, _TOO_BIG = 1003, 1008, 1009
+_GOING_AWAY, _NOT_TEXT, _NOT_ALLOWED, _TOO_BIG = 1001, 1003, 1008, 1009
 
 
 class WebSocket:
@@ -69,22 +70,33 @@ class WebSocket:
     async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> tuple[int, str] | None:
         """Serve an open WebSocket to its end; return the status code and the reason to close it with, if it is open.
 
+        When the server is about to end, calls in flight are answered first.
+
         Args:
             request: the request that opened it.
             receive: returns the next message, text or binary; None once the client has gone.
             send: sends a text message; never raises.
         """
         connection = Connection(self._server, send, patience=PATIENCE)
+        reading = asyncio.create_task(self._read(connection, request, receive))
+        ending = asyncio.create_task(connection.finish_with_server(answerable=True))
         try:
-            while not connection.closed and (message := await receive()) is not None:
-                if isinstance(message, bytes):
-                    return _NOT_TEXT, "Send text frames."
-                data = message.encode("utf-8", "surrogatepass")
-                if len(data) > self._max_message:
-                    return _TOO_BIG, f"A message may have {self._max_message} bytes."
-                if self._identity is not None and not await self._identity.knows_still(request):
-                    return _NOT_ALLOWED, "The credentials are no longer good."
-                await connection.receive(data, request)
-            return None
+            await asyncio.wait({reading, ending}, return_when=asyncio.FIRST_COMPLETED)
+            return reading.result() if reading.done() else (_GOING_AWAY, "The server ends.")
         finally:
+            reading.cancel()
+            ending.cancel()
+            await asyncio.gather(reading, ending, return_exceptions=True)
             await connection.aclose()
+
+    async def _read(self, connection: Connection, request: HttpRequest, receive: Receive) -> tuple[int, str] | None:
+        while not connection.closed and (message := await receive()) is not None:
+            if isinstance(message, bytes):
+                return _NOT_TEXT, "Send text frames."
+            data = message.encode("utf-8", "surrogatepass")
+            if len(data) > self._max_message:
+                return _TOO_BIG, f"A message may have {self._max_message} bytes."
+            if self._identity is not None and not await self._identity.knows_still(request):
+                return _NOT_ALLOWED, "The credentials are no longer good."
+            await connection.receive(data, request)
+        return None

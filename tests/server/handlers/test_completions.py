@@ -158,7 +158,7 @@ async def test_an_empty_context_is_one() -> None:
 async def test_a_completer_that_fails_is_an_internal_error(revision: str, caplog: pytest.LogCaptureFixture) -> None:
     error = (await complete(DAY, revision=revision, found=KeyError("hunter2")))["error"]
     assert error["code"] == -32603
-    assert error["message"].rstrip(".").rpartition(" error id ")[2] in caplog.text
+    assert error["data"]["errorId"] in caplog.text
 
 
 async def test_a_completer_may_tell_why_it_has_nothing() -> None:

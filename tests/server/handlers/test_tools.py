@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -265,7 +264,14 @@ class MuteError(ToolError):
 @EVERY_REVISION
 @pytest.mark.parametrize("wait_first", [False, True])
 @pytest.mark.parametrize(
-    "error", [RustPanic("panicked"), BaseExceptionGroup("two", [RustPanic("panicked")]), MuteError(), SystemExit(3)]
+    "error",
+    [
+        RustPanic("panicked"),
+        BaseExceptionGroup("two", [RustPanic("panicked")]),
+        MuteError(),
+        SystemExit(3),
+        KeyboardInterrupt(),
+    ],
 )
 async def test_a_failure_that_is_no_exception_is_the_tools_all_the_same(
     revision: str, wait_first: bool, error: BaseException, caplog: pytest.LogCaptureFixture
@@ -279,25 +285,6 @@ async def test_a_failure_that_is_no_exception_is_the_tools_all_the_same(
     assert result["isError"] is True
     assert "error id" in result["content"][0]["text"]
     assert "feature=fail" in caplog.text
-
-
-@pytest.mark.parametrize("wait_first", [False, True])
-async def test_an_interrupt_in_a_tool_is_answered_and_then_ends_the_process(
-    wait_first: bool,
-) -> None:
-    async def fail(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
-        if wait_first:
-            await asyncio.sleep(0)
-        raise KeyboardInterrupt
-
-    interrupted = asyncio.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
-    try:
-        result = await call(server(tool("fail", fail)), "fail")
-        assert result["isError"] is True
-        await asyncio.wait_for(interrupted.wait(), PATIENCE)
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 async def test_a_tool_error_that_is_no_unicode_is_told_to_the_model_without_what_can_not_be_sent() -> None:

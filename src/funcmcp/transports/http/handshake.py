@@ -67,7 +67,7 @@ class HandshakeEra:
         if isinstance(message, Malformed):
             return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)
         session_id = _session_id(http)
-        client = self._client(http, await self._sessions.get(session_id), entry)
+        client = self._client(http, await self._sessions.get(session_id), entry, message)
         if isinstance(client, HttpResponse):
             return client
         if not isinstance(message, Request):
@@ -143,24 +143,27 @@ class HandshakeEra:
         body = result_text(request.id, encode(result))
         return HttpResponse(200, (*JSON_HEADERS, (headers.SESSION_ID, session_id)), body)
 
-    def _client(self, http: HttpRequest, handshake: Handshake | None, entry: Entry) -> _Client | HttpResponse:
+    def _client(
+        self, http: HttpRequest, handshake: Handshake | None, entry: Entry, message: Body | None = None
+    ) -> _Client | HttpResponse:
         """Return the client of a session, or the refusal: 400 without an id, 404 for one that is over or another's."""
         session_id, owner = _session_id(http), owner_of(http.principal)
+        is_theirs = handshake is None or handshake.owner is None or handshake.owner == owner
+        revision = None if handshake is None or not is_theirs else self._server.revisions.get(handshake.revision)
+        if handshake is not None and revision is not None and entry.known_version:
+            client = self._clients.get(session_id)
+            if client is None:
+                client = _Client(revision, handshake, session_id, self._server.hub if self._sessions.pushes else None)
+                self._clients.add(client)
+            return client if handshake.owner == owner else client.of(owner)
+        status, reason = 404, "There is no such session; initialize again."
         if not session_id:
-            return refuse(400, INVALID_REQUEST, "The header Mcp-Session-Id is missing; initialize first.")
-        revision = None if handshake is None else self._server.revisions.get(handshake.revision)
-        if handshake is None or revision is None:
+            status, reason = 400, "The header Mcp-Session-Id is missing; initialize first."
+        elif revision is not None:
+            status, reason = 400, f"Use a revision of {', '.join(self._server.supported)}."
+        elif is_theirs:
             self._clients.end(session_id)
-            return _no_session()
-        if handshake.owner is not None and handshake.owner != owner:
-            return _no_session()
-        if not entry.known_version:
-            return refuse(400, INVALID_REQUEST, f"Use a revision of {', '.join(self._server.supported)}.")
-        client = self._clients.get(session_id)
-        if client is None:
-            client = _Client(revision, handshake, session_id, self._server.hub if self._sessions.pushes else None)
-            self._clients.add(client)
-        return client if handshake.owner == owner else client.of(owner)
+        return refuse(status, INVALID_REQUEST, reason, request_id=message.id if isinstance(message, Request) else None)
 
     async def _other(
         self, http: HttpRequest, message: Notification | Response | list[Any], client: _Client
@@ -255,10 +258,6 @@ class _Client(SessionClient):
             message = {"jsonrpc": "2.0", "method": change.method, "params": change.params}
             self.streams.general.append(encode(message))
         self.streams.general.finish()
-
-
-def _no_session() -> HttpResponse:
-    return refuse(404, INVALID_REQUEST, "There is no such session; initialize again.")
 
 
 def _session_id(http: HttpRequest) -> str:

@@ -2,6 +2,7 @@
 
 GET opens a stream of events. Its first one names the URI that the client posts its messages to; what the server has
 to say, answers included, comes on the stream. The stream is the connection: they end together.
+When the server is about to end, the stream stays until the calls in flight are answered.
 
 Source: 2024-11-05 "basic/transports, HTTP with SSE".
 """
@@ -105,26 +106,22 @@ class HTTPSSE:
         connection = Connection(self._server, messages.put, patience=PATIENCE)
         session_id = secrets.token_urlsafe(32)
         self._connections[session_id] = connection, owner_of(request.principal)
-        ending = asyncio.create_task(self._end())
+        ending = asyncio.create_task(connection.finish_with_server(answerable=False))  # nothing can be posted then
         try:
             uri = f"{quote(request.mount + request.path)}?{_SESSION}={session_id}"
             yield b"event: endpoint\ndata: %b\n\n" % uri.encode("ascii")
-            while not (connection.closed or ending.done()):
+            while not (connection.closed or (ending.done() and messages.empty())):
                 yield await _next(messages, ending)
         finally:
             ending.cancel()
             del self._connections[session_id]
             await connection.aclose()
 
-    async def _end(self) -> None:
-        """Wait until the server is about to stop."""
-        with self._server.hub.listening(lambda _: False) as changes:
-            async for _ in changes:
-                pass
-
 
 async def _next(messages: asyncio.Queue[bytes], ending: asyncio.Task[None]) -> bytes:
     """Return the next message as an event, or a comment after long silence or at the end."""
+    if not messages.empty():
+        return event(messages.get_nowait())
     getting = asyncio.ensure_future(messages.get())
     try:
         await asyncio.wait({getting, ending}, timeout=KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)

@@ -1,0 +1,276 @@
+"""Changes told to those who asked: `subscriptions/listen` at 2026-07-28, and the session's own stream before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.schemas import validate
+from tests.wire.peer import HANDSHAKES, META, PER_REQUEST, check, connect, exchange
+
+if TYPE_CHECKING:
+    from tests.wire.offering import Offering
+    from tests.wire.peer import Exchange, Peer
+
+ID = META + "subscriptionId"
+LISTS = {
+    "toolsListChanged": "notifications/tools/list_changed",
+    "promptsListChanged": "notifications/prompts/list_changed",
+    "resourcesListChanged": "notifications/resources/list_changed",
+}
+ALL = dict.fromkeys(LISTS, True)
+UPDATED = "notifications/resources/updated"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+
+
+def listen(peer: Peer, wish: object, id: object = "listen-1", **headers: str | None) -> Exchange:
+    """Begin to listen."""
+    return peer.start(peer.message("subscriptions/listen", {"notifications": wish}, id), headers or None)
+
+
+async def event(stream: Exchange, revision: str = PER_REQUEST) -> tuple[str, dict[str, Any]]:
+    """Wait for the next notification."""
+    message = await stream.event()
+    validate(message, revision)
+    assert "id" not in message
+    return message["method"], message.get("params", {})
+
+
+async def listening(peer: Peer, wish: object, id: object = "listen-1") -> Exchange:
+    """Listen, and wait until it is acknowledged."""
+    stream = listen(peer, wish, id)
+    method, params = await event(stream)
+    assert (method, params["_meta"]) == (ACKNOWLEDGED, {ID: id})
+    return stream
+
+
+def change_everything(offering: Offering) -> None:
+    offering.app.tool("late")(lambda: "")
+    offering.app.prompt("late")(lambda: "")
+    offering.app.resource("menu://late", name="late")(lambda: "")
+
+
+@pytest.mark.parametrize("id", [7, 0, "seven", ""])
+async def test_listening_begins_with_what_is_honoured(stocked: Offering, id: object) -> None:
+    """S1: the first message; the id of the request in every message; an event stream that no proxy buffers."""
+    peer = await connect(stocked.app, PER_REQUEST)
+    wish = {**ALL, "resourceSubscriptions": ["menu://today", "menu://unheard_of"], "unheardOf": True}
+    stream = listen(peer, wish, id)
+    method, params = await event(stream)
+    assert (method, params["_meta"]) == (ACKNOWLEDGED, {ID: id})
+    assert params["notifications"] == {**ALL, "resourceSubscriptions": ["menu://today", "menu://unheard_of"]}
+    change_everything(stocked)
+    assert [await event(stream) for _ in LISTS] == [
+        ("notifications/tools/list_changed", {"_meta": {ID: id}}),
+        ("notifications/prompts/list_changed", {"_meta": {ID: id}}),
+        ("notifications/resources/list_changed", {"_meta": {ID: id}}),
+    ]
+    await stocked.app.resource_updated("menu://today")
+    assert await event(stream) == (UPDATED, {"_meta": {ID: id}, "uri": "menu://today"})
+    stream.leave()
+    await stream.ended()
+
+
+@pytest.mark.parametrize("wanted", LISTS)
+async def test_nothing_is_sent_that_was_not_asked_for(stocked: Offering, wanted: str) -> None:
+    """S1, A1: other lists and other resources are left out; the same change is told again when it comes again."""
+    peer = await connect(stocked.app, PER_REQUEST)
+    stream = await listening(peer, {wanted: True, "resourceSubscriptions": ["menu://today"]})
+    change_everything(stocked)
+    await stocked.app.resource_updated("menu://list")
+    assert (await event(stream))[0] == LISTS[wanted]
+    stocked.app.remove_tool("late")
+    stocked.app.remove_prompt("late")
+    stocked.app.remove_resource("menu://late")
+    assert (await event(stream))[0] == LISTS[wanted]
+    await stocked.app.resource_updated("menu://today")
+    assert (await event(stream))[0] == UPDATED
+    stream.leave()
+    await stream.ended()
+
+
+async def test_what_is_not_offered_is_not_honoured(offering: Offering) -> None:
+    """S1, A1: a server without prompts and resources honours the rest."""
+    peer = await connect(offering.app, PER_REQUEST)
+    stream = listen(peer, {**ALL, "resourceSubscriptions": ["menu://today"]})
+    assert (await event(stream))[1]["notifications"] == {"toolsListChanged": True}
+    stream.leave()
+    await stream.ended()
+
+
+async def test_a_client_that_leaves_is_forgotten(stocked: Offering) -> None:
+    """X1, S1: closing the stream is how listening ends; nothing is sent after it."""
+    peer = await connect(stocked.app, PER_REQUEST)
+    streams = [await listening(peer, ALL, number) for number in range(3)]
+    assert len(stocked.app.server.hub) == 3
+    for stream in streams:
+        stream.leave()
+        await stream.ended()
+    assert len(stocked.app.server.hub) == 0
+    change_everything(stocked)
+    assert [stream.late for stream in streams] == [[], [], []]
+
+
+async def test_the_stream_ends_with_a_result_when_the_server_is_about_to_stop(stocked: Offering) -> None:
+    """S1: `complete`, with the subscription's id; the last event, and the end of the body."""
+    peer = await connect(stocked.app, PER_REQUEST)
+    stream = await listening(peer, ALL, "mine")
+    stocked.app.drain()
+    answer = check(await stream.answer(), PER_REQUEST, "subscriptions/listen")
+    assert (answer.status, answer.media_type) == (200, "text/event-stream")
+    assert answer.header("x-accel-buffering") == "no"
+    assert answer.message["id"] == "mine"
+    assert (answer.result["resultType"], answer.result["_meta"][ID]) == ("complete", "mine")
+    late = check(await listen(peer, ALL).answer(), PER_REQUEST, "subscriptions/listen")
+    assert late.result["resultType"] == "complete"
+
+
+async def test_progress_and_log_messages_stay_on_their_own_stream(stocked: Offering) -> None:
+    """S2: none of them comes on the stream of changes."""
+    peer = await connect(stocked.app, PER_REQUEST)
+    stream = await listening(peer, ALL)
+    meta = {"progressToken": "t", META + "logLevel": "debug"}
+    answer = await peer.request("resources/read", {"uri": "menu://talk", "_meta": meta})
+    assert len(answer.messages) > 1
+    stocked.app.tool("late")(lambda: "")
+    assert (await event(stream))[0] == "notifications/tools/list_changed"
+    stream.leave()
+    await stream.ended()
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        None,
+        5,
+        "toolsListChanged",
+        True,
+        [],
+        ["toolsListChanged"],
+        {"toolsListChanged": "true"},
+        {"toolsListChanged": 1},
+        {"promptsListChanged": None},
+        {"resourcesListChanged": []},
+        {"resourceSubscriptions": None},
+        {"resourceSubscriptions": True},
+        {"resourceSubscriptions": "menu://today"},
+        {"resourceSubscriptions": {"uri": "menu://today"}},
+        {"resourceSubscriptions": [5]},
+        {"resourceSubscriptions": [["menu://today"]]},
+        {"resourceSubscriptions": ["menu://today", None]},
+        {"resourceSubscriptions": [f"menu://{number}" for number in range(1001)]},
+    ],
+)
+async def test_a_wish_of_the_wrong_shape_is_refused(stocked: Offering, wish: object) -> None:
+    """S1, H16: -32602, as JSON; nobody listens then."""
+    peer = await connect(stocked.app, PER_REQUEST)
+    answer = check(await listen(peer, wish).answer(), PER_REQUEST, "subscriptions/listen")
+    assert (answer.outcome, answer.media_type) == ((400, -32602), "application/json")
+    assert len(stocked.app.server.hub) == 0
+    await peer.works()
+
+
+async def test_listening_to_nothing_said_is_refused(stocked: Offering) -> None:
+    """S1: without `notifications`."""
+    peer = await connect(stocked.app, PER_REQUEST)
+    assert (await peer.request("subscriptions/listen")).outcome == (400, -32602)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "*/*", None])
+async def test_a_client_that_takes_no_stream_cannot_listen(stocked: Offering, accept: str | None) -> None:
+    """S1, D1: no event stream to a client that did not ask for one."""
+    peer = await connect(stocked.app, PER_REQUEST)
+    answer = check(await listen(peer, ALL, accept=accept).answer(), PER_REQUEST, "subscriptions/listen")
+    assert (answer.outcome, answer.media_type) == ((400, -32600), "application/json")
+    await peer.works()
+
+
+@pytest.mark.parametrize("revision", HANDSHAKES)
+async def test_listening_is_no_method_of_the_handshake_era(stocked: Offering, revision: str) -> None:
+    """S1, V8: -32601."""
+    peer = await connect(stocked.app, revision)
+    assert (await peer.request("subscriptions/listen", {"notifications": ALL})).outcome == (200, -32601)
+
+
+@pytest.mark.parametrize("method", ["resources/subscribe", "resources/unsubscribe"])
+async def test_subscribing_is_no_method_of_the_per_request_era(stocked: Offering, method: str) -> None:
+    """R4, V8: 404 and -32601."""
+    peer = await connect(stocked.app, PER_REQUEST)
+    assert (await peer.request(method, {"uri": "menu://today"})).outcome == (404, -32601)
+
+
+def own_stream(peer: Peer) -> Exchange:
+    """Open the stream of what belongs to no request."""
+    headers = {**peer.headers(None), "accept": "text/event-stream"}
+    return exchange(peer.app, "GET", headers.items())
+
+
+@pytest.mark.parametrize("revision", HANDSHAKES)
+async def test_a_subscriber_hears_of_the_resource_until_it_unsubscribes(stocked: Offering, revision: str) -> None:
+    """R4: `{}`, and resources/updated for what was subscribed to only."""
+    peer = await connect(stocked.app, revision)
+    stream = own_stream(peer)
+    await stream.begun()
+    for uri in ("menu://today", "menu://today", "menu://list", "file://docs/a"):
+        assert (await peer.request("resources/subscribe", {"uri": uri})).result == {}
+    assert (await peer.request("resources/unsubscribe", {"uri": "menu://list"})).result == {}
+    assert (await peer.request("resources/unsubscribe", {"uri": "menu://never"})).result == {}
+    for uri in ("menu://list", "menu://week", "file://docs/a"):
+        await stocked.app.resource_updated(uri)
+    assert await event(stream, revision) == (UPDATED, {"uri": "file://docs/a"})
+    await stocked.app.resource_updated("menu://today")
+    assert await event(stream, revision) == (UPDATED, {"uri": "menu://today"})
+    stream.leave()
+    await stream.ended()
+
+
+@pytest.mark.parametrize("revision", HANDSHAKES)
+async def test_a_session_hears_when_a_list_changes(stocked: Offering, revision: str) -> None:
+    """A1: one notification for each list, none twice before it was told."""
+    peer = await connect(stocked.app, revision)
+    stream = own_stream(peer)
+    await stream.begun()
+    change_everything(stocked)
+    assert [(await event(stream, revision))[0] for _ in LISTS] == list(LISTS.values())
+    stream.leave()
+    await stream.ended()
+
+
+@pytest.mark.parametrize("revision", HANDSHAKES)
+async def test_a_session_never_hears_what_another_subscribed_to(stocked: Offering, revision: str) -> None:
+    """R4, row 8: subscriptions belong to their session."""
+    one, other = await connect(stocked.app, revision), await connect(stocked.app, revision)
+    streams = [own_stream(peer) for peer in (one, other)]
+    for stream in streams:
+        await stream.begun()
+    await one.request("resources/subscribe", {"uri": "menu://today"})
+    await other.request("resources/subscribe", {"uri": "menu://list"})
+    await stocked.app.resource_updated("menu://today")
+    await stocked.app.resource_updated("menu://list")
+    assert (await event(streams[0], revision))[1] == {"uri": "menu://today"}
+    assert (await event(streams[1], revision))[1] == {"uri": "menu://list"}
+    for stream in streams:
+        stream.leave()
+        await stream.ended()
+
+
+@pytest.mark.parametrize("revision", HANDSHAKES)
+async def test_what_cannot_be_read_cannot_be_subscribed_to(stocked: Offering, revision: str) -> None:
+    """R4, R2, R3: not found, or invalid."""
+    peer = await connect(stocked.app, revision)
+    for uri, code in (("menu://unheard_of", -32002), ("", -32002), ("file://docs/..", -32602)):
+        assert (await peer.request("resources/subscribe", {"uri": uri})).outcome == (200, code)
+    await peer.works()
+
+
+@pytest.mark.parametrize("revision", HANDSHAKES)
+async def test_a_session_subscribes_to_so_many_resources_and_no_more(stocked: Offering, revision: str) -> None:
+    """R4: the thousand and first is -32602, and the others stay."""
+    peer = await connect(stocked.app, revision)
+    for number in range(1000):
+        assert (await peer.request("resources/subscribe", {"uri": f"file://docs/{number}"})).result == {}
+    assert (await peer.request("resources/subscribe", {"uri": "menu://today"})).outcome == (200, -32602)
+    assert (await peer.request("resources/unsubscribe", {"uri": "file://docs/0"})).result == {}
+    assert (await peer.request("resources/subscribe", {"uri": "menu://today"})).result == {}
+    await peer.works()
