@@ -88,6 +88,7 @@ class Guard:
 
     Attributes:
         filters: whether a list depends on who asks.
+        scopes: that a principal needs, each once.
 
     Raises:
         ValueError: there is no such way to give lists, or a scope is none.
@@ -99,7 +100,7 @@ class Guard:
         if isinstance(scopes, str):
             raise TypeError("scopes is a list of strings, not one string.")
         self._lists = lists
-        self._scopes = distinct(scopes)
+        self.scopes = distinct(scopes)
         self.filters = lists == "filtered"
 
     def lets_in_anybody(self, server: Server) -> bool:
@@ -161,12 +162,12 @@ class Guard:
         self, server: Server, principal: Principal | None, scopes: Sequence[str] = (), *, told: bool = False
     ) -> Refusal | None:
         if principal is None:
-            return Refusal("unauthorized", distinct([*self._scopes, *scopes]) if told else self._scopes)
-        if principal.scopes.issuperset(self._scopes) and principal.scopes.issuperset(scopes):
+            return Refusal("unauthorized", distinct([*self.scopes, *scopes]) if told else self.scopes)
+        if principal.scopes.issuperset(self.scopes) and principal.scopes.issuperset(scopes):
             return None
         known = (scope for feature in server.features() for scope in feature.access.scopes)
         kept = [scope for scope in known if scope in principal.scopes]
-        return Refusal("forbidden", distinct([*self._scopes, *scopes, *kept]))
+        return Refusal("forbidden", distinct([*self.scopes, *scopes, *kept]))
 
 
 async def _allows(allow: Allow, principal: Principal) -> bool:

@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from funcmcp.auth.authenticator import Challenge
+from funcmcp.auth.principal import Principal
 from funcmcp.auth.protected_resource import insufficient_scope, unauthorized
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
 from funcmcp.protocol.jsonrpc import Request, classify
@@ -20,7 +21,7 @@ from funcmcp.transports.http.status import JSON_HEADERS, refuse
 
 if TYPE_CHECKING:
     from funcmcp.auth.authenticator import Authenticator
-    from funcmcp.auth.principal import Principal
+    from funcmcp.auth.authenticator import Identity as Found
     from funcmcp.protocol.jsonrpc import Body, RequestId
     from funcmcp.server.dispatch import Server
     from funcmcp.server.guard import Guard, Refusal
@@ -59,14 +60,14 @@ class Identity:
     async def admit(self, request: HttpRequest) -> HttpResponse | None:
         """Note who sends a request, before its body is read; return the refusal of bad or missing credentials."""
         try:
-            found = await self._authenticate(request.headers)
+            found = _identity(await self._authenticate(request.headers))
         except Exception as error:  # noqa: BLE001 - an author's own authenticator may raise anything
             error_id = os.urandom(8).hex()
             log_failure(error, error_id, "authenticator")
             words = f"It failed: the server's log has the details under error id {error_id}."
             return refuse(500, INTERNAL_ERROR, words)
         if isinstance(found, Challenge):
-            challenge = unauthorized(found, metadata_url=self._metadata_url)
+            challenge = unauthorized(found, metadata_url=self._metadata_url, scopes=self._guard.scopes)
             status = 400 if found.error == "invalid_request" else 401
             return refuse(status, INVALID_REQUEST, found.description, headers=(("www-authenticate", challenge),))
         request.principal = found
@@ -109,6 +110,13 @@ class Identity:
         else:
             status, said = 403, insufficient_scope(refusal.scopes, metadata_url=self._metadata_url)
         return HttpResponse(status, (*JSON_HEADERS, ("www-authenticate", said)), body)
+
+
+def _identity(found: object) -> Found:
+    """Return what an authenticator found; raise TypeError for what is nobody and nothing."""
+    if found is None or isinstance(found, Principal | Challenge):
+        return found
+    raise TypeError(f"An authenticator returns a Principal, a Challenge or None, not {type(found).__name__}.")
 
 
 class Guarded:
