@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from funcmcp import MCPServer, RegistrationError, prompt, resource, tool
-from funcmcp.auth.principal import Principal
 from funcmcp.server.access import SIGNED_IN, Access
+
+if TYPE_CHECKING:
+    from funcmcp.auth.principal import Principal
 
 
 def allow(principal: Principal) -> bool:
@@ -24,7 +26,7 @@ def registered(options: dict[str, Any]) -> list[Access]:
     mcp.prompt("say", **options)(say)
     mcp.resource("a://it", name="it", **options)(lambda: "")
     mcp.resource("a://some/{it}", name="some", **options)(say)
-    mcp.resource_list("a", **options)(list)
+    mcp.resource_list("a", **options)(say)
     server = mcp.server
     return [*(feature.access for feature in server.features()), *(lister.access for lister in server.listers)]
 
