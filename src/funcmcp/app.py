@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp.adapters.asgi import ASGIApplication
 from funcmcp.adapters.asgi_websocket import serve_websocket
+from funcmcp.auth.policy import Auth
 from funcmcp.authoring.marks import features_of, with_name
+from funcmcp.authoring.permissions import AccessOptions
 from funcmcp.authoring.prompts import PromptOptions, make_prompt
 from funcmcp.authoring.resources import ResourceOptions, checked_scheme, checked_uri, make_lister, make_resource
 from funcmcp.authoring.services import Services
 from funcmcp.authoring.tools import ToolOptions, make_tool
 from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.server.access import SIGNED_IN
 from funcmcp.server.dispatch import Server
+from funcmcp.server.guard import Guard
 from funcmcp.server.hub import RESOURCES, updated
 from funcmcp.server.log import logger, quote
 from funcmcp.server.options import ServerOptions
@@ -23,8 +27,11 @@ from funcmcp.sessions.keys import VARIABLE, configured_keys
 from funcmcp.sessions.memory import MemorySessions
 from funcmcp.sessions.signed import SignedSessions
 from funcmcp.sessions.store import SharedSessions
+from funcmcp.transports.http.cors import CORS
 from funcmcp.transports.http.http_sse import HTTPSSE
+from funcmcp.transports.http.identity import Identity
 from funcmcp.transports.http.options import HTTPOptions
+from funcmcp.transports.http.protected import Protected
 from funcmcp.transports.http.streamable import StreamableHTTP
 from funcmcp.transports.websocket import WebSocket
 
@@ -35,6 +42,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from funcmcp.adapters.asgi import Receive, Scope, Send
+    from funcmcp.auth.authenticator import Authenticator
+    from funcmcp.authoring.permissions import AccessKeywords
     from funcmcp.authoring.prompts import PromptKeywords
     from funcmcp.authoring.resources import ResourceKeywords
     from funcmcp.authoring.tools import ToolKeywords
@@ -57,6 +66,7 @@ class MCPServer(ASGIApplication):
         path: where the endpoint is.
         revisions: dates of the protocol revisions to speak; all that funcmcp knows by default.
         http: options of Streamable HTTP: hosts, origins, body size.
+        auth: finds out who calls: an authenticator, or `Auth` with one and more to say. None lets everybody call.
         sessions: how sessions of the handshake era are kept: ``"signed"`` in their ids, which any process with the
             same keys can check; ``"memory"`` in this process, which is needed to tell clients of that era what changes
             (list_changed, subscriptions) and to let them take broken streams up again; or a store, such as
@@ -80,6 +90,7 @@ class MCPServer(ASGIApplication):
         path: str = "/mcp",
         revisions: Sequence[str] = tuple(REVISIONS),
         http: HTTPOptions | None = None,
+        auth: Authenticator | Auth | None = None,
         sessions: SessionStore | Literal["signed", "memory"] = "signed",
         keys: KeyRing | None = None,
         bus: Bus | None = None,
@@ -98,16 +109,20 @@ class MCPServer(ASGIApplication):
         store = _store(sessions, keys)
         if bus is None and isinstance(store, SharedSessions):
             bus = store.bus
-        self.server = Server(ServerOptions(name, **options), known, keys=keys, bus=bus)
+        auth = auth if auth is None or isinstance(auth, Auth) else Auth(auth)
+        guard = None if auth is None else Guard(auth.lists, scopes=auth.scopes)
+        self.server = Server(ServerOptions(name, **options), known, keys=keys, guard=guard, bus=bus)
         chosen = http or HTTPOptions()
         self.keeps_sessions = store.pushes and not isinstance(store, SharedSessions)
         """Whether sessions of the handshake era live in this process."""
-        exchange: Exchange = StreamableHTTP(self.server, store, chosen, path=path)
+        identity = None if auth is None else _identity(self.server, auth)
+        exchange: Exchange = StreamableHTTP(self.server, store, chosen, path=path, identity=identity)
         if sse is not None:
-            exchange = HTTPSSE(self.server, chosen, path=_checked("sse", sse), otherwise=exchange)
-        super().__init__(exchange)
+            sse = _checked("sse", sse)
+            exchange = HTTPSSE(self.server, chosen, path=sse, otherwise=exchange, identity=identity)
+        super().__init__(_around(exchange, chosen, auth))
         websocket = None if websocket is None else _checked("websocket", websocket)
-        self._websocket = WebSocket(self.server, chosen, path=websocket)
+        self._websocket = WebSocket(self.server, chosen, path=websocket, identity=identity)
 
     @property
     def name(self) -> str:
@@ -160,15 +175,15 @@ class MCPServer(ASGIApplication):
         """
         return self._registering(partial(make_resource, uri=checked_uri(uri), options=ResourceOptions(**options)))
 
-    def resource_list(self, scheme: str, /) -> Callable[[F], F]:
+    def resource_list(self, scheme: str, /, **access: Unpack[AccessKeywords]) -> Callable[[F], F]:
         """Make a function list resources of a scheme, each time that a client asks; it returns `ResourceInfo` objects.
 
-        What reads them is registered as a resource or, mostly, as a template.
+        What reads them is registered as a resource or, mostly, as a template. Options say for whom it is called.
 
         Raises:
             RegistrationError: the scheme is none, or has a list already.
         """
-        return self._registering(partial(make_lister, scheme=checked_scheme(scheme)))
+        return self._registering(partial(make_lister, scheme=checked_scheme(scheme), options=AccessOptions(**access)))
 
     def add(self, owner: object) -> None:
         """Add every method of a class or an object that is marked with ``@tool``, ``@resource`` or ``@prompt``.
@@ -249,6 +264,12 @@ class MCPServer(ASGIApplication):
                 quote(self.name),
                 VARIABLE,
             )
+        if self.server.guard is None and any(feature.access != SIGNED_IN for feature in self.server.features()):
+            logger.warning(
+                "%s has features with allow_anonymous, scopes or authorize, which mean nothing without auth: "
+                "everybody may use everything.",
+                quote(self.name),
+            )
         if self.keeps_sessions:
             logger.info("%s keeps sessions in this process's memory: clients must come back to it.", quote(self.name))
 
@@ -279,6 +300,20 @@ class MCPServer(ASGIApplication):
             await serve_websocket(self._websocket, scope, receive, send)
         else:
             await super().serve_other(scope, receive, send)
+
+
+def _identity(server: Server, auth: Auth) -> Identity | None:
+    if server.guard is None:
+        return None
+    metadata_url = None if auth.resource is None else auth.resource.metadata_url
+    return Identity(server, server.guard, auth.authenticator, metadata_url=metadata_url)
+
+
+def _around(exchange: Exchange, options: HTTPOptions, auth: Auth | None) -> Exchange:
+    """Return an exchange with what goes around it: the metadata for those who sign in, and words for browsers."""
+    if auth is not None:
+        exchange = Protected(auth.resource, options, otherwise=exchange)
+    return CORS(options, otherwise=exchange) if options.allowed_origins else exchange
 
 
 def _store(sessions: SessionStore | Literal["signed", "memory"], keys: KeyRing) -> SessionStore:

@@ -42,9 +42,10 @@ class Client:
         sample: answers `sampling/createMessage` in the same way.
         roots: answers `roots/list` with these Root objects.
         on_notification: gets every notification as a message.
+        headers: more header fields of every request, such as ``{"authorization": "Bearer ..."}``.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each thing that a client may have
         self,
         server: MCPServer | Exchange,
         *,
@@ -53,6 +54,7 @@ class Client:
         sample: Answer | None = None,
         roots: Sequence[dict[str, Any]] | None = None,
         on_notification: Callable[[dict[str, Any]], None] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.exchange: Exchange = server.exchange if isinstance(server, MCPServer) else server
         self.path = server.path if isinstance(server, MCPServer) else "/mcp"
@@ -63,6 +65,7 @@ class Client:
         self.session_id: str | None = None
         self._answers = Answers(elicit, sample, roots)
         self._on_notification = on_notification or (lambda _: None)
+        self._more = {name.lower(): value for name, value in (headers or {}).items()}
         self._ids = count(1)
         self._mirrored: dict[str, tuple[MirroredParameter, ...]] | None = None
 
@@ -165,7 +168,7 @@ class Client:
     def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
         session = {headers.SESSION_ID: self.session_id} if self.session_id is not None else {}
         version = {headers.VERSION: self.revision} if session or self._per_request else {}
-        return {**session, **version, **more}
+        return {**self._more, **session, **version, **more}
 
     async def _request_headers(self, method: str, params: dict[str, Any]) -> dict[str, str]:
         if not self._per_request:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent
-_NAMED = re.compile(r"(?i)\b(?:(trap|row) (\d+)|((?:[HDJVTRPCGKASMX]|PR|LG|TR)\d+|apps))\b")
+_NAMED = re.compile(r"(?i)\b(?:(trap|row) (\d+)|((?:[HDJVTRPCGKASMXU]|PR|LG|TR)\d+|apps))\b")
 
 RULES = [
     *[f"H{number}" for number in range(1, 19)],
@@ -18,11 +18,15 @@ RULES = [
     *[f"V{number}" for number in range(1, 12)],
     *[f"R{number}" for number in range(1, 5)],
     *[f"M{number}" for number in range(1, 5)],
+    *[f"U{number}" for number in range(1, 8)],
     *["T2", "P1", "C1", "G1", "K1", "A1", "S1", "S2", "X1", "PR1", "LG1", "TR1", "APPS"],
     *[f"trap {number}" for number in (2, *range(4, 9), *range(14, 24))],
-    *[f"row {number}" for number in (1, 2, 8, 17, *range(21, 26), 28, 29, 32, 33, 34, 35, 36, 39, 40)],
+    *[
+        f"row {number}"
+        for number in (1, 2, 3, 7, 8, 10, 17, 18, *range(21, 26), 28, 29, 32, 33, 34, 35, 36, 37, 38, 39, 40)
+    ],
 ]
-"""Rows of the requirements' sections 1.1 to 1.8, its traps, and rows of the threat table that concern the wire."""
+"""Rows of the requirements' sections 1.1 to 1.9, its traps, and rows of the threat table that concern the wire."""
 
 
 def ledger() -> dict[str, list[str]]:

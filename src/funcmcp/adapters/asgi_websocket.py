@@ -12,6 +12,8 @@ from funcmcp.adapters.asgi import ASGIRequest
 from funcmcp.transports.websocket import SUBPROTOCOL
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from funcmcp.adapters.asgi import Receive, Scope, Send
     from funcmcp.transports.websocket import WebSocket
 
@@ -25,6 +27,11 @@ async def serve_websocket(endpoint: WebSocket, scope: Scope, receive: Receive, s
     refusal = endpoint.refusal(request, scope.get("subprotocols", ()))
     if refusal is not None:
         await _refuse(scope, send, *refusal)
+        return
+    unknown = await endpoint.unknown(request)
+    if unknown is not None:
+        challenge = [field for field in unknown.headers if field[0] == "www-authenticate"]
+        await _refuse(scope, send, unknown.status, "These credentials don't let you in.", challenge)
         return
 
     async def read() -> str | bytes | None:
@@ -45,12 +52,13 @@ async def serve_websocket(endpoint: WebSocket, scope: Scope, receive: Receive, s
         await send({"type": "websocket.close", "code": fault[0], "reason": fault[1]})
 
 
-async def _refuse(scope: Scope, send: Send, status: int, reason: str) -> None:
+async def _refuse(scope: Scope, send: Send, status: int, reason: str, more: Sequence[tuple[str, str]] = ()) -> None:
     """Refuse to open a WebSocket; where the server can't send a response, it says 403 by itself."""
     if _DENIAL not in scope.get("extensions", {}):
         await send({"type": "websocket.close"})
         return
     body = reason.encode()
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
+    headers += [(name.encode("ascii"), value.encode("latin-1")) for name, value in more]
     await send({"type": f"{_DENIAL}.start", "status": status, "headers": headers})
     await send({"type": f"{_DENIAL}.body", "body": body})

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _ID = re.compile(r"[A-Za-z0-9_-]{44}")
 _ID_BYTES = 33
 _REMEMBERED = 10_000
-_HANDSHAKE, _LEVEL, _URI = "handshake", "level", "uri:"
+_HANDSHAKE = "handshake"
 
 _SET_IF_THERE = """
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
@@ -109,27 +109,34 @@ class RedisSessions:
         ended: int = await self._link.do(lambda redis: redis.delete(key))
         return ended > 0
 
-    async def notes(self, session_id: str) -> Notes:
+    async def notes(self, key: str) -> Notes:
         """Return what a session has chosen; raise StoreAwayError."""
-        key = self._key(session_id)
-        found: dict[bytes, bytes] = await self._link.do(lambda redis: redis.hgetall(key))
+        session, level, uri = self._fields(key)
+        found: dict[bytes, bytes] = await self._link.do(lambda redis: redis.hgetall(session))
         fields = {name.decode(): value.decode() for name, value in found.items()}
-        uris = frozenset(name.removeprefix(_URI) for name in fields if name.startswith(_URI))
-        return Notes(fields.get(_LEVEL), uris)
+        uris = frozenset(name.removeprefix(uri) for name in fields if name.startswith(uri))
+        return Notes(fields.get(level), uris)
 
-    async def note_level(self, session_id: str, level: str) -> None:
+    async def note_level(self, key: str, level: str) -> None:
         """Remember a log level for as long as the session lives; raise StoreAwayError."""
-        await self._set(session_id, _LEVEL, level)
+        session, field, _ = self._fields(key)
+        await self._set(session, field, level)
 
-    async def note_subscription(self, session_id: str, uri: str, *, wanted: bool) -> None:
+    async def note_subscription(self, key: str, uri: str, *, wanted: bool) -> None:
         """Remember, or forget, the URI of a resource for as long as the session lives; raise StoreAwayError."""
+        session, _, prefix = self._fields(key)
         if wanted:
-            await self._set(session_id, _URI + uri, "")
+            await self._set(session, prefix + uri, "")
         else:
-            await self._link.do(lambda redis: redis.hdel(self._key(session_id), _URI + uri))
+            await self._link.do(lambda redis: redis.hdel(session, prefix + uri))
 
-    async def _set(self, session_id: str, field: str, value: str) -> None:
-        await self._link.do(lambda redis: redis.eval(_SET_IF_THERE, 1, self._key(session_id), field, value))
+    async def _set(self, session: str, field: str, value: str) -> None:
+        await self._link.do(lambda redis: redis.eval(_SET_IF_THERE, 1, session, field, value))
+
+    def _fields(self, key: str) -> tuple[str, str, str]:
+        """Return where notes are: the key in Redis, the field of a level, the beginning of fields of URIs."""
+        session_id, _, whose = key.partition(" ")
+        return self._key(session_id), f"level:{whose}", f"uri:{whose}:"
 
     def _key(self, session_id: str) -> str:
         return f"{self._link.prefix}:session:{session_id}"

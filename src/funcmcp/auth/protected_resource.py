@@ -6,11 +6,11 @@ and its quoting); MCP "basic/authorization" ("Protected Resource Metadata Discov
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.auth.authenticator import fit
+from funcmcp.auth.scopes import distinct
 from funcmcp.auth.urls import checked
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from funcmcp.auth.authenticator import Challenge
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _NEVER_ASKED_FOR = "offline_access"  # it is between a client and its authorization server
 
 
@@ -52,7 +51,7 @@ class ProtectedResource:
             checked("An authorization server", server)
         if self.documentation is not None:
             checked("The documentation", self.documentation)
-        _scopes(self.scopes)
+        distinct(self.scopes)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -110,7 +109,7 @@ def insufficient_scope(
 
 
 def _bearer(error: str | None, description: str | None, metadata_url: str | None, scopes: Iterable[str]) -> str:
-    wanted = " ".join(scope for scope in _scopes(scopes) if scope != _NEVER_ASKED_FOR)
+    wanted = " ".join(scope for scope in distinct(scopes) if scope != _NEVER_ASKED_FOR)
     if metadata_url is not None:
         checked("The metadata's place", metadata_url)
     parameters = {
@@ -121,12 +120,3 @@ def _bearer(error: str | None, description: str | None, metadata_url: str | None
     }
     said = [f'{name}="{value}"' for name, value in parameters.items() if value]
     return f"Bearer {', '.join(said)}" if said else 'Bearer realm="mcp"'  # a challenge has at least one parameter
-
-
-def _scopes(scopes: Iterable[str]) -> tuple[str, ...]:
-    """Return scopes in their order, each once; raise ValueError for what is no scope (RFC 6749 section 3.3)."""
-    found = tuple(dict.fromkeys(scopes))
-    wrong = [scope for scope in found if not _SCOPE.fullmatch(scope)]
-    if wrong:
-        raise ValueError(f"{wrong[0]!r} is no scope: one has visible ASCII characters without quotes and backslashes.")
-    return found

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import Unpack
 
+    from funcmcp.auth.principal import Principal
     from funcmcp.authoring.content import Content
     from funcmcp.authoring.questions import Question, SampleOptions
     from funcmcp.server.context import Context, HTTPRequestInfo
@@ -93,9 +94,9 @@ class FeatureContext:
         self._waits: set[concurrent.futures.Future[Any]] = set()
 
     @property
-    def principal(self) -> None:
-        """Who calls; None while the server knows no identities."""
-        return
+    def principal(self) -> Principal | None:
+        """Who calls; None for callers without credentials, and where nobody is asked for any."""
+        return self._context.principal
 
     @property
     def session_id(self) -> str | None:

@@ -19,7 +19,7 @@ from funcmcp.authoring.docstring import parameter_descriptions, summary
 from funcmcp.authoring.hints import union_members, without_marks
 from funcmcp.authoring.marks import decorate
 from funcmcp.authoring.naming import humanised
-from funcmcp.authoring.option_types import Options
+from funcmcp.authoring.permissions import AccessOptions, access_of
 from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
 from funcmcp.protocol.codec import encode, encode_text
@@ -28,14 +28,15 @@ from funcmcp.server.features import EncodedResult, Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import TypedDict, Unpack
+    from typing import Unpack
 
     from funcmcp.authoring.arguments import Part, Reader
     from funcmcp.authoring.content import Icon
+    from funcmcp.authoring.permissions import AccessKeywords
     from funcmcp.authoring.services import Services
     from funcmcp.server.context import Context
 
-    class PromptKeywords(TypedDict, total=False):
+    class PromptKeywords(AccessKeywords, total=False):
         """The options of a prompt as keywords; see `PromptOptions`."""
 
         name: str
@@ -53,7 +54,7 @@ _TEXTS = frozenset({EMPTY, Any, object, str})
 
 
 @dataclass(frozen=True, slots=True)
-class PromptOptions(Options):
+class PromptOptions(AccessOptions):
     """What an author may say of a prompt beside its function.
 
     Attributes:
@@ -102,6 +103,7 @@ def make_prompt(
         handler=writing.run,
         interactive=is_interactive(signature),
         timeout=options.timeout,
+        access=access_of(name, options),
         completers={
             **own_completers(signature),
             **completers_of(options.completions, signature.names(), name, services),

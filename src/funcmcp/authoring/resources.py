@@ -19,7 +19,7 @@ from funcmcp.authoring.explicit import check_json
 from funcmcp.authoring.hints import without_marks
 from funcmcp.authoring.marks import mark
 from funcmcp.authoring.naming import humanised
-from funcmcp.authoring.option_types import Options
+from funcmcp.authoring.permissions import AccessOptions, access_of
 from funcmcp.authoring.reading import Reading, check_lists
 from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
@@ -30,14 +30,15 @@ from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import TypedDict, Unpack
+    from typing import Unpack
 
     from funcmcp.authoring.content import Icon
     from funcmcp.authoring.pages import UIResource
+    from funcmcp.authoring.permissions import AccessKeywords
     from funcmcp.authoring.services import Services
     from funcmcp.server.context import Context
 
-    class ResourceKeywords(TypedDict, total=False):
+    class ResourceKeywords(AccessKeywords, total=False):
         """The options of a resource as keywords; see `ResourceOptions`."""
 
         name: str
@@ -57,7 +58,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceOptions(Options):
+class ResourceOptions(AccessOptions):
     """What an author may say of a resource beside its URI and its function.
 
     Attributes:
@@ -128,6 +129,7 @@ def make_resource(
         "handler": reading.run,
         "interactive": is_interactive(signature),
         "timeout": options.timeout,
+        "access": access_of(name, options),
     }
     if not template.variables:
         if options.completions:
@@ -140,13 +142,19 @@ def make_resource(
 
 
 def make_lister(
-    function: Callable[..., Any], *, scheme: str, services: Services, owner: type | None = None
+    function: Callable[..., Any],
+    *,
+    scheme: str,
+    options: AccessOptions,
+    services: Services,
+    owner: type | None = None,
 ) -> ResourceLister:
     """Make what lists resources of a scheme of a function that returns `ResourceInfo` objects.
 
     Args:
         function: takes nothing but a context and services.
         scheme: as `checked_scheme` returned it.
+        options: for whom it is asked.
         services: types registered here are injected.
         owner: the class that is constructed for each call, if the function is a method of it.
 
@@ -170,7 +178,7 @@ def make_lister(
             raise TypeError(f"{name} lists resources, so it takes no arguments but a context and services.")
         return await call.run(context, {}, make_context=functools.partial(ResourceContext, context), render=render)
 
-    return ResourceLister(scheme, handler)
+    return ResourceLister(scheme, handler, access_of(name, options))
 
 
 def resource(uri: str, /, **options: Unpack[ResourceKeywords]) -> Callable[[Any], Any]:

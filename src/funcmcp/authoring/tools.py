@@ -16,8 +16,8 @@ from funcmcp.authoring.explicit import check_schema, explicit_errors
 from funcmcp.authoring.hints import never_json, parts_of_type, without_marks
 from funcmcp.authoring.marks import decorate
 from funcmcp.authoring.naming import humanised
-from funcmcp.authoring.option_types import Options
 from funcmcp.authoring.pages import page_meta
+from funcmcp.authoring.permissions import AccessOptions, access_of
 from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive
 from funcmcp.authoring.signature import Header, JSONRPCResponse, Signature, function_name
 from funcmcp.protocol.headers import mirrored_parameters
@@ -26,14 +26,15 @@ from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import TypedDict, Unpack
+    from typing import Unpack
 
     from funcmcp.authoring.content import Icon
     from funcmcp.authoring.pages import UI
+    from funcmcp.authoring.permissions import AccessKeywords
     from funcmcp.authoring.services import Services
     from funcmcp.protocol.headers import MirroredParameter
 
-    class ToolKeywords(TypedDict, total=False):
+    class ToolKeywords(AccessKeywords, total=False):
         """The options of a tool as keywords; see `ToolOptions`."""
 
         name: str
@@ -56,7 +57,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 @dataclass(frozen=True, slots=True)
-class ToolOptions(Options):
+class ToolOptions(AccessOptions):
     """What an author may say of a tool beside its function.
 
     Attributes:
@@ -129,6 +130,7 @@ def make_tool(
         interactive=is_interactive(signature),
         timeout=options.timeout,
         mirrored=_mirrored(name, signature, options.input_schema),
+        access=access_of(name, options),
     )
 
 

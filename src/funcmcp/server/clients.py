@@ -16,14 +16,27 @@ if TYPE_CHECKING:
 _LOOKS = 16
 
 
-class SessionClient(Client):
-    """The client of a session of the handshake era."""
+def part_of(session_id: str, owner: str | None) -> str:
+    """Return the key of what is a principal's own in a session that nobody in particular began."""
+    return f"{session_id} {owner}"  # no session id has a space
 
-    __slots__ = ()
+
+class SessionClient(Client):
+    """The client of a session of the handshake era.
+
+    Attributes:
+        key: the session's id; or, for a principal in a session that nobody in particular began, a `part_of` it. Runs,
+            questions, streams and subscriptions are a key's own: who only knows the session's id gets none of them.
+    """
+
+    __slots__ = ("key",)
     conversation: Conversation
     session_id: str
 
-    def __init__(self, revision: Revision, handshake: Handshake, session_id: str, *, pushes: bool) -> None:
+    def __init__(
+        self, revision: Revision, handshake: Handshake, session_id: str, *, pushes: bool, key: str | None = None
+    ) -> None:
+        self.key = key or session_id
         super().__init__(
             revision,
             handshake.capabilities,
@@ -40,7 +53,7 @@ C = TypeVar("C", bound=SessionClient)
 
 
 class Clients(Generic[C]):
-    """Clients by session id.
+    """Clients by key.
 
     A client that is forgotten loses its log level and its runs under way; the session itself lives elsewhere.
 
@@ -51,25 +64,34 @@ class Clients(Generic[C]):
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit
         self._clients: dict[str, C] = {}
+        self._parts: dict[str, set[str]] = {}
         self.get: Callable[[str], C | None] = self._clients.get
-        """Returns a session's client, if it is remembered."""
+        """Returns the client of a key, if it is remembered."""
 
     def add(self, client: C) -> None:
         """Remember a session's client."""
-        self._clients[client.session_id] = client
+        self._clients[client.key] = client
+        if client.key != client.session_id:
+            self._parts.setdefault(client.session_id, set()).add(client.key)
         if len(self._clients) > self._limit:
             self.end(self._dispensable())
 
-    def end(self, session_id: str) -> None:
-        """Forget a session."""
-        client = self._clients.pop(session_id, None)
+    def end(self, key: str) -> None:
+        """Forget a session, or a part of one."""
+        client = self._clients.pop(key, None)
         if client is not None:
             client.close()
+            parts = self._parts.get(client.session_id, set())
+            parts.discard(key)
+            if not parts:
+                self._parts.pop(client.session_id, None)
+        for part in self._parts.pop(key, set()):
+            self.end(part)
 
     def _dispensable(self) -> str:
-        """Return the session of the oldest client that is idle; if none of the first few is, that of the oldest."""
-        oldest = [session_id for session_id, _ in zip(self._clients, range(_LOOKS), strict=False)]
-        return next((session_id for session_id in oldest if self._clients[session_id].conversation.idle), oldest[0])
+        """Return the key of the oldest client that is idle; if none of the first few is, that of the oldest."""
+        oldest = [key for key, _ in zip(self._clients, range(_LOOKS), strict=False)]
+        return next((key for key in oldest if self._clients[key].conversation.idle), oldest[0])
 
     def __len__(self) -> int:
         return len(self._clients)

@@ -12,6 +12,7 @@ from funcmcp.protocol.methods import CLIENT_METHODS, can_be_asked
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from funcmcp.auth.principal import Principal
     from funcmcp.protocol.jsonrpc import Request
     from funcmcp.server.channel import Channel
     from funcmcp.server.client import Client
@@ -40,6 +41,10 @@ class HTTPRequestInfo(Protocol):
     def cookies(self) -> Mapping[str, str]:
         """Cookies by name."""
 
+    @property
+    def principal(self) -> Principal | None:
+        """Who sent it; None where nobody was asked to say, or nobody did."""
+
 
 class Context:
     """The facts of one request, and the ways back to its client.
@@ -64,6 +69,11 @@ class Context:
         self.client = client
         self.channel = channel
         self.http = http
+
+    @property
+    def principal(self) -> Principal | None:
+        """Who asks; None for nobody in particular, and on a transport without identities."""
+        return None if self.http is None else self.http.principal
 
     @property
     def meta(self) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from funcmcp.protocol import envelope, shape
 from funcmcp.protocol.codec import encode
@@ -19,12 +19,13 @@ from funcmcp.sessions.bus import LocalBus
 from funcmcp.sessions.store import StoreAwayError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from funcmcp.protocol.jsonrpc import Request, RequestId
     from funcmcp.protocol.revisions import Revision
     from funcmcp.server.context import Context
     from funcmcp.server.conversation import Conversation
+    from funcmcp.server.guard import Guard
     from funcmcp.server.hub import Change
     from funcmcp.server.options import ServerOptions
     from funcmcp.sessions.bus import Bus
@@ -67,13 +68,23 @@ class Server:
         options: what the server says of itself, and how it answers lists.
         revisions: the revisions that it speaks.
         keys: seal what clients carry for it.
+        guard: decides who may do what, where transports know who asks; None lets everybody do everything.
         bus: leads to the other instances of the server; by default there are none.
     """
 
     def __init__(
-        self, options: ServerOptions, revisions: Sequence[Revision], *, keys: KeyRing, bus: Bus | None = None
+        self,
+        options: ServerOptions,
+        revisions: Sequence[Revision],
+        *,
+        keys: KeyRing,
+        guard: Guard | None = None,
+        bus: Bus | None = None,
     ) -> None:
         self.options = options
+        self.guard = guard
+        self.has_anonymous = False
+        """Whether a guard lets callers without credentials use some feature."""
         self.revisions = {revision.date: revision for revision in revisions}
         self.keys = keys
         self.tools: Registry[Tool] = Registry("tool")
@@ -117,11 +128,23 @@ class Server:
         lists = [change for name, change in LISTS.items() if name in self.offered]
         return lists + [updated(uri) for uri in conversation.subscribed]
 
+    @property
+    def cache_scope(self) -> Literal["public", "private"]:
+        """Whether caches may give an answer that is not about its caller to somebody else."""
+        return "public" if self.guard is None else "private"
+
+    def features(self) -> Iterator[Tool | Resource | ResourceTemplate | Prompt]:
+        """Yield what callers can use."""
+        for registry in (self.tools, self.resources, self.templates, self.prompts):
+            yield from registry
+
     def _see_offer(self) -> None:
         """Note which capabilities the server has now; methods of others are not found."""
         self.lists.clear()  # pages of lists that are no more; nobody may ever ask for their cursors again
         readable = (self.resources, self.templates)
         self.reads_interactively = any(feature.interactive for kind in readable for feature in kind)
+        if self.guard is not None:
+            self.has_anonymous = any(feature.access.anonymous for feature in self.features())
         kinds: dict[str, tuple[bool | None, list[Registry[Any]]]] = {
             "tools": (self.options.enable_tools, [self.tools]),
             "resources": (self.options.enable_resources, [self.resources, self.templates, self.listers]),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.codec import decode
+from funcmcp.server.access import SIGNED_IN, Access
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -85,6 +86,7 @@ class Tool:
             transport must be ready to stream.
         timeout: seconds after which the call is cancelled; None for no limit.
         mirrored: arguments that 2026-07-28 clients repeat in ``Mcp-Param-*`` headers.
+        access: who may call it.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Tool:
     interactive: bool = False
     timeout: float | None = 60.0
     mirrored: tuple[MirroredParameter, ...] = ()
+    access: Access = SIGNED_IN
 
     @property
     def key(self) -> str:
@@ -111,6 +114,7 @@ class Resource:
             ``ReadResourceResult`` with its ``contents`` only; or raises.
         interactive: see `Tool`.
         timeout: see `Tool`.
+        access: who may read it.
     """
 
     uri: str
@@ -118,6 +122,7 @@ class Resource:
     handler: ResourceHandler
     interactive: bool = False
     timeout: float | None = 60.0
+    access: Access = SIGNED_IN
 
     @property
     def key(self) -> str:
@@ -136,6 +141,7 @@ class ResourceTemplate:
         interactive: see `Tool`.
         timeout: see `Tool`.
         completers: complete the values of variables, by name.
+        access: who may read them, and complete their variables.
     """
 
     template: URITemplate
@@ -144,6 +150,7 @@ class ResourceTemplate:
     interactive: bool = False
     timeout: float | None = 60.0
     completers: Mapping[str, Completer] = field(default_factory=dict)
+    access: Access = SIGNED_IN
 
     @property
     def key(self) -> str:
@@ -158,10 +165,12 @@ class ResourceLister:
     Attributes:
         scheme: of the URIs that it lists; unique in the server.
         handler: gets the request's context and returns ``Resource`` objects of the newest revision.
+        access: for whom it is asked, whoever else gets the list.
     """
 
     scheme: str
     handler: Callable[[Context], Coroutine[Any, Any, list[dict[str, Any]]]]
+    access: Access = SIGNED_IN
 
     @property
     def key(self) -> str:
@@ -181,6 +190,7 @@ class Prompt:
         interactive: see `Tool`.
         timeout: see `Tool`.
         completers: complete arguments, by name.
+        access: who may get it, and complete its arguments.
     """
 
     name: str
@@ -189,6 +199,7 @@ class Prompt:
     interactive: bool = False
     timeout: float | None = 60.0
     completers: Mapping[str, Completer] = field(default_factory=dict)
+    access: Access = SIGNED_IN
 
     @property
     def key(self) -> str:

@@ -53,18 +53,18 @@ class Relay(Generic[C]):
         if isinstance(message, Response):
             if not client.conversation.answer(message):
                 said = {"id": message.id, "result": message.result, "error": message.error}
-                await self.send(client.session_id, "response", said)
+                await self.send(client.key, "response", said)
         elif message.method == "notifications/cancelled" and not cancel_requested(client.conversation, message.params):
-            await self.send(client.session_id, "cancelled", {"requestId": message.params["requestId"]})
+            await self.send(client.key, "cancelled", {"requestId": message.params["requestId"]})
 
     def end(self, session_id: str) -> None:
         """Forget a session that was ended, at every instance."""
         self._clients.end(session_id)
         self._bus.tell(_TOPIC, {"session": session_id, "kind": "ended", "said": {}})
 
-    async def send(self, session_id: str, kind: str, said: Mapping[str, Any]) -> None:
-        """Tell the other instances something about a session; raise StoreAwayError."""
-        await self._bus.send(_TOPIC, {"session": session_id, "kind": kind, "said": said})
+    async def send(self, key: str, kind: str, said: Mapping[str, Any]) -> None:
+        """Tell the other instances something about a session, by its client's key; raise StoreAwayError."""
+        await self._bus.send(_TOPIC, {"session": key, "kind": kind, "said": said})
 
     @property
     def gaps(self) -> int:
@@ -72,12 +72,11 @@ class Relay(Generic[C]):
         return self._gaps
 
     def _hear(self, message: Message) -> None:
-        client = self._clients.get(message["session"])
-        if client is None:
-            return
         if message["kind"] == "ended":
-            self._clients.end(client.session_id)
-        else:
+            self._clients.end(message["session"])
+            return
+        client = self._clients.get(message["session"])
+        if client is not None:
             _KINDS[message["kind"]](client.conversation, message["said"])
 
     def _resume(self, _message: Message) -> None:
@@ -100,7 +99,7 @@ class _Keeper:
         gaps = self._relay.gaps
         if self._known == gaps:
             return
-        notes = await self._store.notes(self._client.session_id)
+        notes = await self._store.notes(self._client.key)
         conversation = self._client.conversation
         conversation.log_level = notes.level or conversation.log_level
         conversation.subscribed = set(notes.subscribed)
@@ -108,13 +107,13 @@ class _Keeper:
 
     async def keep_level(self, level: str) -> None:
         """Remember a log level, and tell it."""
-        await self._store.note_level(self._client.session_id, level)
-        await self._relay.send(self._client.session_id, "level", {"level": level})
+        await self._store.note_level(self._client.key, level)
+        await self._relay.send(self._client.key, "level", {"level": level})
 
     async def keep_subscription(self, uri: str, *, wanted: bool) -> None:
         """Remember, or forget, the URI of a resource, and tell it."""
-        await self._store.note_subscription(self._client.session_id, uri, wanted=wanted)
-        await self._relay.send(self._client.session_id, "subscription", {"uri": uri, "wanted": wanted})
+        await self._store.note_subscription(self._client.key, uri, wanted=wanted)
+        await self._relay.send(self._client.key, "subscription", {"uri": uri, "wanted": wanted})
 
 
 def _response(conversation: Conversation, said: Mapping[str, Any]) -> None:

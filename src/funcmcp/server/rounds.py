@@ -55,18 +55,20 @@ class Rounds:
         channel: where notifications go.
         request: the request; its `inputResponses` and `requestState` are read.
         keys: seal and open the state.
+        owner: whose state it is; nobody else can go on with it.
 
     Raises:
-        InvalidParams: `inputResponses` is not an object, or the state was not made by this server for this request.
+        InvalidParams: `inputResponses` is not an object, or the state was not made by this server for this request
+            of this owner.
     """
 
     __slots__ = ("_answered", "_channel", "_digest", "_keys", "_pending", "_responses", "_wrong")
 
-    def __init__(self, channel: Channel, request: Request, keys: KeyRing) -> None:
+    def __init__(self, channel: Channel, request: Request, keys: KeyRing, owner: str | None = None) -> None:
         self._channel = channel
         self._keys = keys
         params = request.params
-        self._digest = digest([request.method, params.get("name"), params.get("uri"), params.get("arguments")])
+        self._digest = digest([owner, request.method, params.get("name"), params.get("uri"), params.get("arguments")])
         responses = params.get("inputResponses", {})
         if type(responses) is not dict:
             raise InvalidParams('"inputResponses" must be an object.')

@@ -82,17 +82,20 @@ class Notes:
 class SharedSessions(SessionStore, Protocol):
     """A store that every instance of a server reaches. Each of its methods may raise StoreAwayError.
 
+    A session that nobody in particular began keeps notes of its own for each principal that uses it, too: a key of
+    notes is the session's id, or that with a space and the principal's mark behind it.
+
     Attributes:
         bus: leads to the other instances.
     """
 
     bus: Bus
 
-    async def notes(self, session_id: str) -> Notes:
+    async def notes(self, key: str) -> Notes:
         """Return what a session has chosen."""
 
-    async def note_level(self, session_id: str, level: str) -> None:
+    async def note_level(self, key: str, level: str) -> None:
         """Remember a log level for as long as the session lives."""
 
-    async def note_subscription(self, session_id: str, uri: str, *, wanted: bool) -> None:
+    async def note_subscription(self, key: str, uri: str, *, wanted: bool) -> None:
         """Remember, or forget, the URI of a resource for as long as the session lives."""

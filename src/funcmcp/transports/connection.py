@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from funcmcp.protocol.jsonrpc import Notification
     from funcmcp.server.context import HTTPRequestInfo
-    from funcmcp.server.dispatch import Server
+    from funcmcp.server.dispatch import Reply, Server
+    from funcmcp.server.guard import Guard
 
     Send = Callable[[bytes], Coroutine[Any, Any, None]]
     Deliver = Callable[[bytes | None], Awaitable[None]]
@@ -65,13 +66,23 @@ class Connection:
             stops reading; one that waits for the client's answer to a question does not count.
         patience: seconds that sending a message may take. A client that does not read it in this time is given up,
             with all that it asked for. None for a client that may take as long as it likes.
+        local: whether the client is whoever started this process, who may do everything.
 
     Attributes:
         closed: whether nothing more is sent, because of `aclose` or because the client was given up.
     """
 
-    def __init__(self, server: Server, send: Send, *, at_once: int = AT_ONCE, patience: float | None = None) -> None:
+    def __init__(
+        self,
+        server: Server,
+        send: Send,
+        *,
+        at_once: int = AT_ONCE,
+        patience: float | None = None,
+        local: bool = False,
+    ) -> None:
         self._server = server
+        self._guard = None if local else server.guard
         self._send = send
         self._conversation = Conversation(pushes=True)
         self._client: Client | None = None
@@ -263,11 +274,20 @@ class Connection:
         if call.run.cancelled:
             return None
         try:
-            return (await call.run.wait(self._server.answer(self._context(call)))).body
+            context = self._context(call)
+            work = self._server.answer(context) if self._guard is None else self._guarded(context, self._guard)
+            return (await call.run.wait(work)).body
         except MCPError as error:
             return error_reply(error, call.request.id).body
         except RunCancelledError:
             return None
+
+    async def _guarded(self, context: Context, guard: Guard) -> Reply:
+        """Answer a request, unless it may not be run."""
+        refusal = await guard.check(self._server, context.request, context.principal)
+        if refusal is not None:
+            return error_reply(refusal.error(), context.request.id)
+        return await self._server.answer(context)
 
     def _context(self, call: _Call) -> Context:
         """Return a request's context; raise MCPError if it is of no revision that is spoken here."""

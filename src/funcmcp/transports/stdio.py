@@ -103,7 +103,7 @@ def serve(server: Server, close: Close, *, source: int, sink: int, max_message: 
 async def _serve(server: Server, close: Close, source: _Source, sink: _Sink) -> _Ending:
     ending = _Ending(asyncio.get_running_loop())
     sink.start(ending.hurry)
-    connection = Connection(server, sink.send)
+    connection = Connection(server, sink.send, local=True)
     reading = asyncio.create_task(_read(source, connection, ending))
     with ending.on_signals():
         try:

@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from funcmcp.server.dispatch import Server
-    from funcmcp.transports.http.messages import HttpRequest
+    from funcmcp.transports.http.identity import Identity
+    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
     from funcmcp.transports.http.options import HTTPOptions
 
     Receive = Callable[[], Awaitable[str | bytes | None]]
     Send = Callable[[bytes], Coroutine[Any, Any, None]]
 
 SUBPROTOCOL = "mcp"
-_GOING_AWAY, _NOT_TEXT, _TOO_BIG = 1001, 1003, 1009
+_GOING_AWAY, _NOT_TEXT, _NOT_ALLOWED, _TOO_BIG = 1001, 1003, 1008, 1009
 
 
 class WebSocket:
@@ -34,9 +35,13 @@ class WebSocket:
         server: answers the requests.
         options: what the operator chose about HTTP: hosts, origins, and the size of a message.
         path: where the endpoint is, such as `/ws`; None if it is nowhere.
+        identity: finds out who calls; None lets everybody call.
     """
 
-    def __init__(self, server: Server, options: HTTPOptions, *, path: str | None) -> None:
+    def __init__(
+        self, server: Server, options: HTTPOptions, *, path: str | None, identity: Identity | None = None
+    ) -> None:
+        self._identity = identity
         self._server = server
         self._max_message = options.max_body
         self._path = path
@@ -57,6 +62,10 @@ class WebSocket:
         if SUBPROTOCOL not in subprotocols:
             return 400, f"Offer the subprotocol {SUBPROTOCOL}."
         return None
+
+    async def unknown(self, request: HttpRequest) -> HttpResponse | None:
+        """Return the refusal of a client whose credentials don't let it open a WebSocket, or None."""
+        return None if self._identity is None else await self._identity.open(request)
 
     async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> tuple[int, str] | None:
         """Serve an open WebSocket to its end; return the status code and the reason to close it with, if it is open.
@@ -87,5 +96,7 @@ class WebSocket:
             data = message.encode("utf-8", "surrogatepass")
             if len(data) > self._max_message:
                 return _TOO_BIG, f"A message may have {self._max_message} bytes."
+            if self._identity is not None and not await self._identity.knows_still(request):
+                return _NOT_ALLOWED, "The credentials are no longer good."
             await connection.receive(data, request)
         return None

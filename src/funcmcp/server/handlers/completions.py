@@ -25,18 +25,15 @@ MOST_VALUES = 100
 async def complete(server: Server, context: Context) -> dict[str, Any]:
     """Answer `completion/complete`."""
     params = context.request.params
-    reference, argument = params.get("ref"), params.get("argument")
-    kind = reference.get("type") if type(reference) is dict else None
-    if type(reference) is not dict or type(kind) is not str or kind not in _FINDERS:
-        raise InvalidParams(f'"ref" must be an object whose "type" is {" or ".join(_FINDERS)}.')
-    texts_of_argument = texts(argument, "argument")
+    reference = _reference(params)
+    texts_of_argument = texts(params.get("argument"), "argument")
     if not {"name", "value"} <= texts_of_argument.keys():
         raise InvalidParams('"argument" must have a "name" and a "value".')
     given = params.get("context", {})
     if type(given) is not dict:
         raise InvalidParams('"context" must be an object.')
     others = texts(given.get("arguments", {}), "context.arguments")
-    feature = _FINDERS[kind](server, reference)
+    feature = _FINDERS[reference["type"]](server, reference)
     name = texts_of_argument["name"]
     completer = feature.completers.get(name)
     if completer is None:
@@ -44,6 +41,20 @@ async def complete(server: Server, context: Context) -> dict[str, Any]:
             raise InvalidParams(f"{feature.key} has no argument {name[:128]!r}.")
         return _result([], 0)
     return await run(feature, _completed(completer, context, texts_of_argument["value"], others))
+
+
+def find_completed(server: Server, params: dict[str, Any]) -> Prompt | ResourceTemplate:
+    """Return what a request wants completed; raise InvalidParams."""
+    reference = _reference(params)
+    return _FINDERS[reference["type"]](server, reference)
+
+
+def _reference(params: dict[str, Any]) -> dict[str, Any]:
+    reference = params.get("ref")
+    kind = reference.get("type") if type(reference) is dict else None
+    if type(reference) is not dict or type(kind) is not str or kind not in _FINDERS:
+        raise InvalidParams(f'"ref" must be an object whose "type" is {" or ".join(_FINDERS)}.')
+    return reference
 
 
 async def _completed(completer: Completer, context: Context, value: str, others: Mapping[str, str]) -> dict[str, Any]:

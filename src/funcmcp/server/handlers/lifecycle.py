@@ -18,7 +18,9 @@ _MAX_CLIENT_FACTS = 8192
 """Bytes of client info and capabilities that a session may hold."""
 
 
-def initialize(server: Server, params: dict[str, Any], *, pushes: bool) -> tuple[Handshake, dict[str, Any]]:
+def initialize(
+    server: Server, params: dict[str, Any], *, pushes: bool, owner: str | None = None
+) -> tuple[Handshake, dict[str, Any]]:
     """Agree on a revision; return what to remember and the InitializeResult.
 
     A revision that the server has is echoed; for any other the newest of the handshake era is offered.
@@ -27,6 +29,7 @@ def initialize(server: Server, params: dict[str, Any], *, pushes: bool) -> tuple
         server: that is asked.
         params: of the request.
         pushes: whether messages outside of a request can reach the client.
+        owner: whose session it will be.
 
     Raises:
         InvalidParams: the parameters are not those of an `initialize` request.
@@ -51,7 +54,7 @@ def initialize(server: Server, params: dict[str, Any], *, pushes: bool) -> tuple
     }
     if server.options.instructions is not None:
         result["instructions"] = server.options.instructions
-    return Handshake(revision.date, client_capabilities, client_info), result
+    return Handshake(revision.date, client_capabilities, client_info, owner), result
 
 
 async def discover(server: Server, context: Context) -> dict[str, Any]:
@@ -60,7 +63,7 @@ async def discover(server: Server, context: Context) -> dict[str, Any]:
         "supportedVersions": server.supported,
         "capabilities": capabilities(server, context.client.revision, pushes=True),
         "ttlMs": int(server.options.list_ttl * 1000),
-        "cacheScope": "public",
+        "cacheScope": server.cache_scope,
     }
     if server.options.instructions is not None:
         result["instructions"] = server.options.instructions

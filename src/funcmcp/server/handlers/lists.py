@@ -17,6 +17,7 @@ from funcmcp.server.registry import RegistrationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from funcmcp.auth.principal import Principal
     from funcmcp.protocol.revisions import Revision
     from funcmcp.server.context import Context
     from funcmcp.server.dispatch import Server
@@ -50,15 +51,17 @@ async def list_registry(server: Server, context: Context, name: str, registry: R
         shape: makes a description one of a revision.
     """
     cursor, revision, version = cursor_of(context), context.client.revision, registry.version
-    start = 0 if cursor is None else start_of(name, [feature.key for feature in registry], cursor)
+    filters = server.guard is not None and server.guard.filters
+    features = await listed_for(context.principal, server, registry) if filters else registry
+    start = 0 if cursor is None else start_of(name, [feature.key for feature in features], cursor)
     key = (name, revision.date, start)
-    cached = server.lists.get(key)
+    cached = None if filters else server.lists.get(key)
     if cached is not None and cached[0] == version:
         return cached[1]
-    page = page_of(name, [(feature.key, feature) for feature in registry], start, server.options.page_size)
+    page = page_of(name, [(feature.key, feature) for feature in features], start, server.options.page_size)
     definitions = await definitions_of(server, context, registry.kind, page.items, shape)
-    encoded = list_result(server, revision, name, definitions.values(), page.next_cursor)
-    if page.regular:  # others begin where a client wants, so there could be as many as there are features
+    encoded = list_result(server, revision, name, definitions.values(), page.next_cursor, scope=server.cache_scope)
+    if page.regular and not filters:  # others begin where a client wants, so there could be one for each feature
         server.lists[key] = (version, encoded)
     return encoded
 
@@ -78,6 +81,14 @@ async def definitions_of(
         if number % _BREATH == 0:
             await asyncio.sleep(0)
     return definitions
+
+
+async def listed_for(principal: Principal | None, server: Server, registry: Registry[Any]) -> list[Any]:
+    """Return the features of a registry that a caller gets to see."""
+    guard = server.guard
+    if guard is None or not guard.filters:
+        return list(registry)
+    return [feature for feature in list(registry) if await guard.may_use(server, feature.access, principal)]
 
 
 def described(feature: Described, shape: Shape, revision: Revision) -> bytes:
@@ -147,7 +158,7 @@ def list_result(
     definitions: Iterable[bytes],
     next_cursor: str | None,
     *,
-    scope: Literal["public", "private"] = "public",
+    scope: Literal["public", "private"],
 ) -> bytes:
     """Return a list as a result: its definitions, which are JSON already, with everything around them."""
     rest: dict[str, Any] = {} if next_cursor is None else {"nextCursor": next_cursor}

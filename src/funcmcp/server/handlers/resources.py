@@ -10,7 +10,15 @@ from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import METHOD_NOT_FOUND, InvalidParams, MCPError, ResourceNotFound
 from funcmcp.protocol.uri_template import UnsafeValueError
 from funcmcp.server.features import EncodedResult
-from funcmcp.server.handlers.lists import cursor_of, definitions_of, list_registry, list_result, page_of, start_of
+from funcmcp.server.handlers.lists import (
+    cursor_of,
+    definitions_of,
+    list_registry,
+    list_result,
+    listed_for,
+    page_of,
+    start_of,
+)
 from funcmcp.server.handlers.runs import completed, is_of_the_feature, open_rounds, run, within
 from funcmcp.server.log import log_list_left_out
 from funcmcp.server.run import Waiting, begin
@@ -33,13 +41,26 @@ async def list_resources(server: Server, context: Context) -> bytes:
     registry, cursor = server.resources, cursor_of(context)
     if not server.listers:
         return await list_registry(server, context, "resources", registry, shape.definition)
-    listed = await definitions_of(server, context, registry.kind, list(registry), shape.definition)
-    for found in await asyncio.gather(*(_listed(lister, context) for lister in server.listers)):
+    seen = await listed_for(context.principal, server, registry)
+    listed = await definitions_of(server, context, registry.kind, seen, shape.definition)
+    listers = [lister for lister in list(server.listers) if await _may_ask(server, lister, context)]
+    for found in await asyncio.gather(*(_listed(lister, context) for lister in listers)):
         for uri, definition in found.items():
-            listed.setdefault(uri, definition)
+            if uri not in listed and await _may_see(server, uri, context):
+                listed[uri] = definition
     start = 0 if cursor is None else start_of("resources", list(listed), cursor)
     page = page_of("resources", list(listed.items()), start, server.options.page_size)
     return list_result(server, context.client.revision, "resources", page.items, page.next_cursor, scope="private")
+
+
+async def _may_ask(server: Server, lister: ResourceLister, context: Context) -> bool:
+    guard = server.guard
+    return guard is None or await guard.may_use(server, lister.access, context.principal)
+
+
+async def _may_see(server: Server, uri: str, context: Context) -> bool:
+    guard = server.guard
+    return guard is None or not guard.filters or await guard.may_read(server, uri, context.principal)
 
 
 async def _listed(lister: ResourceLister, context: Context) -> dict[str, bytes]:

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
+from funcmcp.server.access import owner_of
 from funcmcp.server.log import log_failure
 from funcmcp.server.rounds import Rounds, input_required
 from funcmcp.server.run import Waiting, begin
@@ -41,7 +42,7 @@ class Feature(Protocol):
 def open_rounds(server: Server, context: Context, feature: Feature) -> None:
     """Let a feature ask the client in the per-request era; raise InvalidParams for a state that is not ours."""
     if feature.interactive and context.client.revision.per_request:
-        context.channel = Rounds(context.channel, context.request, server.keys)
+        context.channel = Rounds(context.channel, context.request, server.keys, owner_of(context.principal))
 
 
 async def run(feature: Feature, work: Coroutine[Any, Any, R]) -> R | dict[str, Any]:

@@ -29,7 +29,7 @@ async def listen(server: Server, context: Context) -> dict[str, Any]:
         raise MCPError(INVALID_REQUEST, "This needs an event stream; accept text/event-stream.")
     if len(server.hub) >= MAX_STREAMS:
         raise MCPError(INVALID_REQUEST, "Too many streams are open; try again later.")
-    honoured, wanted = _honoured(server, context.request.params)
+    honoured, wanted = await _honoured(server, context)
     meta = {SUBSCRIPTION_ID: context.request.id}
     await server.bus.ready()
     with server.hub.listening(wanted.__contains__, missed=wanted.__iter__) as changes:
@@ -40,9 +40,11 @@ async def listen(server: Server, context: Context) -> dict[str, Any]:
     return {"_meta": meta}
 
 
-def _honoured(server: Server, params: dict[str, Any]) -> tuple[dict[str, Any], frozenset[Change]]:
-    """Return the part of the wish that this server can fulfil, and the changes that it is about."""
-    wish = params.get("notifications")
+async def _honoured(server: Server, context: Context) -> tuple[dict[str, Any], frozenset[Change]]:
+    """Return the part of the wish that this server fulfils for this caller, and the changes that it is about."""
+    guard, principal = server.guard, context.principal
+    may_list = guard is None or guard.about_lists(server, principal) is None
+    wish = context.request.params.get("notifications")
     if type(wish) is not dict:
         raise InvalidParams('"notifications" must be an object.')
     honoured: dict[str, Any] = {}
@@ -51,13 +53,15 @@ def _honoured(server: Server, params: dict[str, Any]) -> tuple[dict[str, Any], f
         name = f"{capability}ListChanged"
         if type(wish.get(name, False)) is not bool:
             raise InvalidParams(f'"{name}" must be true or false.')
-        if wish.get(name) and capability in server.offered:
+        if wish.get(name) and capability in server.offered and may_list:
             honoured[name] = True
             changes.append(change)
     uris = wish.get(_URIS, [])
     if type(uris) is not list or not all(type(uri) is str for uri in uris) or len(uris) > MAX_SUBSCRIPTIONS:
         raise InvalidParams(f'"{_URIS}" must be an array of at most {MAX_SUBSCRIPTIONS} URIs.')
     if uris and "resources" in server.offered:
+        if guard is not None:
+            uris = [uri for uri in uris if await guard.may_read(server, uri, principal)]
         honoured[_URIS] = uris
         changes += [updated(uri) for uri in uris]
     return honoured, frozenset(changes)

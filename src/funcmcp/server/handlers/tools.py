@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp.protocol import shape
 from funcmcp.protocol.errors import InvalidParams, MCPError
+from funcmcp.server.access import owner_of
 from funcmcp.server.features import JSONResult, RawResponse
 from funcmcp.server.handlers.lists import list_registry
 from funcmcp.server.handlers.runs import is_of_the_feature, text_for_client, within
@@ -33,7 +34,7 @@ async def call_tool(server: Server, context: Context) -> dict[str, Any] | bytes 
     if type(arguments) is not dict:
         raise InvalidParams('"arguments" must be an object.')
     if tool.interactive and revision.per_request:
-        context.channel = Rounds(context.channel, context.request, server.keys)
+        context.channel = Rounds(context.channel, context.request, server.keys, owner_of(context.principal))
     try:
         result = begin(tool.handler(context, arguments))
         if isinstance(result, Waiting):

@@ -14,8 +14,9 @@ from funcmcp.protocol import headers
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, MCPError
 from funcmcp.protocol.jsonrpc import Malformed, Notification, Request, Response, classify
+from funcmcp.server.access import owner_of
 from funcmcp.server.channel import ClosedChannel
-from funcmcp.server.clients import Clients, SessionClient
+from funcmcp.server.clients import Clients, SessionClient, part_of
 from funcmcp.server.context import Context
 from funcmcp.server.dispatch import Reply, error_reply, result_text
 from funcmcp.server.handlers.lifecycle import initialize
@@ -66,11 +67,11 @@ class HandshakeEra:
     async def post(self, http: HttpRequest, message: Body, entry: Entry) -> HttpResponse:
         """Answer one POST whose body has been decoded and classified."""
         if isinstance(message, Request) and message.method == "initialize":
-            return await self._initialize(message)
+            return await self._initialize(http, message)
         if isinstance(message, Malformed):
             return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)
         session_id = _session_id(http)
-        client = self._client(session_id, await self._sessions.get(session_id), entry, message)
+        client = self._client(http, await self._sessions.get(session_id), entry, message)
         if isinstance(client, HttpResponse):
             return client
         if not isinstance(message, Request):
@@ -103,7 +104,7 @@ class HandshakeEra:
     async def get(self, http: HttpRequest, entry: Entry) -> HttpResponse:
         """Open the stream of what belongs to no request, or take another one up again."""
         session_id = _session_id(http)
-        client = self._client(session_id, await self._sessions.get(session_id), entry)
+        client = self._client(http, await self._sessions.get(session_id), entry)
         if isinstance(client, HttpResponse):
             return client
         await self._server.bus.ready()
@@ -111,18 +112,18 @@ class HandshakeEra:
         last_seen = http.fields.get(b"last-event-id", b"").decode("latin-1").strip(" \t")
         found, general = client.streams.find(last_seen), client.streams.general
         if found is None and self._elsewhere is not None:
-            events = await self._elsewhere.follow(session_id, last_seen) if last_seen else None
+            events = await self._elsewhere.follow(client.key, last_seen) if last_seen else None
             if events is not None:
                 return HttpResponse(200, STREAM_HEADERS, self._while_living(session_id, events))
-        if found is None and (general.is_read or (self._elsewhere and await self._elsewhere.is_read(session_id))):
+        if found is None and (general.is_read or (self._elsewhere and await self._elsewhere.is_read(client.key))):
             return refuse(409, INVALID_REQUEST, "This session has a stream already; end it, or resume it.")
         client.listen()
         if found is None:
             found = general, general.told
         return HttpResponse(200, STREAM_HEADERS, self._while_living(session_id, found[0].follow(found[1])))
 
-    def _streams_of(self, session_id: str) -> Streams | None:
-        client = self._clients.get(session_id)
+    def _streams_of(self, key: str) -> Streams | None:
+        client = self._clients.get(key)
         return None if client is None else client.streams
 
     async def _while_living(self, session_id: str, events: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
@@ -143,16 +144,17 @@ class HandshakeEra:
     async def delete(self, http: HttpRequest, entry: Entry) -> HttpResponse:
         """End the session that the request names."""
         session_id = _session_id(http)
-        client = self._client(session_id, await self._sessions.get(session_id), entry)
+        client = self._client(http, await self._sessions.get(session_id), entry)
         if isinstance(client, HttpResponse):
             return client
         await self._sessions.end(session_id)
         self._relay.end(session_id)
         return HttpResponse(204, ())
 
-    async def _initialize(self, request: Request) -> HttpResponse:
+    async def _initialize(self, http: HttpRequest, request: Request) -> HttpResponse:
+        owner = owner_of(http.principal)
         try:
-            handshake, result = initialize(self._server, request.params, pushes=self._sessions.pushes)
+            handshake, result = initialize(self._server, request.params, pushes=self._sessions.pushes, owner=owner)
             session_id = await self._sessions.create(handshake)
         except MCPError as error:
             return handshake_response(error_reply(error, request.id))
@@ -165,14 +167,18 @@ class HandshakeEra:
         return HttpResponse(200, (*JSON_HEADERS, (headers.SESSION_ID, session_id)), body)
 
     def _client(
-        self, session_id: str, handshake: Handshake | None, entry: Entry, message: Body | None = None
+        self, http: HttpRequest, handshake: Handshake | None, entry: Entry, message: Body | None = None
     ) -> _Client | HttpResponse:
-        """Return the client of a session, or the refusal: 400 without an id, 404 for a session that is over."""
-        revision = None if handshake is None else self._server.revisions.get(handshake.revision)
+        """Return the client of a session, or the refusal: 400 without an id, 404 for one that is over or another's."""
+        session_id, owner = _session_id(http), owner_of(http.principal)
+        is_theirs = handshake is None or handshake.owner is None or handshake.owner == owner
+        revision = None if handshake is None or not is_theirs else self._server.revisions.get(handshake.revision)
         if handshake is not None and revision is not None and entry.known_version:
-            client = self._clients.get(session_id)
+            key = session_id if handshake.owner == owner else part_of(session_id, owner)
+            client = self._clients.get(key)
             if client is None:
-                client = _Client(revision, handshake, session_id, self._server if self._sessions.pushes else None)
+                server = self._server if self._sessions.pushes else None
+                client = _Client(revision, handshake, session_id, server, key=key)
                 self._relay.meet(client)
                 self._clients.add(client)
             return client
@@ -181,7 +187,7 @@ class HandshakeEra:
             status, reason = 400, "The header Mcp-Session-Id is missing; initialize first."
         elif revision is not None:
             status, reason = 400, f"Use a revision of {', '.join(self._server.supported)}."
-        else:
+        elif is_theirs:
             self._clients.end(session_id)
         return refuse(status, INVALID_REQUEST, reason, request_id=message.id if isinstance(message, Request) else None)
 
@@ -228,13 +234,16 @@ class _Client(SessionClient):
         handshake: the rest that was agreed on.
         session_id: of the session.
         server: tells what changes; None where the client can't be told of it.
+        key: see `SessionClient`.
     """
 
     __slots__ = ("_changes", "_server", "_streams", "_telling")
     _changes: Listener
 
-    def __init__(self, revision: Revision, handshake: Handshake, session_id: str, server: Server | None) -> None:
-        super().__init__(revision, handshake, session_id, pushes=server is not None)
+    def __init__(
+        self, revision: Revision, handshake: Handshake, session_id: str, server: Server | None, *, key: str
+    ) -> None:
+        super().__init__(revision, handshake, session_id, pushes=server is not None, key=key)
         self._server = server
         self._streams: Streams | None = None
         self._telling: asyncio.Task[None] | None = None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
+from funcmcp.server.access import owner_of
 from funcmcp.transports.connection import PATIENCE, Connection
 from funcmcp.transports.http.body import too_large, wrong_length, wrong_type
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from funcmcp.server.dispatch import Server
+    from funcmcp.transports.http.identity import Identity
     from funcmcp.transports.http.messages import Exchange, HttpRequest
     from funcmcp.transports.http.options import HTTPOptions
 
@@ -45,6 +47,7 @@ class HTTPSSE:
         options: what the operator chose about HTTP.
         path: where the endpoint is, such as `/sse`.
         otherwise: answers the requests for all other paths.
+        identity: finds out who calls; None lets everybody call.
     """
 
     def __init__(
@@ -54,13 +57,15 @@ class HTTPSSE:
         *,
         path: str,
         otherwise: Exchange,
+        identity: Identity | None = None,
     ) -> None:
         self._server = server
         self._options = options
         self._path = path
         self._otherwise = otherwise
         self._origin = OriginCheck(options)
-        self._connections: dict[str, Connection] = {}
+        self._identity = identity
+        self._connections: dict[str, tuple[Connection, str | None]] = {}
 
     async def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one HTTP request."""
@@ -69,18 +74,21 @@ class HTTPSSE:
         refusal = self._origin.refusal(request)
         if refusal is not None:
             return refuse(refusal[0], INVALID_REQUEST, refusal[1])
+        if request.method not in {"GET", "POST"}:
+            return refuse(405, INVALID_REQUEST, "Use GET, POST.", headers=(("allow", "GET, POST"),))
+        refused = None if self._identity is None else await self._identity.open(request)
+        if refused is not None:
+            return refused
         if request.method == "POST":
             return await self._post(request)
-        if request.method != "GET":
-            return refuse(405, INVALID_REQUEST, "Use GET, POST.", headers=(("allow", "GET, POST"),))
         if len(self._connections) >= MAX_STREAMS:
             retry = (("retry-after", "60"),)
             return refuse(503, INTERNAL_ERROR, "Too many streams are open; try again later.", headers=retry)
         return HttpResponse(200, STREAM_HEADERS, self._events(request))
 
     async def _post(self, request: HttpRequest) -> HttpResponse:
-        connection = self._connections.get(request.query.get(_SESSION, ""))
-        if connection is None:
+        connection, owner = self._connections.get(request.query.get(_SESSION, ""), (None, None))
+        if connection is None or owner != owner_of(request.principal):
             return refuse(404, INVALID_REQUEST, "There is no such stream; open one with GET, and keep it open.")
         refusal = wrong_type(request) or wrong_length(request, self._options.max_body)
         if refusal is not None:
@@ -97,7 +105,7 @@ class HTTPSSE:
         messages: asyncio.Queue[bytes] = asyncio.Queue(_MAX_WAITING)
         connection = Connection(self._server, messages.put, patience=PATIENCE)
         session_id = secrets.token_urlsafe(32)
-        self._connections[session_id] = connection
+        self._connections[session_id] = connection, owner_of(request.principal)
         ending = asyncio.create_task(connection.finish_with_server(answerable=False))  # nothing can be posted then
         try:
             uri = f"{quote(request.mount + request.path)}?{_SESSION}={session_id}"

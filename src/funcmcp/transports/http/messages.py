@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from funcmcp.auth.principal import Principal
+
 Body: TypeAlias = bytes | AsyncIterator[bytes]
 
 
@@ -27,15 +29,17 @@ class HttpRequest:
 
     Attributes:
         fields: header values by lower-case name; lines of the same name are joined (RFC 9110 section 5.2).
+        principal: who sent it, once that has been found out.
     """
 
-    __slots__ = ("fields", "method", "pairs", "path", "server")
+    __slots__ = ("fields", "method", "pairs", "path", "principal", "server")
 
     def __init__(self, method: str, path: str, pairs: list[tuple[bytes, bytes]], server: str | None = None) -> None:
         self.method = method
         self.path = path
         self.pairs = pairs
         self.server = server
+        self.principal: Principal | None = None
         self.fields = dict(pairs)
         if len(self.fields) < len(pairs):
             self.fields = _joined(pairs)

@@ -15,6 +15,7 @@ from funcmcp.sessions.store import StoreAwayError
 from funcmcp.transports.http.body import too_large
 from funcmcp.transports.http.gate import Gate
 from funcmcp.transports.http.handshake import HandshakeEra
+from funcmcp.transports.http.identity import Guarded
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
 from funcmcp.transports.http.per_request import PerRequestEra
 from funcmcp.transports.http.status import refuse
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import RequestId
     from funcmcp.server.dispatch import Server
     from funcmcp.sessions.store import SessionStore
+    from funcmcp.transports.http.gate import Entry
+    from funcmcp.transports.http.identity import Era, Identity
     from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.options import HTTPOptions
 
@@ -36,26 +39,46 @@ class StreamableHTTP:
         sessions: remembers sessions of the handshake era.
         options: what the operator chose.
         path: where the endpoint is, such as `/mcp`.
+        identity: finds out who calls; None lets everybody call.
     """
 
-    def __init__(self, server: Server, sessions: SessionStore, options: HTTPOptions, *, path: str) -> None:
+    def __init__(
+        self,
+        server: Server,
+        sessions: SessionStore,
+        options: HTTPOptions,
+        *,
+        path: str,
+        identity: Identity | None = None,
+    ) -> None:
+        self._identity = identity
         self._max_body = options.max_body
         self._gate = Gate(server, options, path=path, listens=sessions.pushes)
-        self._per_request = PerRequestEra(server)
         self._handshake = HandshakeEra(server, sessions)
+        self._sessions: Era = self._handshake
+        self._per_request: Era = PerRequestEra(server)
+        if identity is not None:
+            self._sessions = Guarded(self._sessions, identity)
+            self._per_request = Guarded(self._per_request, identity)
 
     async def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one HTTP request."""
         entry = self._gate.admit(request)
         if isinstance(entry, HttpResponse):
             return entry
-        if request.method != "POST":
-            try:
-                return await (self._handshake.get if request.method == "GET" else self._handshake.delete)(
-                    request, entry
-                )
-            except StoreAwayError as error:
-                return _away(error)
+        if self._identity is not None:
+            refusal = await (self._identity.admit if request.method == "POST" else self._identity.open)(request)
+            if refusal is not None:
+                return refusal
+        return await (self._post if request.method == "POST" else self._get_or_delete)(request, entry)
+
+    async def _get_or_delete(self, request: HttpRequest, entry: Entry) -> HttpResponse:
+        try:
+            return await (self._handshake.get if request.method == "GET" else self._handshake.delete)(request, entry)
+        except StoreAwayError as error:
+            return _away(error)
+
+    async def _post(self, request: HttpRequest, entry: Entry) -> HttpResponse:
         try:
             value: Any = decode(await request.read(self._max_body))
         except BodyTooLargeError:
@@ -68,7 +91,7 @@ class StreamableHTTP:
         if type(value) is dict:
             per_request = per_request or carries_version(value.get("params"))
         message = value if type(value) is list else classify(value)
-        era = self._per_request if per_request else self._handshake
+        era = self._per_request if per_request else self._sessions
         try:
             response = await era.post(request, message, entry)
         except StoreAwayError as error:
