@@ -291,8 +291,8 @@ class MCPServer(ASGIApplication):
 
     async def aclose(self) -> None:
         """Close the services that live as long as the server, and the way to other instances."""
-        await self.server.bus.aclose()
         await self.services.aclose()
+        await self.server.bus.aclose()
 
     async def serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a scope of an ASGI server that is not HTTP."""

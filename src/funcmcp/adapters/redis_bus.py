@@ -56,7 +56,7 @@ class RedisBus:
     """
 
     def __init__(self, redis: str | RedisLink) -> None:
-        self.instance = f"{os.urandom(6).hex()}."
+        self.instance = _new_name()
         self._link = link_to(redis)
         self._stream = f"{self._link.prefix}:bus"
         self._read = ""
@@ -97,6 +97,7 @@ class RedisBus:
         if self._loop is loop and self._listening is not None and not self._listening.done():
             return
         self._loop = loop
+        self.instance = _new_name()  # a server may have been made before its processes were forked
         self._settled = asyncio.Event()
         self._read = ""
         self._listening = loop.create_task(self._listen())
@@ -174,6 +175,10 @@ class RedisBus:
                 hear(message)
             except Exception:  # noqa: BLE001 - one that an instance of another version wrote; the next may be fine
                 logger.exception("A message about %s is not understood.", quote(topic))
+
+
+def _new_name() -> str:
+    return f"{os.urandom(6).hex()}."
 
 
 def _order(position: str) -> tuple[int, int]:
