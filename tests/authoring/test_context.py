@@ -25,7 +25,7 @@ class Name(BaseModel):
 
 
 async def test_a_tool_sees_the_facts_of_its_call() -> None:
-    http: Any = SimpleNamespace(method="POST", headers={"a": "b"})
+    http: Any = SimpleNamespace(method="POST", headers={"a": "b"}, principal=None)
     trace = {"traceparent": "00-1", "tracestate": "x=1", "baggage": "k=v"}
     seen: list[ToolContext] = []
 

@@ -108,16 +108,20 @@ class Server:
         self.offered: set[str] = set()
         self.reads_interactively = False
         """Whether some resource may ask or tell the client something."""
-        self._registries: dict[type, tuple[Registry[Any], Change]] = {
+        self._registries = self._by_type()
+        for registry, change in self._registries.values():
+            registry.listeners += [self._see_offer, partial(self.hub.publish, change)]
+        self._see_offer()
+
+    def _by_type(self) -> dict[type, tuple[Registry[Any], Change]]:
+        """Return where features of a type are, and what changes with them."""
+        return {
             Tool: (self.tools, TOOLS),
             Resource: (self.resources, RESOURCES),
             ResourceTemplate: (self.templates, RESOURCES),
             ResourceLister: (self.listers, RESOURCES),
             Prompt: (self.prompts, PROMPTS),
         }
-        for registry, change in self._registries.values():
-            registry.listeners += [self._see_offer, partial(self.hub.publish, change)]
-        self._see_offer()
 
     def add(self, feature: Tool | Resource | ResourceTemplate | ResourceLister | Prompt) -> None:
         """Offer a feature, and tell those who listen; raise RegistrationError if its key is taken."""

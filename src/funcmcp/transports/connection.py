@@ -24,6 +24,7 @@ from funcmcp.server.conversation import Conversation, cancel_requested
 from funcmcp.server.dispatch import error_reply, result_text
 from funcmcp.server.handlers.lifecycle import initialize
 from funcmcp.server.run import Run, RunCancelledError
+from funcmcp.transports.batch import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -187,7 +188,7 @@ class Connection:
             await self.refuse(f"A batch has 1 to {_MAX_BATCH} messages.")
             return
         messages = [classify(value) for value in values]
-        answers = _Batch(sum(isinstance(message, Request | Malformed) for message in messages), self.write)
+        answers = Batch(sum(isinstance(message, Request | Malformed) for message in messages), self.write)
         for message, value in zip(messages, values, strict=True):
             if isinstance(message, Malformed):
                 await answers.add(_malformed(message, value))
@@ -381,30 +382,6 @@ class _Call:
             raise
         await self.take_place()
         return answers
-
-
-class _Batch:
-    """Collects the answers of a batch, and sends them when the last one is there.
-
-    Args:
-        size: how many messages of the batch want an answer.
-        write: sends the array.
-    """
-
-    __slots__ = ("_bodies", "_left", "_write")
-
-    def __init__(self, size: int, write: Callable[[bytes], Awaitable[None]]) -> None:
-        self._bodies: list[bytes] = []
-        self._left = size
-        self._write = write
-
-    async def add(self, body: bytes | None) -> None:
-        """Add an answer; None for a request that the client has cancelled."""
-        self._left -= 1
-        if body is not None:
-            self._bodies.append(body)
-        if self._left == 0 and self._bodies:
-            await self._write(b"[" + b",".join(self._bodies) + b"]")
 
 
 def _malformed(message: Malformed, value: object) -> bytes:
