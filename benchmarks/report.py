@@ -35,6 +35,7 @@ def table(results: dict[str, Any]) -> str:
     lines += _throughput([row for row in results["rows"] if "answers_per_second" in row])
     lines += ["", "## Start", "", "Milliseconds; times the floor in brackets.", ""]
     lines += _times([row for row in results["rows"] if "milliseconds" in row])
+    lines += _callers([row for row in results["rows"] if "share_of_open" in row])
     lines += _streams([row for row in results["rows"] if "kib_per_stream" in row])
     lines += ["", "## Memory", ""]
     for row in results["rows"]:
@@ -66,6 +67,15 @@ def _throughput(rows: list[Row]) -> list[str]:
         shares.append(row.get("share_of_const", {}).get("funcmcp", "-"))
         lines.append(f"| {title(row)} | {' | '.join(cells)} | {' | '.join(map(str, shares))} |")
     return lines
+
+
+def _callers(rows: list[Row]) -> list[str]:
+    lines = [
+        f"- {title(row)}: {row['rates']['with a token']} answers a second, and {row['rates']['without']} of the same "
+        f"server that asks nobody: {row['share_of_open']} of it."
+        for row in rows
+    ]
+    return ["", "## Who calls", "", *lines] if lines else []
 
 
 def _streams(rows: list[Row]) -> list[str]:

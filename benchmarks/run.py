@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PYTHON = HERE / ".venv" / "bin" / "python"
 PACKAGES = ("funcmcp", "mcp", "fastmcp", "pydantic", "uvicorn", "uvloop", "httptools")
-MEASUREMENTS = ("calls", "tools", "resources", "prompts", "imports", "starts", "memory", "streams")
+MEASUREMENTS = ("calls", "tools", "resources", "prompts", "imports", "starts", "memory", "streams", "callers")
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ def main() -> None:
 
 def measure(plan: Plan, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return the rows that are wanted."""
+    import callers
     import startup
     import streams
     import throughput
@@ -88,6 +89,7 @@ def measure(plan: Plan, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
         "starts": startup.first_calls,
         "memory": startup.memory,
         "streams": streams.listening,
+        "callers": callers.signed,
     }
     return [row for name in wanted for row in kinds[name](plan)]
 
@@ -117,7 +119,7 @@ def _again_with_the_peers() -> None:
     if not mark.exists() or mark.read_text() != wanted:
         subprocess.run([sys.executable, "-m", "venv", "--clear", HERE / ".venv"], check=True)
         install = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*install, "-r", str(HERE / "requirements.txt"), "-e", str(HERE.parent)], check=True)
+        subprocess.run([*install, "-r", str(HERE / "requirements.txt"), "-e", f"{HERE.parent}[auth]"], check=True)
         mark.write_text(wanted)
     os.execv(PYTHON, [str(PYTHON), str(HERE / "run.py"), *sys.argv[1:]])
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 HANDSHAKE, PER_REQUEST = "2025-11-25", "2026-07-28"
@@ -109,11 +109,11 @@ def send(port: int, message: Request) -> tuple[int, dict[str, str], bytes]:
         connection.close()
 
 
-def open_session(port: int) -> str | None:
-    """Initialize, and return the session id if the server gave one."""
+def open_session(port: int, who: Mapping[str, str] | None = None) -> str | None:
+    """Initialize, as somebody if need be, and return the session id if the server gave one."""
     params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1.0.0"}}
     message = request(HANDSHAKE, "initialize", params)
-    status, headers, body = send(port, Request({**message.headers}, message.body))
+    status, headers, body = send(port, Request({**message.headers, **(who or {})}, message.body))
     if status != 200:
         raise RuntimeError(f"initialize was answered {status}: {body[:200]!r}")
     return headers.get("mcp-session-id")

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 from models import Customer, Line, Receipt, dish_of, receipt_of, review_of
-from settings import PLAIN, STREAMS, TOOLS, filler
+from settings import JWK, PLAIN, STREAMS, TOOLS, filler
 
 from funcmcp import MCPServer
 
-app = MCPServer("bench", version="1.0.0")
+if TYPE_CHECKING:
+    from funcmcp.auth.authenticator import Authenticator
+
+
+def authenticator() -> Authenticator | None:
+    """Return what finds out who calls, where that is measured."""
+    if JWK is None:
+        return None
+    from funcmcp.auth.bearer import BearerTokens
+    from funcmcp.auth.keys import GivenKeys
+
+    keys = GivenKeys(json.loads(JWK))
+    return BearerTokens("https://login.example.com", "https://bench.example.com/mcp", keys=keys)
+
+
+app = MCPServer("bench", version="1.0.0", auth=authenticator())
 
 if PLAIN:
 

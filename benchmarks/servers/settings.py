@@ -13,6 +13,9 @@ PLAIN = os.environ.get("BENCH_PLAIN") == "1"
 STREAMS = os.environ.get("BENCH_STREAMS") == "1"
 """Whether there is a tool more, `change`, which those who listen hear of."""
 
+JWK = os.environ.get("BENCH_JWK")
+"""The public key that callers' tokens are signed for; None for a server that asks nobody."""
+
 
 def filler(number: int, a: int, b: str, c: float = 1.0) -> str:
     """Stand for one of many tools that nobody calls."""
