@@ -63,6 +63,22 @@ def test_there_are_at_most_25_public_names_and_each_of_them_is_there() -> None:
         _ = funcmcp.no_such_name
 
 
+def imported(path: Path) -> set[str]:
+    """Return the top-level names of what a module imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module or "")
+    return {name.partition(".")[0] for name in names}
+
+
+def test_packages_of_azure_are_imported_in_its_adapters_alone() -> None:
+    importing = {named(path) for path in MODULES if imported(path) & {"azure", "azurefunctions"}}
+    assert not {name for name in importing if not name.startswith("src/funcmcp/adapters/azure_")}
+
+
 def loaded(code: str) -> set[str]:
     """Return the modules that a fresh interpreter has loaded after running code."""
     script = f"{code}\nimport sys; print(*sys.modules, sep='\\n')"

@@ -13,6 +13,7 @@ PACKAGE = ROOT / "src" / "funcmcp"
 BESIDE_THE_MIRROR = {
     "apps",
     "architecture",
+    "azure",
     "clients",
     "cluster",
     "conformance",
