@@ -115,6 +115,8 @@ class MCPServer(ASGIApplication):
         chosen = http or HTTPOptions()
         self.keeps_sessions = store.pushes and not isinstance(store, SharedSessions)
         """Whether sessions of the handshake era live in this process."""
+        asked = "what it remembers of questions to the client (requestState of 2026-07-28)"
+        self._sealed = f"sessions and {asked}" if isinstance(store, SignedSessions) else asked
         identity = None if auth is None else _identity(self.server, auth)
         exchange: Exchange = StreamableHTTP(self.server, store, chosen, path=path, identity=identity)
         if sse is not None:
@@ -259,9 +261,10 @@ class MCPServer(ASGIApplication):
         self.server.bus.start()
         if not self.server.keys.shared:
             logger.warning(
-                "%s seals sessions with a random key, which no other process has; it is gone when this one ends. "
+                "%s seals %s with a random key, which no other process has; it is gone when this one ends. "
                 "Set %s where that matters.",
                 quote(self.name),
+                self._sealed,
                 VARIABLE,
             )
         if self.server.guard is None and any(feature.access != SIGNED_IN for feature in self.server.features()):
