@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -10,8 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from funcmcp.cli.failure import Failure
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 _WIDTH_OF_PIPES = 160
 
@@ -22,7 +26,7 @@ def print_json(value: object) -> None:
 
 
 def print_server(facts: Mapping[str, Any]) -> None:
-    """Print what `inspect_server` found, the tools as a table."""
+    """Print what `inspect_server` found, a table for each kind of feature."""
     console = Console()
     if not console.is_terminal:
         console.width = _WIDTH_OF_PIPES
@@ -33,14 +37,40 @@ def print_server(facts: Mapping[str, Any]) -> None:
         if text:
             console.print(escape(str(text)), highlight=False)
     console.print(f"Capabilities: {', '.join(facts['capabilities']) or 'none'}", highlight=False)
-    if not facts["tools"]:
-        console.print("It has no tools.")
-        return
-    table = Table("Tool", "Arguments", "Description", show_lines=True)
-    for tool in facts["tools"]:
-        name, description = str(_object(tool).get("name")), str(_object(tool).get("description") or "")
-        table.add_row(f"[bold]{escape(name)}[/bold]", _arguments(_object(tool)), escape(description))
-    console.print(table)
+    if not any(facts[member] for _, member, _, _, _ in _TABLES):
+        console.print("It has no tools, resources or prompts.")
+    for title, member, key, second, more in _TABLES:
+        table = Table(title, second, "Description", show_lines=True)
+        for feature in map(_object, facts[member]):
+            description = str(feature.get("description") or "")
+            table.add_row(f"[bold]{escape(str(feature.get(key)))}[/bold]", more(feature), escape(description))
+        if facts[member]:
+            console.print(table)
+
+
+def print_contents(contents: Sequence[Any]) -> None:
+    """Print what a resource holds; bytes as they are, or their size on a terminal."""
+    for part in map(_object, contents):
+        if "text" in part:
+            typer.echo(str(part["text"]))
+        elif sys.stdout.isatty():
+            typer.echo(_shown({"type": "resource", "resource": part}))
+        else:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(_bytes(part))
+
+
+def print_messages(messages: Sequence[Any]) -> None:
+    """Print the messages of a prompt."""
+    for message in map(_object, messages):
+        typer.echo(f"{message.get('role')}: {_shown(_object(message.get('content')))}")
+
+
+def _bytes(part: Mapping[str, Any]) -> bytes:
+    try:
+        return b64decode(str(part.get("blob", "")), validate=True)
+    except ValueError as error:
+        raise Failure(f"What {part.get('uri')} holds is neither text nor base64.") from error
 
 
 def print_result(result: Mapping[str, Any]) -> None:
@@ -57,6 +87,24 @@ def _arguments(tool: Mapping[str, Any]) -> str:
     schema = _object(tool.get("inputSchema"))
     names = zip(_names(schema), _object(schema.get("properties")).values(), strict=True)
     return "\n".join(f"[cyan]{escape(name)}[/cyan]: {escape(_kind(member))}" for name, member in names)
+
+
+def _prompt_arguments(prompt: Mapping[str, Any]) -> str:
+    arguments = [_object(argument) for argument in _list(prompt.get("arguments"))]
+    return "\n".join(f"[cyan]{escape(str(a.get('name')))}[/cyan]{'' if a.get('required') else '?'}" for a in arguments)
+
+
+def _media_type(resource: Mapping[str, Any]) -> str:
+    return escape(str(resource.get("mimeType") or ""))
+
+
+_TABLES: tuple[tuple[str, str, str, str, Callable[[Mapping[str, Any]], str]], ...] = (
+    ("Tool", "tools", "name", "Arguments", _arguments),
+    ("Resource", "resources", "uri", "Media type", _media_type),
+    ("Resource template", "resourceTemplates", "uriTemplate", "Media type", _media_type),
+    ("Prompt", "prompts", "name", "Arguments", _prompt_arguments),
+)
+"""Of each kind: its title, its member of the facts, its key, and what the second column shows."""
 
 
 def _names(schema: Mapping[str, Any]) -> list[str]:
