@@ -1,4 +1,4 @@
-"""The commands ``run``, ``inspect``, ``call``, ``read`` and ``prompt``. What a command needs is imported when it runs."""
+"""The commands run, inspect, call, read and prompt. What a command needs is imported when it runs."""
 
 # ruff: noqa: PLC0415 - the reason is above
 

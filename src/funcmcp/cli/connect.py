@@ -11,6 +11,7 @@ import typer
 from funcmcp.cli.arguments import read_json, read_pairs, warnings_of
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.faults import faults_of
+from funcmcp.cli.show import visible
 from funcmcp.cli.terminal import Progress, answer
 from funcmcp.protocol.errors import MCPError
 from funcmcp.protocol.revisions import REVISIONS
@@ -55,17 +56,18 @@ async def inspect_server(target: str) -> tuple[dict[str, Any], list[Fault]]:
         return facts, faults
 
 
-async def read_resource(target: str, uri: str) -> list[Any]:
+async def read_resource(target: str, uri: str) -> Any:
     """Read a resource of a target or a URL and return its contents; raise Failure if it can't be read."""
     with Progress() as progress:
         async with _connected(target, progress.show) as (client, faults):
+            if "resources" not in client.capabilities:
+                raise Failure(f"{visible(client.server_info.get('name'))} has no resources.")
             _refuse_faulty(faults, "resource", uri)
             result = await client.read_resource(uri, meta=progress.meta)
-            contents: list[Any] = result["contents"]
-            return contents
+            return result["contents"]
 
 
-async def get_prompt(target: str, name: str, pairs: Sequence[str]) -> list[Any]:
+async def get_prompt(target: str, name: str, pairs: Sequence[str]) -> Any:
     """Get a prompt of a target or a URL and return its messages.
 
     Args:
@@ -82,8 +84,7 @@ async def get_prompt(target: str, name: str, pairs: Sequence[str]) -> list[Any]:
             _refuse_faulty(faults, "prompt", name)
             _find("prompt", await client.list_prompts() if "prompts" in client.capabilities else [], name)
             result = await client.get_prompt(name, read_pairs(pairs, texts), meta=progress.meta)
-            messages: list[Any] = result["messages"]
-            return messages
+            return result["messages"]
 
 
 async def call_tool(target: str, name: str, pairs: Sequence[str], text: str | None) -> dict[str, Any]:
@@ -121,7 +122,7 @@ def _find(kind: str, found: list[dict[str, Any]], name: str) -> dict[str, Any]:
     for feature in found:
         if feature["name"] == name:
             return feature
-    names = [feature["name"] for feature in found]
+    names = [visible(feature["name"]) for feature in found]
     near = get_close_matches(name, names, 3)
     if near:
         raise Failure(f"There is no {kind} {name!r}. Did you mean {' or '.join(near)}?")
@@ -154,7 +155,7 @@ async def _connected(
             finally:
                 await server.aclose()
     except MCPError as error:
-        raise Failure(f"The server answered with error {error.code}: {error.message}") from error
+        raise Failure(f"The server answered with error {error.code}: {_one_line(error)}") from error
     except _NOT_MCP as error:
         raise Failure(f"{target} does not answer as an MCP server does. {_one_line(error)}") from error
 
@@ -177,4 +178,4 @@ async def _client(
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return visible(" ".join(str(error).split()))

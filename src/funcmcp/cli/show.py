@@ -15,9 +15,20 @@ from rich.table import Table
 from funcmcp.cli.failure import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
 _WIDTH_OF_PIPES = 160
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+
+def visible(text: object) -> str:
+    """Return a server's text with its control characters spelled out: they could steer the terminal."""
+    return str(text).replace("\r\n", "\n").translate(_CONTROLS)
+
+
+def plain(text: object) -> str:
+    """Return a server's text as rich prints it: without control characters, and with no word of it taken for markup."""
+    return escape(visible(text))
 
 
 def print_json(value: object) -> None:
@@ -32,45 +43,49 @@ def print_server(facts: Mapping[str, Any]) -> None:
         console.width = _WIDTH_OF_PIPES
     server = _object(facts["server"])
     named = " ".join(str(server[member]) for member in ("name", "version") if member in server)
-    console.print(f"[bold]{escape(named)}[/bold]", f"(MCP {facts['revision']})", highlight=False)
+    console.print(f"[bold]{plain(named)}[/bold]", f"(MCP {plain(facts['revision'])})", highlight=False)
     for text in (server.get("description"), facts["instructions"]):
         if text:
-            console.print(escape(str(text)), highlight=False)
-    console.print(f"Capabilities: {', '.join(facts['capabilities']) or 'none'}", highlight=False)
+            console.print(plain(text), highlight=False)
+    console.print(f"Capabilities: {plain(', '.join(facts['capabilities'])) or 'none'}", highlight=False)
     if not any(facts[member] for _, member, _, _, _ in _TABLES):
         console.print("It has no tools, resources or prompts.")
     for title, member, key, second, more in _TABLES:
         table = Table(title, second, "Description", show_lines=True)
         for feature in map(_object, facts[member]):
-            description = str(feature.get("description") or "")
-            table.add_row(f"[bold]{escape(str(feature.get(key)))}[/bold]", more(feature), escape(description))
+            description = plain(feature.get("description") or "")
+            table.add_row(f"[bold]{plain(feature.get(key))}[/bold]", more(feature), description)
         if facts[member]:
             console.print(table)
 
 
-def print_contents(contents: Sequence[Any]) -> None:
-    """Print what a resource holds; bytes as they are, or their size on a terminal."""
-    for part in map(_object, contents):
-        if "text" in part:
-            typer.echo(str(part["text"]))
-        elif sys.stdout.isatty():
-            typer.echo(_shown({"type": "resource", "resource": part}))
+def print_contents(contents: object) -> None:
+    """Print what a resource holds, each part as it is; of bytes, a terminal gets the size."""
+    for part in map(_object, _list(contents)):
+        if "text" in part or sys.stdout.isatty():
+            _print(_shown({"type": "resource", "resource": part}))
         else:
             sys.stdout.flush()
             sys.stdout.buffer.write(_bytes(part))
 
 
-def print_messages(messages: Sequence[Any]) -> None:
-    """Print the messages of a prompt."""
-    for message in map(_object, messages):
-        typer.echo(f"{message.get('role')}: {_shown(_object(message.get('content')))}")
+def print_messages(messages: object) -> None:
+    """Print the messages of a prompt, each with its role."""
+    for message in map(_object, _list(messages)):
+        _print(f"{message.get('role')}: {_shown(_object(message.get('content')))}")
+
+
+def _print(text: str, *, to_stderr: bool = False) -> None:
+    """Print a server's text, with one line feed at its end at least; for programs as it is."""
+    for_people = to_stderr or sys.stdout.isatty()
+    typer.echo(visible(text) if for_people else text, nl=not text.endswith("\n"), err=to_stderr, color=True)
 
 
 def _bytes(part: Mapping[str, Any]) -> bytes:
     try:
         return b64decode(str(part.get("blob", "")), validate=True)
     except ValueError as error:
-        raise Failure(f"What {part.get('uri')} holds is neither text nor base64.") from error
+        raise Failure(f"What {visible(part.get('uri'))} holds is neither text nor base64.") from error
 
 
 def print_result(result: Mapping[str, Any]) -> None:
@@ -80,22 +95,22 @@ def print_result(result: Mapping[str, Any]) -> None:
     if "structuredContent" in result and not any(block.get("type") == "text" for block in content):
         print_json(result["structuredContent"])
     for block in content:
-        typer.echo(_shown(block), err=to_stderr)
+        _print(_shown(block), to_stderr=to_stderr)
 
 
 def _arguments(tool: Mapping[str, Any]) -> str:
     schema = _object(tool.get("inputSchema"))
     names = zip(_names(schema), _object(schema.get("properties")).values(), strict=True)
-    return "\n".join(f"[cyan]{escape(name)}[/cyan]: {escape(_kind(member))}" for name, member in names)
+    return "\n".join(f"[cyan]{plain(name)}[/cyan]: {plain(_kind(member))}" for name, member in names)
 
 
 def _prompt_arguments(prompt: Mapping[str, Any]) -> str:
     arguments = [_object(argument) for argument in _list(prompt.get("arguments"))]
-    return "\n".join(f"[cyan]{escape(str(a.get('name')))}[/cyan]{'' if a.get('required') else '?'}" for a in arguments)
+    return "\n".join(f"[cyan]{plain(a.get('name'))}[/cyan]{'' if a.get('required') else '?'}" for a in arguments)
 
 
 def _media_type(resource: Mapping[str, Any]) -> str:
-    return escape(str(resource.get("mimeType") or ""))
+    return plain(resource.get("mimeType") or "")
 
 
 _TABLES: tuple[tuple[str, str, str, str, Callable[[Mapping[str, Any]], str]], ...] = (
