@@ -115,6 +115,7 @@ class MCPServer(ASGIApplication):
         chosen = http or HTTPOptions()
         self.keeps_sessions = store.pushes and not isinstance(store, SharedSessions)
         """Whether sessions of the handshake era live in this process."""
+        self._seals_sessions = isinstance(store, SignedSessions)
         identity = None if auth is None else _identity(self.server, auth)
         exchange: Exchange = StreamableHTTP(self.server, store, chosen, path=path, identity=identity)
         if sse is not None:
@@ -257,11 +258,13 @@ class MCPServer(ASGIApplication):
     def begin(self) -> None:
         """Say at start what an operator has to know, and begin to hear other instances."""
         self.server.bus.start()
-        if not self.server.keys.shared:
+        sealed = self._sealed()
+        if sealed and not self.server.keys.shared:
             logger.warning(
-                "%s seals sessions with a random key, which no other process has; it is gone when this one ends. "
-                "Set %s where that matters.",
+                "%s has a random key: its %s belong to this process and end with it. "
+                "To share a key with other processes and later starts, set %s.",
                 quote(self.name),
+                " and its ".join(sealed),
                 VARIABLE,
             )
         if self.server.guard is None and any(feature.access != SIGNED_IN for feature in self.server.features()):
@@ -272,6 +275,13 @@ class MCPServer(ASGIApplication):
             )
         if self.keeps_sessions:
             logger.info("%s keeps sessions in this process's memory: clients must come back to it.", quote(self.name))
+
+    def _sealed(self) -> list[str]:
+        """Return what is sealed with the server's keys, in words."""
+        eras = {revision.per_request for revision in self.server.revisions.values()}
+        asks = any(feature.interactive for feature in self.server.features())
+        found = {"sessions": self._seals_sessions and False in eras, "questions to clients": asks and True in eras}
+        return [words for words, is_sealed in found.items() if is_sealed]
 
     def drain(self) -> None:
         """End the streams on which clients listen: the server is about to stop. From any thread."""

@@ -89,14 +89,19 @@ class Client:
 
     async def list_tools(self) -> list[dict[str, Any]]:
         """Return the definitions of all tools, page by page."""
-        tools: list[dict[str, Any]] = []
-        params: dict[str, Any] = {}
-        while True:
-            result = await self.request("tools/list", params)
-            tools += result["tools"]
-            if "nextCursor" not in result:
-                return tools
-            params = {"cursor": result["nextCursor"]}
+        return await self._all("tools/list", "tools")
+
+    async def list_resources(self) -> list[dict[str, Any]]:
+        """Return the definitions of all resources, page by page."""
+        return await self._all("resources/list", "resources")
+
+    async def list_templates(self) -> list[dict[str, Any]]:
+        """Return the definitions of all resource templates, page by page."""
+        return await self._all("resources/templates/list", "resourceTemplates")
+
+    async def list_prompts(self) -> list[dict[str, Any]]:
+        """Return the definitions of all prompts, page by page."""
+        return await self._all("prompts/list", "prompts")
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, meta: Mapping[str, Any] | None = None
@@ -110,10 +115,34 @@ class Client:
             arguments: its arguments.
             meta: more members of the request's `_meta`, such as ``{"progressToken": 1}``.
         """
-        params: dict[str, Any] = {"name": name, "arguments": dict(arguments or {})}
+        return await self._in_rounds("tools/call", {"name": name, "arguments": dict(arguments or {})}, meta)
+
+    async def read_resource(self, uri: str, *, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Read a resource and return its ReadResourceResult; questions and `meta` are as for `call_tool`."""
+        return await self._in_rounds("resources/read", {"uri": uri}, meta)
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, str] | None = None, *, meta: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Get a prompt and return its GetPromptResult; questions and `meta` are as for `call_tool`."""
+        return await self._in_rounds("prompts/get", {"name": name, "arguments": dict(arguments or {})}, meta)
+
+    async def _all(self, method: str, member: str) -> list[dict[str, Any]]:
+        """Return all items of a list, page by page."""
+        items: list[dict[str, Any]] = []
+        params: dict[str, Any] = {}
+        while True:
+            result = await self.request(method, params)
+            items += result[member]
+            if "nextCursor" not in result:
+                return items
+            params = {"cursor": result["nextCursor"]}
+
+    async def _in_rounds(self, method: str, params: dict[str, Any], meta: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Send a request, and again with the answers to what the server asks, until there is a result."""
         if meta:
             params["_meta"] = dict(meta)
-        result = await self.request("tools/call", params)
+        result = await self.request(method, params)
         for _ in range(_MAX_ROUNDS):
             if result.get("resultType") != "input_required":
                 return result
@@ -121,8 +150,8 @@ class Client:
             again = {**params, "inputResponses": answers}
             if "requestState" in result:
                 again["requestState"] = result["requestState"]
-            result = await self.request("tools/call", again)
-        raise RuntimeError(f"The tool asked for input more than {_MAX_ROUNDS} times.")
+            result = await self.request(method, again)
+        raise RuntimeError(f"{method} asked for input more than {_MAX_ROUNDS} times.")
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send a request and return its result; raise MCPError if the answer is an error."""

@@ -120,6 +120,8 @@ async def test_a_right_value_arrives_as_its_type(annotation: Any, value: Any, go
         (Decimal, "1.5", "it: must be a number, not a string"),
         (date, 5, "it: must be a date such as 2026-07-28, not a number"),
         (date, "soon", "it: must be a date such as 2026-07-28"),
+        (date, "0", "it: must be a date such as 2026-07-28"),
+        (date, "86400", "it: must be a date such as 2026-07-28"),
         (datetime, "1700000000", "it: must be a date and time such as 2026-07-28T12:00:00Z"),
         (datetime, "2026-07-28", "it: must be a date and time such as 2026-07-28T12:00:00Z"),
         (datetime, "a-b:c", "it: must be a date and time such as 2026-07-28T12:00:00Z"),

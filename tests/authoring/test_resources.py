@@ -347,6 +347,17 @@ def test_what_cannot_be_a_resource_is_refused_with_the_reason(
     assert why in str(caught.value)
 
 
+@pytest.mark.parametrize("day", ["0", "86400"])
+async def test_digits_in_a_uri_are_no_date(mcp: MCPServer, day: str) -> None:
+    @mcp.resource("menu://{day}")
+    def today(day: date) -> str:
+        return f"{day:%A}"
+
+    assert await text_of(mcp, "menu://2026-07-28") == "Tuesday"
+    error = await refusal(mcp, f"menu://{day}")
+    assert error["message"] == "The URI does not fit: day: must be a date such as 2026-07-28"
+
+
 def as_json(text: str) -> Any:
     return json.loads(text)
 

@@ -182,6 +182,75 @@ def fine(a: int) -> int:
     """Return the same."""
     return a
 ''',
+    "menu.py": r'''
+from typing import Literal
+
+from pydantic import BaseModel
+
+from funcmcp import MCPServer, PromptContext, ToolError, content
+
+mcp = MCPServer("Menu")
+
+
+class Answer(BaseModel):
+    word: str
+
+
+@mcp.resource("menu://today")
+def today() -> str:
+    """What we cook."""
+    return "Soup\nTart"
+
+
+@mcp.resource("menu://logo", mime_type="image/png")
+def logo() -> bytes:
+    return bytes(range(256))
+
+
+@mcp.resource("menu://both")
+def both() -> list[content.Contents]:
+    return [content.Contents("Soup"), content.Contents(blob=b"\x00\xff")]
+
+
+@mcp.resource("menu://odd")
+def odd() -> str:
+    return "\x1b[2Jgone\n"
+
+
+@mcp.resource("menu://dishes/{dish}", mime_type="application/json")
+def dish(dish: Literal["soup", "tart"]) -> dict[str, str]:
+    """One dish."""
+    return {"name": dish}
+
+
+@mcp.resource_list("menu")
+def dishes() -> list[content.ResourceInfo]:
+    return [content.ResourceInfo("menu://dishes/soup", "soup")]
+
+
+@mcp.prompt
+def suggest(guests: int, taste: str = "hearty") -> list[str | content.Message]:
+    """Suggest a meal."""
+    if guests > 9:
+        raise ToolError("So many guests\x1b[2J\ncan't be seated.")
+    return [f"A {taste} meal for {guests}.", content.Message("Soup?", role="assistant")]
+
+
+@mcp.prompt
+async def ask(context: PromptContext) -> list[str | content.Image]:
+    answer = await context.elicit("Which word?", Answer)
+    return [answer.action, content.Image(b"123", mime_type="image/png")]
+''',
+    "steering.py": r"""
+from funcmcp import MCPServer
+
+mcp = MCPServer("Steering")
+
+
+@mcp.tool(description="Look: \x1b[2J[red]gone\x07")
+def look() -> str:
+    return "seen"
+""",
     "two.py": "from funcmcp import MCPServer\n\none, two = MCPServer('one'), MCPServer('two')\nuno = one\nthree = 3\n",
     "none.py": "x = 1\n",
     "same.py": "from funcmcp import MCPServer\n\nmcp = MCPServer('same')\napp = mcp\n",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,16 @@ def test_json_is_one_document_with_all_facts(folder: Path, url: str, where: str)
     shown = funcmcp("inspect", "server.py" if where == "target" else url, "--json", folder=folder)
     assert (shown.returncode, shown.stderr) == (0, "")
     facts = json.loads(shown.stdout)
-    assert list(facts) == ["server", "revision", "capabilities", "instructions", "tools"]
+    assert list(facts) == [
+        "server",
+        "revision",
+        "capabilities",
+        "instructions",
+        "tools",
+        "resources",
+        "resourceTemplates",
+        "prompts",
+    ]
     assert facts["server"] == {"name": "Greeter", "version": "2.1.0"}
     assert (facts["revision"], facts["instructions"]) == ("2026-07-28", "Be polite.")
     assert "tools" in facts["capabilities"]
@@ -86,9 +96,66 @@ def test_there_are_colours_in_a_terminal_and_none_in_a_pipe(folder: Path) -> Non
         os.close(theirs)
 
 
-def test_a_server_without_tools_says_so(folder: Path) -> None:
+@pytest.fixture(scope="module")
+def menu_url(folder: Path) -> Iterator[str]:
+    with running([*FUNCMCP, "run", "menu.py", "--port", "0"], folder=folder) as process:
+        yield process.endpoint()
+
+
+@pytest.mark.parametrize("where", ["target", "url"])
+def test_json_has_resources_templates_and_prompts(folder: Path, menu_url: str, where: str) -> None:
+    shown = funcmcp("inspect", "menu.py" if where == "target" else menu_url, "--json", folder=folder)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    facts = json.loads(shown.stdout)
+    assert facts["tools"] == []
+    assert [found["uri"] for found in facts["resources"]] == [
+        "menu://today",
+        "menu://logo",
+        "menu://both",
+        "menu://odd",
+        "menu://dishes/soup",
+    ]
+    assert [found["uriTemplate"] for found in facts["resourceTemplates"]] == ["menu://dishes/{dish}"]
+    assert facts["prompts"] == [
+        {
+            "name": "suggest",
+            "title": "Suggest",
+            "description": "Suggest a meal.",
+            "arguments": [{"name": "guests", "required": True}, {"name": "taste", "required": False}],
+        },
+        {"name": "ask", "title": "Ask"},
+    ]
+
+
+@pytest.mark.parametrize("where", ["target", "url"])
+def test_each_kind_has_a_table_of_its_own(folder: Path, menu_url: str, where: str) -> None:
+    shown = funcmcp("inspect", "menu.py" if where == "target" else menu_url, folder=folder)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    rows = [[cell.strip() for cell in re.split("[│┃]", line)[1:-1]] for line in shown.stdout.splitlines()]
+    assert [row for row in rows if row][:2] == [
+        ["Resource", "Media type", "Description"],
+        ["menu://today", "text/plain", "What we cook."],
+    ]
+    assert ["menu://dishes/soup", "", ""] in rows
+    assert rows[rows.index(["Resource template", "Media type", "Description"]) + 2] == [
+        "menu://dishes/{dish}",
+        "application/json",
+        "One dish.",
+    ]
+    begin = rows.index(["Prompt", "Arguments", "Description"]) + 2
+    assert rows[begin : begin + 2] == [["suggest", "guests", "Suggest a meal."], ["", "taste?", ""]]
+    assert "Tool" not in shown.stdout
+
+
+def test_what_could_steer_a_terminal_is_spelled_out(folder: Path) -> None:
+    shown = funcmcp("inspect", "steering.py", folder=folder)
+    assert shown.returncode == 0
+    assert r"Look: \x1b[2J[red]gone\x07" in shown.stdout
+
+
+def test_a_server_without_features_says_so(folder: Path) -> None:
     shown = funcmcp("inspect", "same.py", folder=folder)
-    assert shown.stdout.splitlines()[-1] == "It has no tools."
+    assert shown.stdout.splitlines()[-1] == "It has no tools, resources or prompts."
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])

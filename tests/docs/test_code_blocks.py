@@ -35,11 +35,24 @@ def test_a_python_block_runs(code: str, tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
 
 
-@pytest.mark.parametrize("session", blocks("console"))
-def test_a_command_prints_what_the_document_shows(session: str, tmp_path: Path) -> None:
-    """Commands run beside the README's first Python block as `server.py`; `...` in the output stands for anything."""
-    first = next(match[2] for match in FENCE.finditer(DOCUMENTS[0].read_text()) if match[1] == "python")
-    (tmp_path / "server.py").write_text(first)
+def sessions() -> list[pytest.ParameterSet]:
+    """Return each block of commands with the Python block that stands before it in the document."""
+    found = []
+    for document in DOCUMENTS:
+        server = ""
+        for match in FENCE.finditer(document.read_text()):
+            if match[1] == "python":
+                server = match[2]
+            elif match[1] == "console":
+                line = document.read_text()[: match.start()].count("\n") + 1
+                found.append(pytest.param(server, match[2], id=f"{document.name}:{line}"))
+    return found
+
+
+@pytest.mark.parametrize(("server", "session"), sessions())
+def test_a_command_prints_what_the_document_shows(server: str, session: str, tmp_path: Path) -> None:
+    """The Python block is `server.py`; `...` in the output stands for anything."""
+    (tmp_path / "server.py").write_text(server)
     for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE):
         program, *arguments = shlex.split(command)
         assert program == "funcmcp", f"only funcmcp's own commands are run: {command}"

@@ -88,7 +88,7 @@ def test_what_is_not_json_is_refused(data: bytes) -> None:
 def test_a_refusal_says_where_and_repeats_nothing_of_the_input() -> None:
     with pytest.raises(InvalidJSONError) as caught:
         decode(b'{\n "secret": hunter2}')
-    assert str(caught.value).startswith("The body is not valid JSON (line 2 column ")
+    assert str(caught.value).startswith("The message is not valid JSON (line 2 column ")
     assert "hunter2" not in str(caught.value)
 
 

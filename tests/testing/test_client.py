@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import BaseModel
 
+from funcmcp import PromptContext, ResourceContext  # noqa: TC001 - signatures are read at run time
 from funcmcp.app import MCPServer
 from funcmcp.protocol.errors import InvalidParams, MCPError
 from funcmcp.protocol.headers import mirrored_parameters
@@ -140,6 +142,57 @@ async def test_a_list_of_many_pages_is_read_to_its_end(revision: str) -> None:
         mcp.server.tools.add(tool(f"t{number}"))
     async with Client(mcp, revision=revision) as client:
         assert [one["name"] for one in await client.list_tools()] == [f"t{number}" for number in range(7)]
+
+
+@EVERY_REVISION
+async def test_resources_templates_and_prompts_are_listed_read_and_got(revision: str) -> None:
+    mcp = MCPServer("menu", page_size=1)
+
+    @mcp.resource("menu://today")
+    def today() -> str:
+        return "Soup"
+
+    @mcp.resource("menu://logo")
+    def logo() -> bytes:
+        return b""
+
+    @mcp.resource("menu://days/{day}")
+    def menu(day: str) -> str:
+        return day
+
+    @mcp.prompt
+    def praise(dish: str) -> str:
+        return f"Praise the {dish}."
+
+    async with Client(mcp, revision=revision) as client:
+        assert [one["uri"] for one in await client.list_resources()] == ["menu://today", "menu://logo"]
+        assert [one["uriTemplate"] for one in await client.list_templates()] == ["menu://days/{day}"]
+        assert [one["name"] for one in await client.list_prompts()] == ["praise"]
+        assert (await client.read_resource("menu://days/friday"))["contents"][0]["text"] == "friday"
+        messages = (await client.get_prompt("praise", {"dish": "soup"}))["messages"]
+        assert messages[0]["content"]["text"] == "Praise the soup."
+
+
+@THAT_ASK
+async def test_questions_of_resources_and_prompts_are_answered(revision: str) -> None:
+    mcp = MCPServer("menu")
+
+    class Guest(BaseModel):
+        name: str
+
+    @mcp.resource("menu://guest")
+    async def guest(context: ResourceContext) -> str:
+        answer = await context.elicit("Who are you?", Guest)
+        return answer.content.name if answer.content else ""
+
+    @mcp.prompt
+    async def greet(context: PromptContext) -> str:
+        answer = await context.elicit("Who are you?", Guest)
+        return answer.content.name if answer.content else ""
+
+    async with Client(mcp, revision=revision, elicit=ada) as client:
+        assert (await client.read_resource("menu://guest"))["contents"][0]["text"] == "Ada"
+        assert (await client.get_prompt("greet"))["messages"][0]["content"]["text"] == "Ada"
 
 
 @EVERY_REVISION

@@ -79,7 +79,9 @@ def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:
     """
     if any(is_spread(parameter) for parameter in parameters):
         raise RegistrationError(f"{feature} is no tool: its arguments are its own parameters, without Arguments[...].")
-    parts = parts_of(parameters, feature, lax=True)
+    from funcmcp.authoring.core import for_texts  # noqa: PLC0415 - pydantic, see above
+
+    parts = [part._replace(schema=for_texts(part.schema)) for part in parts_of(parameters, feature, lax=True)]
     for part in parts:
         for field in _fields(part.schema).values():
             field.pop("validation_alias", None)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
+from datetime import date
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import EncodedBytes, PydanticUserError, TypeAdapter
 from pydantic_core import (
@@ -57,6 +58,7 @@ _COLLECTIONS = frozenset(
 
 _MEMBERS = {"list": "items_schema", "dict": "values_schema"}
 """Where a collection says what is in it; without that, it is anything."""
+_ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.VERBOSE, "x"))
 
 
@@ -120,6 +122,12 @@ def for_arguments(schema: Node, what: str, *, lax: bool) -> Node:
         if node["type"] in _DICTS and {key["type"] for key in _choices(node.get("keys_schema"))} <= _NO_KEYS:
             raise RegistrationError(f"{what} has a dict whose keys JSON can't carry; take texts or numbers.")
     result: Node = adapted(schema, _lenient_argument if lax else _strict_argument)
+    return result
+
+
+def for_texts(schema: Node) -> Node:
+    """Return a lenient schema by which texts are read: digits are no dates in it."""
+    result: Node = adapted(schema, _written_date)
     return result
 
 
@@ -263,11 +271,29 @@ def _strict_argument(node: Node) -> Node:
         return _before(_decimal, node)
     if kind == "datetime":
         return _before(_datetime, node)
+    if kind == "date":
+        return _before(_date, node)
     if kind == "literal" and not all(isinstance(value, str) for value in node["expected"]):
         return _before(_literal(node["expected"]), node)
     if kind == "enum" and not all(isinstance(member.value, str) for member in node["members"]):
         return _before(_member(node["members"]), node)
     return node
+
+
+def _written_date(node: Node) -> Node:
+    """Put a check before a date, or a date and time, that it is written as one, not as a number of seconds."""
+    kind = node.get("type")
+    if kind not in {"date", "datetime"}:
+        return node
+
+    def check(value: Any) -> Any:
+        if isinstance(value, int | float):
+            raise PydanticKnownError("date_type" if kind == "date" else "datetime_type")
+        if isinstance(value, str) and "-" not in value[1:]:
+            raise _not_iso("date_parsing" if kind == "date" else "datetime_parsing")
+        return value
+
+    return _before(check, node)
 
 
 def _may_be_left_out(field: Node) -> bool:
@@ -304,7 +330,22 @@ def _datetime(value: Any) -> Any:
             return _ISO.validate_python(value)
         except ValueError:
             pass  # said in the same words as for text that can't be a time at all
-    raise PydanticKnownError("datetime_parsing", {"error": "not ISO 8601"})
+    raise _not_iso("datetime_parsing")
+
+
+def _date(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if _ISO_DATE.fullmatch(value):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            pass  # as above
+    raise _not_iso("date_parsing")
+
+
+def _not_iso(kind: Literal["date_parsing", "datetime_parsing"]) -> PydanticKnownError:
+    return PydanticKnownError(kind, {"error": "not ISO 8601"})
 
 
 _ISO = SchemaValidator(core_schema.datetime_schema())

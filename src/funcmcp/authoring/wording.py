@@ -84,6 +84,7 @@ _LIMITS = {
     "none_required": "must be null",
     "complex_str_parsing": "must be a complex number such as 1+2j",
     "fraction_parsing": "must be a fraction such as 1/3",
+    "int_parsing_size": "is too long",
     "ip_any_address": "must be an IP address",
     "ip_any_interface": "must be an IP address with a prefix such as 10.0.0.1/8",
     "ip_any_network": "must be an IP network such as 10.0.0.0/8",

@@ -1,4 +1,4 @@
-"""The commands ``run``, ``inspect`` and ``call``. What a command needs is imported when it runs."""
+"""The commands run, inspect, call, read and prompt. What a command needs is imported when it runs."""
 
 # ruff: noqa: PLC0415 - the reason is above
 
@@ -164,7 +164,7 @@ def inspect(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Show what a server says of itself, and its tools with their arguments; exit code 1 if it can't list one."""
+    """Show what a server says of itself, its tools, resources and prompts; exit code 1 if it can't list one."""
     from funcmcp.cli import show
     from funcmcp.cli.connect import inspect_server
 
@@ -194,3 +194,30 @@ def call(
     show.print_result(result)
     if result.get("isError"):
         raise typer.Exit(1)
+
+
+@app.command()
+def read(
+    target: TargetOrURL,
+    uri: Annotated[str, typer.Argument(metavar="URI", help="The resource's URI.", show_default=False)],
+) -> None:
+    """Read a resource and print what it holds: text, or bytes where the output is a file or a pipe."""
+    from funcmcp.cli import show
+    from funcmcp.cli.connect import read_resource
+
+    show.print_contents(asyncio.run(read_resource(target, uri)))
+
+
+@app.command()
+def prompt(
+    target: TargetOrURL,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The prompt's name.", show_default=False)],
+    pairs: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments, one by one.", show_default=False)
+    ] = None,
+) -> None:
+    """Get a prompt and print its messages, each with its role."""
+    from funcmcp.cli import show
+    from funcmcp.cli.connect import get_prompt
+
+    show.print_messages(asyncio.run(get_prompt(target, name, pairs or [])))

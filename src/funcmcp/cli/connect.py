@@ -11,6 +11,7 @@ import typer
 from funcmcp.cli.arguments import read_json, read_pairs, warnings_of
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.faults import faults_of
+from funcmcp.cli.show import visible
 from funcmcp.cli.terminal import Progress, answer
 from funcmcp.protocol.errors import MCPError
 from funcmcp.protocol.revisions import REVISIONS
@@ -37,18 +38,53 @@ _NOT_MCP = (
 async def inspect_server(target: str) -> tuple[dict[str, Any], list[Fault]]:
     """Return what a server says of itself, and what is wrong with features of a target that it can't list.
 
-    What it says is ``server``, ``revision``, ``capabilities``, ``instructions``, ``tools``.
+    What it says is ``server``, ``revision``, ``capabilities``, ``instructions``, ``tools``, ``resources``,
+    ``resourceTemplates``, ``prompts``.
     """
     async with _connected(target) as (client, faults):
-        tools = await client.list_tools() if "tools" in client.capabilities else []
+        offered = client.capabilities
         facts = {
             "server": client.server_info,
             "revision": client.revision,
-            "capabilities": client.capabilities,
+            "capabilities": offered,
             "instructions": client.instructions,
-            "tools": tools,
+            "tools": await client.list_tools() if "tools" in offered else [],
+            "resources": await client.list_resources() if "resources" in offered else [],
+            "resourceTemplates": await client.list_templates() if "resources" in offered else [],
+            "prompts": await client.list_prompts() if "prompts" in offered else [],
         }
         return facts, faults
+
+
+async def read_resource(target: str, uri: str) -> Any:
+    """Read a resource of a target or a URL and return its contents; raise Failure if it can't be read."""
+    with Progress() as progress:
+        async with _connected(target, progress.show) as (client, faults):
+            if "resources" not in client.capabilities:
+                raise Failure(f"{visible(client.server_info.get('name'))} has no resources.")
+            _refuse_faulty(faults, "resource", uri)
+            result = await client.read_resource(uri, meta=progress.meta)
+            return result["contents"]
+
+
+async def get_prompt(target: str, name: str, pairs: Sequence[str]) -> Any:
+    """Get a prompt of a target or a URL and return its messages.
+
+    Args:
+        target: a target or a URL.
+        name: the prompt's name.
+        pairs: arguments as ``key=value``; all of them are texts.
+
+    Raises:
+        Failure: there is no such prompt, or its arguments do not fit.
+    """
+    texts = {"properties": {pair.partition("=")[0]: {"type": "string"} for pair in pairs}}
+    with Progress() as progress:
+        async with _connected(target, progress.show) as (client, faults):
+            _refuse_faulty(faults, "prompt", name)
+            _find("prompt", await client.list_prompts() if "prompts" in client.capabilities else [], name)
+            result = await client.get_prompt(name, read_pairs(pairs, texts), meta=progress.meta)
+            return result["messages"]
 
 
 async def call_tool(target: str, name: str, pairs: Sequence[str], text: str | None) -> dict[str, Any]:
@@ -69,7 +105,7 @@ async def call_tool(target: str, name: str, pairs: Sequence[str], text: str | No
     with Progress() as progress:
         async with _connected(target, progress.show) as (client, faults):
             _refuse_faulty(faults, "tool", name)
-            tool = _tool(await client.list_tools(), name)
+            tool = _find("tool", await client.list_tools(), name)
             arguments = read_pairs(pairs, tool["inputSchema"]) if given is None else given
             for warning in warnings_of(arguments, tool["inputSchema"]):
                 typer.echo(warning, err=True)
@@ -82,16 +118,16 @@ def _refuse_faulty(faults: list[Fault], kind: str, key: str) -> None:
             raise Failure(f"The {kind} {key} can't be used. Correct it: {fault.reason}")
 
 
-def _tool(tools: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    for tool in tools:
-        if tool["name"] == name:
-            return tool
-    names = [tool["name"] for tool in tools]
+def _find(kind: str, found: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    for feature in found:
+        if feature["name"] == name:
+            return feature
+    names = [visible(feature["name"]) for feature in found]
     near = get_close_matches(name, names, 3)
     if near:
-        raise Failure(f"There is no tool {name!r}. Did you mean {' or '.join(near)}?")
+        raise Failure(f"There is no {kind} {name!r}. Did you mean {' or '.join(near)}?")
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    raise Failure(f"There is no tool {name!r}. There is {', '.join(names[:_SHOWN]) or 'none'}{more}.")
+    raise Failure(f"There is no {kind} {name!r}. There is {', '.join(names[:_SHOWN]) or 'none'}{more}.")
 
 
 @asynccontextmanager
@@ -119,7 +155,7 @@ async def _connected(
             finally:
                 await server.aclose()
     except MCPError as error:
-        raise Failure(f"The server answered with error {error.code}: {error.message}") from error
+        raise Failure(f"The server answered with error {error.code}: {_one_line(error)}") from error
     except _NOT_MCP as error:
         raise Failure(f"{target} does not answer as an MCP server does. {_one_line(error)}") from error
 
@@ -142,4 +178,4 @@ async def _client(
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return visible(" ".join(str(error).split()))

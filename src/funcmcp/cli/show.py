@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -10,10 +12,23 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from funcmcp.cli.failure import Failure
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _WIDTH_OF_PIPES = 160
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+
+def visible(text: object) -> str:
+    """Return a server's text with its control characters spelled out: they could steer the terminal."""
+    return str(text).replace("\r\n", "\n").translate(_CONTROLS)
+
+
+def plain(text: object) -> str:
+    """Return a server's text as rich prints it: without control characters, and with no word of it taken for markup."""
+    return escape(visible(text))
 
 
 def print_json(value: object) -> None:
@@ -22,25 +37,55 @@ def print_json(value: object) -> None:
 
 
 def print_server(facts: Mapping[str, Any]) -> None:
-    """Print what `inspect_server` found, the tools as a table."""
+    """Print what `inspect_server` found, a table for each kind of feature."""
     console = Console()
     if not console.is_terminal:
         console.width = _WIDTH_OF_PIPES
     server = _object(facts["server"])
     named = " ".join(str(server[member]) for member in ("name", "version") if member in server)
-    console.print(f"[bold]{escape(named)}[/bold]", f"(MCP {facts['revision']})", highlight=False)
+    console.print(f"[bold]{plain(named)}[/bold]", f"(MCP {plain(facts['revision'])})", highlight=False)
     for text in (server.get("description"), facts["instructions"]):
         if text:
-            console.print(escape(str(text)), highlight=False)
-    console.print(f"Capabilities: {', '.join(facts['capabilities']) or 'none'}", highlight=False)
-    if not facts["tools"]:
-        console.print("It has no tools.")
-        return
-    table = Table("Tool", "Arguments", "Description", show_lines=True)
-    for tool in facts["tools"]:
-        name, description = str(_object(tool).get("name")), str(_object(tool).get("description") or "")
-        table.add_row(f"[bold]{escape(name)}[/bold]", _arguments(_object(tool)), escape(description))
-    console.print(table)
+            console.print(plain(text), highlight=False)
+    console.print(f"Capabilities: {plain(', '.join(facts['capabilities'])) or 'none'}", highlight=False)
+    if not any(facts[member] for _, member, _, _, _ in _TABLES):
+        console.print("It has no tools, resources or prompts.")
+    for title, member, key, second, more in _TABLES:
+        table = Table(title, second, "Description", show_lines=True)
+        for feature in map(_object, facts[member]):
+            description = plain(feature.get("description") or "")
+            table.add_row(f"[bold]{plain(feature.get(key))}[/bold]", more(feature), description)
+        if facts[member]:
+            console.print(table)
+
+
+def print_contents(contents: object) -> None:
+    """Print what a resource holds, each part as it is; of bytes, a terminal gets the size."""
+    for part in map(_object, _list(contents)):
+        if "text" in part or sys.stdout.isatty():
+            _print(_shown({"type": "resource", "resource": part}))
+        else:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(_bytes(part))
+
+
+def print_messages(messages: object) -> None:
+    """Print the messages of a prompt, each with its role."""
+    for message in map(_object, _list(messages)):
+        _print(f"{message.get('role')}: {_shown(_object(message.get('content')))}")
+
+
+def _print(text: str, *, to_stderr: bool = False) -> None:
+    """Print a server's text, with one line feed at its end at least; for programs as it is."""
+    for_people = to_stderr or sys.stdout.isatty()
+    typer.echo(visible(text) if for_people else text, nl=not text.endswith("\n"), err=to_stderr, color=True)
+
+
+def _bytes(part: Mapping[str, Any]) -> bytes:
+    try:
+        return b64decode(str(part.get("blob", "")), validate=True)
+    except ValueError as error:
+        raise Failure(f"What {visible(part.get('uri'))} holds is neither text nor base64.") from error
 
 
 def print_result(result: Mapping[str, Any]) -> None:
@@ -50,13 +95,31 @@ def print_result(result: Mapping[str, Any]) -> None:
     if "structuredContent" in result and not any(block.get("type") == "text" for block in content):
         print_json(result["structuredContent"])
     for block in content:
-        typer.echo(_shown(block), err=to_stderr)
+        _print(_shown(block), to_stderr=to_stderr)
 
 
 def _arguments(tool: Mapping[str, Any]) -> str:
     schema = _object(tool.get("inputSchema"))
     names = zip(_names(schema), _object(schema.get("properties")).values(), strict=True)
-    return "\n".join(f"[cyan]{escape(name)}[/cyan]: {escape(_kind(member))}" for name, member in names)
+    return "\n".join(f"[cyan]{plain(name)}[/cyan]: {plain(_kind(member))}" for name, member in names)
+
+
+def _prompt_arguments(prompt: Mapping[str, Any]) -> str:
+    arguments = [_object(argument) for argument in _list(prompt.get("arguments"))]
+    return "\n".join(f"[cyan]{plain(a.get('name'))}[/cyan]{'' if a.get('required') else '?'}" for a in arguments)
+
+
+def _media_type(resource: Mapping[str, Any]) -> str:
+    return plain(resource.get("mimeType") or "")
+
+
+_TABLES: tuple[tuple[str, str, str, str, Callable[[Mapping[str, Any]], str]], ...] = (
+    ("Tool", "tools", "name", "Arguments", _arguments),
+    ("Resource", "resources", "uri", "Media type", _media_type),
+    ("Resource template", "resourceTemplates", "uriTemplate", "Media type", _media_type),
+    ("Prompt", "prompts", "name", "Arguments", _prompt_arguments),
+)
+"""Of each kind: its title, its member of the facts, its key, and what the second column shows."""
 
 
 def _names(schema: Mapping[str, Any]) -> list[str]:

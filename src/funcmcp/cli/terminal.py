@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.prompt import Confirm, Prompt
 
 from funcmcp.cli.arguments import read_value
 from funcmcp.cli.failure import Failure
+from funcmcp.cli.show import plain, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,12 +43,12 @@ class Progress:
         """Show a notification: progress as a bar, a log message as a line."""
         params = notification.get("params", {})
         if notification["method"] == "notifications/message":
-            typer.echo(f"{params.get('level')}: {params.get('data')}", err=True)
+            typer.echo(visible(f"{params.get('level')}: {params.get('data')}"), err=True)
         elif notification["method"] == "notifications/progress":
             if self._task is None:
                 self._task = self._bar.add_task("")
                 self._bar.start()
-            described = params.get("message") or ""
+            described = plain(params.get("message") or "")
             self._bar.update(
                 self._task, completed=params.get("progress", 0), total=params.get("total"), description=described
             )
@@ -57,10 +57,10 @@ class Progress:
 async def answer(params: Mapping[str, Any]) -> dict[str, Any]:
     """Answer ``elicitation/create``: ask at the terminal, field by field; decline where there is none."""
     if not sys.stdin.isatty():
-        typer.echo(f"Declined, because nobody is at a terminal: {params['message']}", err=True)
+        typer.echo(visible(f"Declined, because nobody is at a terminal: {params['message']}"), err=True)
         return {"action": "decline"}
     console = Console(stderr=True)
-    console.print(escape(params["message"]))
+    console.print(plain(params["message"]))
     # asyncio would wait for the next await before it heeds Ctrl+C, and a person who is asked has time.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -73,7 +73,7 @@ async def answer(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _answered(params: Mapping[str, Any], console: Console) -> dict[str, Any]:
     if params.get("mode") == "url":
-        console.print(escape(params["url"]))
+        console.print(plain(params["url"]))
         return {"action": "accept" if Confirm.ask("Have you opened it?", console=console) else "decline"}
     if not Confirm.ask("Answer?", console=console, default=True):
         return {"action": "decline"}
@@ -93,9 +93,9 @@ def _fill_in(schema: Mapping[str, Any], console: Console) -> dict[str, Any]:
 
 def _ask(name: str, field: Mapping[str, Any], console: Console, *, required: bool) -> Any:
     """Ask for one field until the text can be read; None for an optional one that is left empty."""
-    label = escape(field.get("title") or name)
+    label = plain(field.get("title") or name)
     if "description" in field:
-        label += f" ({escape(field['description'])})"
+        label += f" ({plain(field['description'])})"
     if field.get("type") == "boolean":
         known = {"default": field["default"]} if "default" in field else {}
         return Confirm.ask(label, console=console, **known)
@@ -110,4 +110,4 @@ def _ask(name: str, field: Mapping[str, Any], console: Console, *, required: boo
         try:
             return read_value(name, text, field)
         except Failure as failure:
-            console.print(escape(str(failure)))
+            console.print(plain(failure))

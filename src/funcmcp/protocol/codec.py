@@ -140,4 +140,4 @@ def _reason(report: str) -> str:
         if known in report:
             return reason
     place = report.rpartition(" at line ")[2]
-    return f"The body is not valid JSON (line {place})." if place != report else "The body is not valid JSON."
+    return f"The message is not valid JSON (line {place})." if place != report else "The message is not valid JSON."

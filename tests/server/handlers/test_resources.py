@@ -15,7 +15,19 @@ from funcmcp.server.handlers.resources import MAX_SUBSCRIPTIONS
 from funcmcp.server.hub import updated
 from funcmcp.server.registry import RegistrationError
 from tests import schemas
-from tests.server.parts import NEWEST, PER_REQUEST, answer, context, hold_uri, prompt, resource, server, template, tool
+from tests.server.parts import (
+    NEWEST,
+    PATIENCE,
+    PER_REQUEST,
+    answer,
+    context,
+    hold_uri,
+    prompt,
+    resource,
+    server,
+    template,
+    tool,
+)
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 HANDSHAKES = pytest.mark.parametrize("revision", schemas.HANDSHAKE_REVISIONS)
@@ -170,6 +182,36 @@ async def test_a_lister_that_takes_too_long_is_left_out(monkeypatch: pytest.Monk
     async def listed(_context: Any) -> list[dict[str, Any]]:
         await asyncio.Event().wait()
         return []
+
+    served = server(resource("menu://today"), ResourceLister("menu", listed))
+    assert len((await answer(served, context(LIST)))["result"]["resources"]) == 1
+
+
+@EVERY_REVISION
+async def test_a_cancelled_list_is_cancelled_and_nothing_is_told_in_the_log(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = asyncio.Event()
+
+    async def listed(_context: Any) -> list[dict[str, Any]]:
+        begun.set()
+        await asyncio.Event().wait()
+        return []
+
+    served = server(ResourceLister("menu", listed))
+    task = asyncio.ensure_future(served.answer(context(LIST, revision=revision)))
+    await asyncio.wait_for(begun.wait(), PATIENCE)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, PATIENCE)
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()])
+async def test_a_lister_that_would_end_more_than_its_list_is_left_out(error: BaseException) -> None:
+    async def listed(_context: Any) -> list[dict[str, Any]]:
+        await asyncio.sleep(0)
+        raise error
 
     served = server(resource("menu://today"), ResourceLister("menu", listed))
     assert len((await answer(served, context(LIST)))["result"]["resources"]) == 1

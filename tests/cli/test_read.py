@@ -1,0 +1,121 @@
+"""``funcmcp read`` and ``funcmcp prompt``, on a target and on a URL."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.processes import FUNCMCP, environment, funcmcp, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ON_BOTH = pytest.mark.parametrize("where", ["target", "url"])
+
+
+@pytest.fixture(scope="module")
+def url(folder: Path) -> Iterator[str]:
+    with running([*FUNCMCP, "run", "menu.py", "--port", "0"], folder=folder) as process:
+        yield process.endpoint()
+
+
+def output(folder: Path, *arguments: str) -> bytes:
+    """Return what a command writes into a pipe, byte by byte."""
+    ended = subprocess.run(
+        [*FUNCMCP, *arguments], cwd=folder, env=environment(), capture_output=True, timeout=60, check=True
+    )
+    return ended.stdout
+
+
+def shown_in_a_terminal(folder: Path, *arguments: str) -> str:
+    ours, theirs = pty.openpty()
+    try:
+        subprocess.run([*FUNCMCP, *arguments], cwd=folder, env=environment(), stdout=theirs, timeout=60, check=True)
+        return os.read(ours, 65536).decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+@ON_BOTH
+@pytest.mark.parametrize(
+    ("uri", "printed"),
+    [
+        ("menu://today", b"Soup\nTart\n"),
+        ("menu://dishes/tart", b'{"name":"tart"}\n'),
+        ("menu://logo", bytes(range(256))),
+        ("menu://both", b"Soup\n\x00\xff"),
+        ("menu://odd", b"\x1b[2Jgone\n"),
+    ],
+)
+def test_what_a_resource_holds_goes_to_stdout_as_it_is(
+    folder: Path, url: str, where: str, uri: str, printed: bytes
+) -> None:
+    assert output(folder, "read", "menu.py" if where == "target" else url, uri) == printed
+
+
+def test_a_terminal_gets_no_bytes_and_nothing_that_steers_it(folder: Path) -> None:
+    assert shown_in_a_terminal(folder, "read", "menu.py", "menu://both") == (
+        "Soup\r\n[resource menu://both, 4 base64 characters]\r\n"
+    )
+    assert shown_in_a_terminal(folder, "read", "menu.py", "menu://odd") == "\\x1b[2Jgone\r\n"
+
+
+@ON_BOTH
+def test_the_messages_of_a_prompt_are_printed_with_their_roles(folder: Path, url: str, where: str) -> None:
+    shown = funcmcp("prompt", "menu.py" if where == "target" else url, "suggest", "guests=3", folder=folder)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (
+        0,
+        "user: A hearty meal for 3.\nassistant: Soup?\n",
+        "",
+    )
+
+
+def test_what_looks_like_json_is_text_in_a_prompts_argument(folder: Path) -> None:
+    shown = funcmcp("prompt", "menu.py", "suggest", "guests=3", "taste=[1]", folder=folder)
+    assert shown.stdout.splitlines()[0] == "user: A [1] meal for 3."
+
+
+@ON_BOTH
+def test_a_question_of_a_prompt_is_declined_where_nobody_is_at_a_terminal(folder: Path, url: str, where: str) -> None:
+    shown = funcmcp("prompt", "menu.py" if where == "target" else url, "ask", folder=folder)
+    assert shown.stdout == "user: decline\nuser: [image image/png, 4 base64 characters]\n"
+    assert shown.stderr == "Declined, because nobody is at a terminal: Which word?\n"
+
+
+@ON_BOTH
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["read", "menu://none"], "The server answered with error -32602: Resource not found"),
+        (["prompt", "sugest"], "There is no prompt 'sugest'. Did you mean suggest?"),
+        (["prompt", "xyzzy"], "There is no prompt 'xyzzy'. There is suggest, ask."),
+        (["prompt", "suggest", "guests"], "'guests' is no argument: write it like key=value."),
+        (["prompt", "suggest", "guests=1", "guests=2"], "guests is given twice. Give a list as JSON: guests='[1, 2]'."),
+        (["prompt", "suggest"], "The server answered with error -32602: guests: is required"),
+        (
+            ["prompt", "suggest", "guests=10"],
+            r"The server answered with error -32603: So many guests\x1b[2J can't be seated.",
+        ),
+    ],
+)
+def test_what_can_not_be_read_is_one_clear_line(
+    folder: Path, url: str, where: str, arguments: list[str], line: str
+) -> None:
+    command, *more = arguments
+    ended = funcmcp(command, "menu.py" if where == "target" else url, *more, folder=folder)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [("read", "same has no resources."), ("prompt", "There is no prompt 'x:y'. There is none.")],
+)
+def test_a_server_that_has_none_says_so_in_one_line(folder: Path, command: str, line: str) -> None:
+    ended = funcmcp(command, "same.py", "x:y", folder=folder)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{line}\n")
