@@ -15,7 +15,7 @@ from funcmcp.authoring.prompts import PromptOptions, make_prompt
 from funcmcp.authoring.resources import ResourceOptions, checked_scheme, checked_uri, make_lister, make_resource
 from funcmcp.authoring.services import Services
 from funcmcp.authoring.tools import ToolOptions, make_tool
-from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.protocol.revisions import REVISIONS, Revision
 from funcmcp.server.access import SIGNED_IN
 from funcmcp.server.dispatch import Server
 from funcmcp.server.guard import Guard
@@ -98,20 +98,16 @@ class MCPServer(ASGIApplication):
         websocket: str | None = None,
         **options: Unpack[ServerKeywords],
     ) -> None:
-        unknown = [date for date in revisions if date not in REVISIONS]
-        if unknown or not revisions:
-            raise ValueError(f"revisions must be some of {', '.join(REVISIONS)}; got {', '.join(unknown) or 'none'}.")
         self.path = _checked("path", path)
         self.services = Services()
         """What functions need and callers don't send: register it here, by type."""
-        known = [REVISIONS[date] for date in sorted(revisions)]
         keys = keys or configured_keys(os.environ)
         store = _store(sessions, keys)
         if bus is None and isinstance(store, SharedSessions):
             bus = store.bus
         auth = auth if auth is None or isinstance(auth, Auth) else Auth(auth)
         guard = None if auth is None else Guard(auth.lists, scopes=auth.scopes)
-        self.server = Server(ServerOptions(name, **options), known, keys=keys, guard=guard, bus=bus)
+        self.server = Server(ServerOptions(name, **options), _known(revisions), keys=keys, guard=guard, bus=bus)
         chosen = http or HTTPOptions()
         self.keeps_sessions = store.pushes and not isinstance(store, SharedSessions)
         """Whether sessions of the handshake era live in this process."""
@@ -324,6 +320,13 @@ def _around(exchange: Exchange, options: HTTPOptions, auth: Auth | None) -> Exch
     if auth is not None:
         exchange = Protected(auth.resource, options, otherwise=exchange)
     return CORS(options, otherwise=exchange) if options.allowed_origins else exchange
+
+
+def _known(revisions: Sequence[str]) -> list[Revision]:
+    unknown = [date for date in revisions if date not in REVISIONS]
+    if unknown or not revisions:
+        raise ValueError(f"revisions must be some of {', '.join(REVISIONS)}; got {', '.join(unknown) or 'none'}.")
+    return [REVISIONS[date] for date in sorted(revisions)]
 
 
 def _store(sessions: SessionStore | Literal["signed", "memory"], keys: KeyRing) -> SessionStore:
