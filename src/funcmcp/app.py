@@ -109,9 +109,7 @@ class MCPServer(ASGIApplication):
         guard = None if auth is None else Guard(auth.lists, scopes=auth.scopes)
         self.server = Server(ServerOptions(name, **options), _known(revisions), keys=keys, guard=guard, bus=bus)
         chosen = http or HTTPOptions()
-        self.keeps_sessions = store.pushes and not isinstance(store, SharedSessions)
-        """Whether sessions of the handshake era live in this process."""
-        self._seals_sessions = isinstance(store, SignedSessions)
+        self._store = store
         identity = None if auth is None else _identity(self.server, auth)
         exchange: Exchange = StreamableHTTP(self.server, store, chosen, path=path, identity=identity)
         if sse is not None:
@@ -120,6 +118,11 @@ class MCPServer(ASGIApplication):
         super().__init__(_around(exchange, chosen, auth))
         websocket = None if websocket is None else _checked("websocket", websocket)
         self._websocket = WebSocket(self.server, chosen, path=websocket, identity=identity)
+
+    @property
+    def keeps_sessions(self) -> bool:
+        """Whether sessions of the handshake era live in this process."""
+        return self._store.pushes and not isinstance(self._store, SharedSessions)
 
     @property
     def name(self) -> str:
@@ -276,7 +279,10 @@ class MCPServer(ASGIApplication):
         """Return what is sealed with the server's keys, in words."""
         eras = {revision.per_request for revision in self.server.revisions.values()}
         asks = any(feature.interactive for feature in self.server.features())
-        found = {"sessions": self._seals_sessions and False in eras, "questions to clients": asks and True in eras}
+        found = {
+            "sessions": isinstance(self._store, SignedSessions) and False in eras,
+            "questions to clients": asks and True in eras,
+        }
         return [words for words, is_sealed in found.items() if is_sealed]
 
     def drain(self) -> None:

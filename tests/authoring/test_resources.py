@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
-from collections.abc import Callable  # noqa: TC003 - a type hint that is looked at
+from collections.abc import Awaitable, Callable
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -63,6 +63,61 @@ class Unreadable:
 class Dish(BaseModel):
     dish_name: str = Field(alias="dishName")
     price: Decimal
+
+
+class Photo(BaseModel):
+    data: bytes
+    price: Decimal
+
+
+PHOTO = Photo(data=b"\xff\xfe\xfb", price=Decimal("1.50"))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "text"),
+    [
+        (Photo, PHOTO, '{"data":"//77","price":1.5}'),
+        (Photo | None, PHOTO, '{"data":"//77","price":1.5}'),
+        (list[Photo], [PHOTO], '[{"data":"//77","price":1.5}]'),
+        (Awaitable[Photo], PHOTO, '{"data":"//77","price":1.5}'),
+        (Photo, {"data": "//77", "price": 1.5}, '{"data":"//77","price":1.5}'),
+        (Photo, {"data": b"\xff\xfe\xfb", "price": 1.5}, '{"data":"//77","price":1.5}'),
+        (dict[str, Decimal], {"fish": Decimal("1.50")}, '{"fish":1.5}'),
+        (dict[str, Any], {"fish": Decimal("1.50"), "data": b"\xff"}, '{"fish":"1.50","data":"_w=="}'),
+        (str | dict[str, Decimal], {"fish": Decimal("1.50")}, '{"fish":"1.50"}'),
+        (date, date(2026, 7, 28), '"2026-07-28"'),
+    ],
+)
+async def test_json_is_written_as_the_annotation_says_as_in_tools(
+    mcp: MCPServer, annotation: Any, value: Any, text: str
+) -> None:
+    async def photo():  # type: ignore[no-untyped-def]
+        return value
+
+    photo.__annotations__["return"] = annotation
+    mcp.resource("photo://1")(photo)
+    [contents] = await read(mcp, "photo://1")
+    assert (contents["mimeType"], contents["text"]) == ("application/json", text)
+
+
+async def test_what_is_not_as_the_annotation_says_is_a_failure(
+    mcp: MCPServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    @mcp.resource("photo://1")
+    async def photo() -> dict[str, int]:
+        return {"price": "much"}  # type: ignore[dict-item]
+
+    assert (await refusal(mcp, "photo://1"))["code"] == -32603
+    assert "photo returned what its annotation does not allow" in caplog.text
+
+
+async def test_a_type_that_is_nothing_in_json_is_told_where_lists_are_made(mcp: MCPServer) -> None:
+    @mcp.resource("photo://1")
+    async def photo() -> Unreadable:
+        return Unreadable()
+
+    with pytest.raises(RegistrationError, match="What photo returns has a type that JSON can't carry"):
+        next(iter(mcp.server.resources)).describe()
 
 
 @EVERY_REVISION

@@ -5,11 +5,11 @@ Loaded when a tool is first listed or called.
 
 from __future__ import annotations
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import PydanticSerializationUnexpectedValue, core_schema
+from pydantic_core import PydanticKnownError, PydanticSerializationUnexpectedValue, core_schema
 
 from funcmcp.authoring.core import adapted
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from funcmcp.authoring.core import Node
 
+_OF_URLS = str.maketrans("-_", "+/")
 _MOST_DIGITS = 307
 """Of a whole number, so that a reader whose numbers are doubles can read it."""
 
@@ -38,7 +39,7 @@ def _result(node: Node) -> Node:
     if kind == "decimal":
         node["serialization"] = _written(_number, {"type": "any", "metadata": _NUMBER})
     elif kind == "bytes":
-        node["serialization"] = _written(_base64, {"type": "str", "metadata": _BASE64})
+        return _binary(node)
     elif kind == "named-tuple":
         fields = {
             field["name"]: {"type": "typed-dict-field", "schema": field["schema"], "required": True}
@@ -50,6 +51,14 @@ def _result(node: Node) -> Node:
 
 _NUMBER: Any = {"pydantic_js_updates": {"type": "number"}}
 _BASE64: Any = {"pydantic_js_updates": {"contentEncoding": "base64"}}
+
+
+def _binary(node: Node) -> Node:
+    """Return a node for bytes that are base64 in JSON: in what is written, and in a dict that stands for a model."""
+    own: Any = {key: member for key, member in node.items() if key != "ref"}
+    read = core_schema.no_info_before_validator_function(_from_base64, own)
+    written = _written(_base64, {"type": "str", "metadata": _BASE64})
+    return dict(core_schema.json_or_python_schema(read, own, ref=node.get("ref"), serialization=written))
 
 
 def _written(function: Callable[[Any], Any], schema: Node) -> Any:
@@ -68,6 +77,16 @@ def _number(value: Any) -> Any:
 
 def _base64(value: Any) -> Any:
     return b64encode(value).decode("ascii") if isinstance(value, bytes) else value
+
+
+def _from_base64(text: Any) -> Any:
+    """Return the bytes of base64, in the alphabet of URLs, too: values that no type describes have it."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return b64decode(text.translate(_OF_URLS), validate=True)
+    except ValueError:
+        raise PydanticKnownError("bytes_invalid_encoding", {"encoding": "base64", "encoding_error": ""}) from None
 
 
 def _members(value: Any) -> Any:

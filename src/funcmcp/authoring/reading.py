@@ -11,14 +11,16 @@ from funcmcp.authoring.arguments import is_field, reader_of, text_parts_of
 from funcmcp.authoring.completions import choices_of
 from funcmcp.authoring.content import Contents, base64
 from funcmcp.authoring.context import ResourceContext
-from funcmcp.authoring.hints import marks_of, union_members, without_marks
+from funcmcp.authoring.hints import marks_of, parts_of_type, union_members, without_marks
+from funcmcp.authoring.signature import EMPTY
+from funcmcp.authoring.writing import Writer, awaited
 from funcmcp.protocol.codec import encode, encode_text
 from funcmcp.protocol.errors import InvalidParams, ResourceNotFound, ToolError
 from funcmcp.server.features import EncodedResult
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from funcmcp.authoring.arguments import Reader
     from funcmcp.authoring.calls import FunctionCall
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 _LISTS = (list, tuple)
 _BYTES = (bytes, bytearray, memoryview)
 _BINARY = "application/octet-stream"
+_UNTYPED = (EMPTY, Any, object, str, bytes, bytearray, memoryview)
+"""Annotations that leave it to the value."""
 
 
 class Reading:
@@ -52,6 +56,7 @@ class Reading:
         self._read: Reader | None = None
         self._direct = False
         self._own_type: bytes | None = None
+        self._write: Callable[[Any], bytes] = _by_value
         self._end = b""
         self._joined: tuple[str, ...] = ()
         self._choices: dict[str, dict[str, Any]] = {}
@@ -86,6 +91,7 @@ class Reading:
         self._direct = self._call.is_direct
         self._own_type = None if self._mime_type is None else encode(self._mime_type)
         self._end = b"" if self._ui is None else b',"_meta":' + encode({"ui": self._ui.wire})
+        self._write = _writing(self._call.signature.returns(), name)
         self._read = reader_of(text_parts_of(arguments, name), lax=True)
         return self._read
 
@@ -116,7 +122,7 @@ class Reading:
         elif isinstance(value, _BYTES):
             mime_type, member, text = b'"%b"' % _BINARY.encode(), b"blob", base64(bytes(value))
         else:
-            mime_type, member, text = b'"application/json"', b"text", encode(value, binary="base64").decode()
+            mime_type, member, text = b'"application/json"', b"text", self._write(value).decode()
         written = (encode_text(uri), self._own_type or mime_type, member, encode_text(text), self._end)
         return b'{"uri":%b,"mimeType":%b,"%b":%b%b}' % written
 
@@ -126,6 +132,21 @@ class Reading:
         if self._ui is not None:
             contents["_meta"] = {"ui": self._ui.wire, **contents.get("_meta", {})}
         return encode(contents)
+
+
+def _writing(annotation: Any, name: str) -> Callable[[Any], bytes]:
+    """Choose how values are written as JSON: as their annotation says, if it does and is only about them."""
+    annotation = awaited(annotation)
+    members = map(without_marks, union_members(annotation))
+    if any(member in _UNTYPED for member in members) or Contents in parts_of_type(annotation):
+        return _by_value
+    writer = Writer(annotation, name)
+    writer.prepare()
+    return writer.write
+
+
+def _by_value(value: Any) -> bytes:
+    return encode(value, binary="base64")
 
 
 def check_lists(name: str, template: URITemplate, parameters: Iterable[Parameter]) -> None:

@@ -7,9 +7,6 @@ Source: 2026-07-28 "server/tools, Tool Result, Structured Content, Output Schema
 
 from __future__ import annotations
 
-import functools
-import re
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +15,7 @@ from pydantic_core import to_json
 from funcmcp.authoring.content import Content, ToolResult, base64
 from funcmcp.authoring.hints import parts_of_type, union_members, without_marks
 from funcmcp.authoring.signature import EMPTY, JSONRPCResponse
+from funcmcp.authoring.writing import Writer, awaited, jsonable
 from funcmcp.protocol.codec import encode
 from funcmcp.server.features import JSONResult, RawResponse
 
@@ -25,12 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from pydantic_core import SchemaValidator
-
     Result: TypeAlias = "dict[str, Any] | JSONResult | RawResponse"
     Render: TypeAlias = Callable[[Any], Result]
 
-_AWAITABLES = frozenset({"Awaitable", "Coroutine"})
 _SCALARS = {bool: "boolean", float: "number", int: "integer"}
 
 
@@ -56,7 +51,7 @@ def rendering_of(annotation: Any, tool: str) -> Rendering:
         annotation: the resolved return annotation, or EMPTY.
         tool: the tool's name.
     """
-    annotation = _awaited(annotation)
+    annotation = awaited(annotation)
     members = {without_marks(member) for member in union_members(annotation)}
     if members == {JSONRPCResponse}:
         return Rendering(_raw, _no_schema, is_response=True)
@@ -79,7 +74,7 @@ def declared_rendering(schema: dict[str, Any], tool: str) -> Rendering:
     checks: list[Callable[[Any], list[tuple[str, str]]]] = []
 
     def render(value: Any) -> Result:
-        result = _tool_result(value) if isinstance(value, ToolResult) else _structured(_jsonable(value))
+        result = _tool_result(value) if isinstance(value, ToolResult) else _structured(jsonable(value))
         if "isError" in result:
             return result
         if not checks:
@@ -92,14 +87,6 @@ def declared_rendering(schema: dict[str, Any], tool: str) -> Rendering:
         return result
 
     return Rendering(render, lambda: schema)
-
-
-def _awaited(annotation: Any) -> Any:
-    """Return what awaiting gives, for a plain function that is annotated to return an awaitable."""
-    origin = getattr(annotation, "__origin__", None)
-    if getattr(origin, "__name__", "") in _AWAITABLES and annotation.__args__:
-        return annotation.__args__[-1]
-    return annotation
 
 
 def _has_content(annotation: Any) -> bool:
@@ -153,66 +140,28 @@ class _Typed:
     """Writes values of one type as structured content, with a text block of the same JSON beside it."""
 
     def __init__(self, annotation: Any, tool: str) -> None:
-        self._annotation = annotation
+        self._writer = Writer(annotation, tool)
         self._tool = tool
         self._schema: dict[str, Any] | None = None
         self._wraps = False
-        self._built: tuple[SchemaValidator, Callable[[Any], bytes]] | None = None
 
     def output_schema(self) -> dict[str, Any]:
         """Return the schema; anything but an object stands under ``result``, in every revision."""
         if self._schema is None:
             from funcmcp.authoring.schema import json_schema  # noqa: PLC0415 - pydantic, loaded when it is needed
 
-            own = json_schema(self._core(), "serialization", f"What {self._tool} returns")
+            own = json_schema(self._writer.core(), "serialization", f"What {self._tool} returns")
             self._schema = own if own.get("type") == "object" else _wrapped(own)
             self._wraps = self._schema is not own
         return self._schema
 
     def render(self, value: Any) -> Result:
         """Write a value; raise ValueError if it is not of the type."""
-        own, write = self._built or self._build()
-        try:
-            valid = own.validate_python(value, strict=True)
-        except ValueError:
-            valid = self._as_json(own, value)
-        try:
-            written = write(valid)
-        except UserWarning as warning:
-            raise ValueError(f"{self._tool} returned what its annotation does not allow: {warning}") from None
+        if self._schema is None:
+            self.output_schema()
+        written = self._writer.write(value)
         text = written if written.startswith(b'"') else to_json(written.decode())
         return JSONResult(text, b'{"result":%b}' % written if self._wraps else written)
-
-    def _build(self) -> tuple[SchemaValidator, Callable[[Any], bytes]]:
-        from funcmcp.authoring.core import is_finite, serializer, validator  # noqa: PLC0415 - pydantic
-
-        core = self._core()
-        self.output_schema()
-        # A field that is not of its type, as an unchecked assignment leaves it, is a warning of the serializer. It has
-        # to be an error. Asking the serializer itself for that costs more than all of its work.
-        warnings.filterwarnings("error", "Pydantic serializer warnings", UserWarning, re.escape(__name__))
-        writer = serializer(core)
-
-        def write_checked(value: Any) -> bytes:
-            return encode(writer.to_python(value, mode="json", by_alias=True))
-
-        # Where NaN can be, the serializer's own JSON would have null for it.
-        write = functools.partial(writer.to_json, by_alias=True) if is_finite(core) else write_checked
-        self._built = validator(core), write
-        return self._built
-
-    def _core(self) -> dict[str, Any]:
-        from funcmcp.authoring.core import core_schema_of  # noqa: PLC0415 - pydantic
-        from funcmcp.authoring.core_results import for_results  # noqa: PLC0415 - pydantic
-
-        return for_results(core_schema_of(self._annotation, f"What {self._tool} returns"))
-
-    def _as_json(self, own: SchemaValidator, value: Any) -> Any:
-        """Read a value that is not of the type, but whose JSON may be: a dict for a model, a list for a set."""
-        try:
-            return own.validate_json(encode(_jsonable(value)), strict=True)
-        except ValueError as error:
-            raise ValueError(f"{self._tool} returned what its annotation does not allow: {error}") from None
 
 
 def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
@@ -260,16 +209,16 @@ def _by_value(value: Any, tool: str) -> Result:
         return {"content": [_block(member, tool) for member in value]}
     if isinstance(value, str | bytes | Content):
         return {"content": [_block(value, tool)]}
-    jsonable = _jsonable(value)
-    if isinstance(jsonable, Mapping):
-        return _structured(jsonable)
-    return {"content": [_text(jsonable)]}
+    plain = jsonable(value)
+    if isinstance(plain, Mapping):
+        return _structured(plain)
+    return {"content": [_text(plain)]}
 
 
 def _tool_result(value: ToolResult) -> dict[str, Any]:
     result: dict[str, Any] = {"content": [_block(member, "") for member in value.content]}
     if value.structured_content is not None:
-        written = _structured(_jsonable(value.structured_content))
+        written = _structured(jsonable(value.structured_content))
         result = {**written, "content": result["content"] or written["content"]}
     if value.is_error:
         result["isError"] = True
@@ -286,16 +235,9 @@ def _block(value: Any, tool: str) -> dict[str, Any]:
     if isinstance(value, bytes):
         resource = {"uri": f"tool://{tool}/result", "mimeType": "application/octet-stream", "blob": base64(value)}
         return {"type": "resource", "resource": resource}
-    return _text(value if isinstance(value, str) else _jsonable(value))
+    return _text(value if isinstance(value, str) else jsonable(value))
 
 
 def _text(value: Any) -> dict[str, Any]:
     text = encode(value).decode()
     return {"type": "text", "text": value if isinstance(value, str) else text}
-
-
-def _jsonable(value: Any) -> Any:
-    """Return what a value is in JSON; raise ValueError if it is nothing."""
-    from pydantic_core import to_jsonable_python  # noqa: PLC0415 - loaded with the codec
-
-    return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="constants")
