@@ -117,13 +117,9 @@ class SignIn:
     authorization: AuthorizationServer
     log: list[Asked] = field(default_factory=list)
 
-    def asked(self, server: str) -> list[str]:
-        """Return what a server was asked, with the statuses of its answers."""
-        return [f"{one.what} {one.status}" for one in self.log if one.server == server]
-
-    def values(self, what: str) -> list[dict[str, Any]]:
-        """Return the values that came with such requests."""
-        return [one.values for one in self.log if one.what == what]
+    def those(self, what: str) -> list[Asked]:
+        """Return all requests of a kind."""
+        return [one for one in self.log if one.what == what]
 
 
 @contextmanager

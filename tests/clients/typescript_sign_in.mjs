@@ -22,7 +22,8 @@ class Provider {
   clientMetadata = {
     client_name: `typescript ${sdk}`,
     redirect_uris: [back],
-    grant_types: ["authorization_code", "refresh_token"],
+    // With a refresh token, v1 refreshes where it should step up: it gets the same scopes again and gives up.
+    grant_types: sdk === "v1" ? ["authorization_code"] : ["authorization_code", "refresh_token"],
     response_types: ["code"],
     token_endpoint_auth_method: "none",
   };
