@@ -21,7 +21,7 @@ from samples.signin.settings import SCOPES
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from funcmcp import MCPServer
@@ -123,11 +123,23 @@ class SignIn:
 
 
 @contextmanager
-def serve_sign_in(file: Path, issuer_path: str = "", algorithm: Any = "RS256") -> Iterator[SignIn]:
-    """Serve both servers of the sample on free loopback ports, with an order book of their own."""
+def serve_sign_in(
+    file: Path, issuer_path: str = "", algorithm: Any = "RS256", *, others: Sequence[str] = ()
+) -> Iterator[SignIn]:
+    """Serve both servers of the sample on free loopback ports, with an order book of their own.
+
+    Args:
+        file: the order book.
+        issuer_path: where at its origin the authorization server is.
+        algorithm: how tokens are signed.
+        others: URLs of other servers that get tokens of the same issuer.
+    """
     here, there = listen(HOST, 0), listen(HOST, 0)
     url, issuer = f"{origin_of(HOST, here)}/mcp", f"{origin_of(HOST, there)}{issuer_path}"
-    mcp, authorization = signed_in(url, issuer), AuthorizationServer(issuer, {url: SCOPES}, algorithm)
+    mcp, authorization = (
+        signed_in(url, issuer),
+        AuthorizationServer(issuer, dict.fromkeys([url, *others], SCOPES), algorithm),
+    )
     found = SignIn(url, issuer, mcp, authorization)
     with ExitStack() as stack:
         stack.enter_context(mcp.services.override(OrderService, OrderService(file)))
