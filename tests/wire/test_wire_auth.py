@@ -110,14 +110,6 @@ async def test_a_key_in_the_query_string_is_no_key(revision: str) -> None:
     refused(await begun.answer(), 401, NOBODY)
 
 
-async def test_two_authorization_headers_are_no_credentials() -> None:
-    shop = open_shop()
-    pairs = [*shop.caller(BOB, PER_REQUEST).headers(None).items(), ("authorization", f"Bearer {ALICE}")]
-    answer = await exchange(shop.mcp, "POST", pairs, [b"{}"]).answer()
-    assert answer.status == 401
-    assert answer.reads == 0
-
-
 async def test_the_host_and_the_origin_are_checked_before_credentials() -> None:
     shop = open_shop(anonymous=False)
     for field, status in (({"host": "evil.example"}, 421), ({"origin": "https://evil.example"}, 403)):

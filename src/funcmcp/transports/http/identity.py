@@ -16,6 +16,7 @@ from funcmcp.protocol.jsonrpc import Request, classify
 from funcmcp.server.access import owner_of
 from funcmcp.server.dispatch import error_reply
 from funcmcp.server.log import log_failure
+from funcmcp.transports.http.credentials import RepeatedFieldError, credentials
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS, refuse
 
@@ -60,7 +61,9 @@ class Identity:
     async def admit(self, request: HttpRequest) -> HttpResponse | None:
         """Note who sends a request, before its body is read; return the refusal of bad or missing credentials."""
         try:
-            found = _identity(await self._authenticate(request.headers))
+            found = _identity(await self._authenticate(credentials(request)))
+        except RepeatedFieldError as error:
+            found = Challenge("invalid_request", str(error))
         except Exception as error:  # noqa: BLE001 - an author's own authenticator may raise anything
             error_id = os.urandom(8).hex()
             log_failure(error, error_id, "authenticator")

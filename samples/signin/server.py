@@ -1,0 +1,73 @@
+"""The orders sample for callers who have signed in: reading takes one scope, placing and cancelling orders another.
+
+Run it from the repository's folder with ``funcmcp run samples.signin.server:mcp``; README.md has the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from funcmcp import MCPServer
+from funcmcp.auth.bearer import BearerTokens
+from funcmcp.auth.jwks import JWKS
+from funcmcp.auth.policy import Auth
+from funcmcp.auth.protected_resource import ProtectedResource
+from samples.orders import server as orders
+from samples.orders.restaurant import Order, OrderService
+
+from .settings import ISSUER, READ, SCOPES, URL, WRITE
+
+
+def signed_in(url: str, issuer: str) -> MCPServer:
+    """Return an orders server that accepts the tokens of an issuer.
+
+    Args:
+        url: the server's own, as its clients know it: tokens have to be made for it.
+        issuer: the URL of the authorization server.
+    """
+    auth = Auth(
+        BearerTokens(issuer=issuer, audience=url, keys=JWKS(f"{issuer}/keys")),
+        ProtectedResource(resource=url, authorization_servers=[issuer], scopes=SCOPES, name="Restaurant orders"),
+        scopes=[READ],  # for whatever does not ask for more
+    )
+    mcp = MCPServer(
+        "orders",
+        version="1.0.0",
+        title="Restaurant orders",
+        instructions="Find item IDs with search_menu before you place an order. Prices are in euros, days in UTC.",
+        auth=auth,
+    )
+    mcp.services.register_factory(OrderService, OrderService.connect, scope="app")
+    _add_tools(mcp)
+    _add_resources(mcp)
+    mcp.prompt(completions={"dish": orders.item_names})(orders.suggest_meal)
+    mcp.prompt(completions={"order_id": orders.order_ids})(orders.explain_order)
+    return mcp
+
+
+def _add_tools(mcp: MCPServer) -> None:
+    for function in (orders.search_menu, orders.get_order, orders.sales_report):
+        mcp.tool(read_only=True)(function)
+    mcp.tool(destructive=False, idempotent=False, scopes=[WRITE])(orders.create_order)
+
+    @mcp.tool(destructive=True, idempotent=False, scopes=[WRITE])
+    @functools.wraps(orders.cancel_order)
+    async def cancel_order(order_id: str, **rest: Any) -> Order:
+        cancelled = await orders.cancel_order(order_id, **rest)
+        await mcp.resource_updated(f"order://{order_id}")  # to this server's subscribers
+        return cancelled
+
+
+def _add_resources(mcp: MCPServer) -> None:
+    mcp.resource("menu://today", mime_type=orders.JSON)(orders.menu)
+    mcp.resource("menu://categories/{category}", mime_type=orders.JSON)(orders.menu_category)
+    mcp.resource("menu://items/{item_id}", mime_type=orders.JSON, completions={"item_id": orders.item_ids})(
+        orders.menu_item
+    )
+    mcp.resource_list("menu")(orders.list_menu)
+    mcp.resource("order://{order_id}", mime_type=orders.JSON, completions={"order_id": orders.order_ids})(orders.order)
+    mcp.resource_list("order")(orders.list_orders)
+
+
+mcp = signed_in(URL, ISSUER)
