@@ -1,4 +1,4 @@
-"""A time limit for sending a request, which uvicorn does not have: against clients that hold connections open for nothing.
+"""A time limit for sending a request, which uvicorn does not have, against clients that hold connections for nothing.
 
 uvicorn closes a connection that is silent *between* requests. One that never sends its first byte, or sends a head or
 a body a byte at a time, would stay for ever.
@@ -9,9 +9,6 @@ Source: RFC 9110 section 15.5.9 (408 Request Timeout).
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import asyncio
 
 SECONDS = 30.0
 """In which a request has to be here, from its first byte to the last one of its body; the first one of a connection
@@ -25,7 +22,15 @@ def with_deadline(protocol: type[asyncio.Protocol], seconds: float = SECONDS) ->
     return type("Deadline" + protocol.__name__, (_Deadline, protocol), {"_seconds": seconds})
 
 
-class _Deadline:
+if TYPE_CHECKING:
+    import asyncio
+
+    _Behind = asyncio.Protocol
+else:
+    _Behind = object  # which of uvicorn's protocols it is, is known only later
+
+
+class _Deadline(_Behind):
     """Stands before a protocol of uvicorn, which has the request that came last in `cycle`."""
 
     _seconds: float
@@ -37,14 +42,14 @@ class _Deadline:
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for a request."""
-        super().connection_made(transport)  # type: ignore[misc] - of the protocol behind this class
+        super().connection_made(transport)
         self._timer = self.loop.call_later(self._seconds, self._expire)
 
     def data_received(self, data: bytes) -> None:
         """Take a part of a request; all of it is here, or the time for the rest runs on."""
         before = self.cycle
         owed = before is not None and before.more_body
-        super().data_received(data)  # type: ignore[misc]
+        super().data_received(data)
         cycle = self.cycle
         if cycle is not None and not cycle.more_body and (owed or cycle is not before):
             self._stop()
@@ -54,7 +59,7 @@ class _Deadline:
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         self._stop()
-        super().connection_lost(exc)  # type: ignore[misc]
+        super().connection_lost(exc)
 
     def _stop(self) -> None:
         if self._timer is not None:
