@@ -10,6 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    import asyncio
+
+    _Behind = asyncio.Protocol
+else:
+    _Behind = object  # which of uvicorn's protocols it is, is known only later
+
 SECONDS = 30.0
 """In which a request has to be here, from its first byte to the last one of its body; the first one of a connection
 from the moment when that is accepted."""
@@ -20,14 +27,6 @@ _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-lengt
 def with_deadline(protocol: type[asyncio.Protocol], seconds: float = SECONDS) -> type[asyncio.Protocol]:
     """Return one of uvicorn's HTTP protocols with a time limit for sending requests."""
     return type("Deadline" + protocol.__name__, (_Deadline, protocol), {"_seconds": seconds})
-
-
-if TYPE_CHECKING:
-    import asyncio
-
-    _Behind = asyncio.Protocol
-else:
-    _Behind = object  # which of uvicorn's protocols it is, is known only later
 
 
 class _Deadline(_Behind):
