@@ -21,8 +21,10 @@ import time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from funcmcp.adapters.asgi import ASGIApplication
+from funcmcp.adapters.uvicorn_deadline import with_deadline
 from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.sessions.keys import shared_by_children
 from funcmcp.transports.http.status import refuse
@@ -154,6 +156,7 @@ class _Server(uvicorn.Server):
         config = uvicorn.Config(
             self._answer,
             access_log=False,
+            http=with_deadline(AutoHTTPProtocol),
             interface="asgi3",
             lifespan="on",
             log_level="warning",
@@ -161,6 +164,7 @@ class _Server(uvicorn.Server):
             server_header=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
             ws="auto",  # the application refuses them where it has no endpoint for them
+            ws_per_message_deflate=False,  # a few bytes could become too many
         )
         super().__init__(config)
         self._on_ready = on_ready

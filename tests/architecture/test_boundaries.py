@@ -1,0 +1,189 @@
+"""What the package must not do anywhere, whoever asks: read off its source."""
+
+from __future__ import annotations
+
+import ast
+import hmac
+import importlib
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.auth import api_key
+from funcmcp.auth.api_key import APIKeys
+from funcmcp.auth.principal import Principal
+from funcmcp.protocol.uri_template import _EXPRESSION
+from funcmcp.sessions import seal
+from funcmcp.sessions.seal import KeyRing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "funcmcp"
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+REACHING_OUT = {"aiohttp", "ftplib", "grpc", "http.client", "httpx", "httpx2", "redis", "requests", "smtplib", "socket"}
+REACHING_OUT |= {"ssl", "telnetlib", "urllib.request", "urllib3", "xmlrpc"}
+WHO_MAY = {
+    "adapters/redis.py": "the Redis that the operator names",
+    "adapters/redis_bus.py": "the same",
+    "adapters/redis_link.py": "the same",
+    "adapters/uvicorn.py": "listens only",
+    "auth/jwks.py": "the issuer's keys, at the URL that the operator names",
+    "cli/remote.py": "the server that the person at the command names",
+}
+
+RUNNING_CODE = {"eval", "exec", "compile", "__import__"}
+FROM_DATA = {"code", "dill", "jsonpickle", "marshal", "pickle", "shelve", "subprocess", "yaml", "xml", "pty", "ctypes"}
+CALLS_OF_THE_SYSTEM = re.compile(r"os\.(system|popen|exec\w*|spawn\w*|posix_spawn\w*)")
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def uses(tree: ast.Module, modules: set[str]) -> bool:
+    return any(name == module or name.startswith(module + ".") for name in imported(tree) for module in modules)
+
+
+def test_nothing_reaches_out_but_for_keys_to_redis_and_from_the_command_line() -> None:
+    """So a caller's token has nowhere to be passed on to, and no address that a caller sends is ever fetched."""
+    assert {name_of(path) for path in MODULES if uses(tree_of(path), REACHING_OUT)} == set(WHO_MAY)
+
+
+def test_no_data_is_ever_code() -> None:
+    for path in MODULES:
+        tree = tree_of(path)
+        assert not uses(tree, FROM_DATA), path
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                assert called not in RUNNING_CODE, f"{path}:{node.lineno}"
+                assert not CALLS_OF_THE_SYSTEM.fullmatch(called), f"{path}:{node.lineno}"
+
+
+def test_there_is_no_authorization_server_in_it() -> None:
+    """Whoever has none can't be made to sign somebody in for somebody else."""
+    words = {"authorize_url", "redirect_uri", "code_verifier", "client_secret", "refresh_token"}
+    for path in MODULES:
+        names = {node.id for node in ast.walk(tree_of(path)) if isinstance(node, ast.Name)}
+        texts = {node.value for node in ast.walk(tree_of(path)) if isinstance(node, ast.Constant)}
+        assert not words & {*names, *texts}, path
+
+
+EXPRESSIONS = {
+    f"re.{name}" for name in ("compile", "findall", "finditer", "fullmatch", "match", "search", "split", "sub")
+}
+APART = {_EXPRESSION.pattern}
+"""Only an author's template is read with it, and the comma keeps its repeats apart."""
+
+
+def patterns() -> list[Any]:
+    """Return the texts of all regular expressions in the package."""
+    found = []
+    for path in MODULES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in EXPRESSIONS:
+                text = ast.literal_eval(node.args[0])
+                found += [] if text in APART else [pytest.param(text, id=f"{name_of(path)}:{node.lineno}")]
+    return found
+
+
+_REPEATS = ("MAX_REPEAT", "MIN_REPEAT")
+_MANY = 64
+
+
+def endless_repeats(parsed: Any, inside: bool = False) -> Iterator[str]:
+    """Find repeats without a small limit inside of others: those are what takes exponential time."""
+    for kind, value in parsed:
+        endless = str(kind) in _REPEATS and value[1] > _MANY
+        if endless and inside:
+            yield str(value)
+        for part in value if isinstance(value, tuple | list) else (value,):
+            for sub in part if isinstance(part, list) else (part,):
+                if type(sub).__name__ == "SubPattern":
+                    yield from endless_repeats(sub, inside or endless)
+
+
+def nested(pattern: str) -> list[str]:
+    return list(endless_repeats(importlib.import_module("re._parser").parse(pattern)))
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+", "(?:a*b?)*c", "((x|y+))*", "(a{2,}b|c)+", "(?>(a+)+)"])
+def test_a_repeat_inside_a_repeat_is_found(pattern: str) -> None:
+    assert nested(pattern)
+
+
+@pytest.mark.parametrize("pattern", patterns())
+def test_no_expression_of_ours_has_a_repeat_inside_a_repeat(pattern: str) -> None:
+    assert nested(pattern) == []
+
+
+class Liar:
+    """Stands in for `hmac`: counts comparisons, and says what it is told."""
+
+    def __init__(self, module: Any, answer: bool) -> None:
+        self._module = module
+        self._answer = answer
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def compare_digest(self, first: bytes, second: bytes) -> bool:
+        assert len(first) == len(second)
+        self.asked += 1
+        return self._answer
+
+
+@pytest.mark.parametrize("answer", [True, False])
+async def test_secrets_are_compared_by_compare_digest_and_by_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, answer: bool
+) -> None:
+    """Whether a key or a sealed text is good is what the comparison in constant time says, with every key there is."""
+    keys = APIKeys({"alice": "key-of-alice-1234", "bob": ["key-of-bob-12345", "next-of-bob-1234"]})
+    ring = KeyRing([b"current" * 5, b"earlier" * 5])
+    token, forged = ring.seal("state", b"{}"), KeyRing([b"another" * 5]).seal("state", b"{}")
+    liar = Liar(hmac, answer)
+    monkeypatch.setattr(api_key, "hmac", liar)
+    monkeypatch.setattr(seal, "hmac", liar)
+    for key in ("key-of-alice-1234", "a-key-of-nobody-1"):
+        liar.asked = 0
+        assert isinstance(await keys({"x-api-key": key}), Principal) is answer
+        assert liar.asked == 3
+    for text in (token, forged):
+        liar.asked = 0
+        assert (ring.open("state", text) == b"{}") is answer
+        assert liar.asked == 2
+
+
+FLOORS = {"h11": (0, 16), "joserfc": (1, 8)}
+"""Older ones let requests be smuggled past a proxy (CVE-2025-43859), or show the payloads of tokens in errors."""
+
+
+def test_what_is_installed_has_none_of_the_faults_that_were_mended_elsewhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    lowest: dict[str, list[tuple[int, ...]]] = {}
+    for requirement in wanted:
+        if match := re.match(r"([\w-]+)>=([\d.]+)", requirement):
+            lowest.setdefault(match[1], []).append(tuple(map(int, match[2].split("."))))
+    for name, floor in FLOORS.items():
+        assert all(version >= floor for version in lowest[name]), name

@@ -1,0 +1,81 @@
+"""The table of threats can't rot: each row says what it has to say, and the tests that it names exist."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+COLUMNS = ["#", "threat", "rule", "what funcmcp does", "shown by"]
+THREATS = 50
+_TEST = re.compile(r"`(tests/[\w/]+\.py)::([\w:]+)`")
+_ROW_IN_A_DOCSTRING = re.compile(r"(?i)\brows? (\d+(?:(?:, | and | to )(?:row )?\d+)*)")
+
+
+def rows() -> list[list[str]]:
+    """Return the cells of all rows."""
+    lines = re.findall(r"^\| \d+ \|.*\|$", DOCUMENT, re.MULTILINE)
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def numbers() -> list[int]:
+    return [int(row[0]) for row in rows()]
+
+
+@functools.cache
+def tests_of(path: str) -> frozenset[str]:
+    """Return the names of the tests that a file has."""
+    return frozenset(_tests(ast.parse((ROOT / path).read_text(encoding="utf-8")).body, ""))
+
+
+def _tests(body: list[ast.stmt], before: str) -> Iterator[str]:
+    for node in body:
+        if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
+            yield from _tests(node.body, f"{node.name}::")
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            yield before + node.name
+
+
+def test_each_threat_has_one_row() -> None:
+    assert sorted(numbers()) == list(range(1, THREATS + 1))
+
+
+def test_every_table_of_threats_has_the_same_columns() -> None:
+    heads = re.findall(r"^\| # \|.*\|$", DOCUMENT, re.MULTILINE)
+    assert heads
+    assert all([cell.strip() for cell in head.strip("|").split("|")] == COLUMNS for head in heads)
+
+
+@pytest.mark.parametrize("row", rows(), ids=[f"row {number}" for number in numbers()])
+def test_a_row_names_tests_that_exist(row: list[str]) -> None:
+    assert len(row) == len(COLUMNS)
+    assert all(row)
+    shown = row[4].split("<br>")
+    for test in shown:
+        match = _TEST.fullmatch(test)
+        assert match is not None, test
+        assert match[2] in tests_of(match[1]), test
+    assert len(set(shown)) == len(shown)
+
+
+def test_docstrings_of_tests_name_rows_that_exist() -> None:
+    known = set(numbers())
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                for named in _ROW_IN_A_DOCSTRING.findall(ast.get_docstring(node) or ""):
+                    assert set(map(int, re.findall(r"\d+", named))) <= known, f"{path.name}::{node.name}"
+
+
+def test_every_promise_and_every_duty_is_there() -> None:
+    for heading in ("Reporting a vulnerability", "What is promised", "What is not", "What you have to do", "Threats"):
+        assert f"\n## {heading}\n" in DOCUMENT
