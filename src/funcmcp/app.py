@@ -116,6 +116,8 @@ class MCPServer(ASGIApplication):
         self.keeps_sessions = store.pushes and not isinstance(store, SharedSessions)
         """Whether sessions of the handshake era live in this process."""
         self._seals_sessions = isinstance(store, SignedSessions)
+        self.metadata = None if auth is None else auth.resource
+        """What clients are told of where to get tokens; None if nothing."""
         identity = None if auth is None else _identity(self.server, auth)
         exchange: Exchange = StreamableHTTP(self.server, store, chosen, path=path, identity=identity)
         if sse is not None:
