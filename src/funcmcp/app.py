@@ -110,6 +110,8 @@ class MCPServer(ASGIApplication):
         self.server = Server(ServerOptions(name, **options), _known(revisions), keys=keys, guard=guard, bus=bus)
         chosen = http or HTTPOptions()
         self._store = store
+        self.metadata = None if auth is None else auth.resource
+        """What clients are told of where to get tokens; None if nothing."""
         identity = None if auth is None else _identity(self.server, auth)
         exchange: Exchange = StreamableHTTP(self.server, store, chosen, path=path, identity=identity)
         if sse is not None:

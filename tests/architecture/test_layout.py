@@ -13,7 +13,6 @@ PACKAGE = ROOT / "src" / "funcmcp"
 BESIDE_THE_MIRROR = {
     "apps",
     "architecture",
-    "azure",
     "clients",
     "cluster",
     "conformance",

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -142,20 +143,24 @@ class FunctionsWorker:
 
 
 def http_input(
-    method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes = b"", **route_values: str
+    method: str,
+    url: str,
+    headers: Mapping[str, str] | None = None,
+    body: bytes = b"",
+    *,
+    values: Mapping[str, str] | None = None,
 ) -> TypedData:
     """Return the value of an HTTP trigger.
 
-    The host lower-cases names of headers and joins lines of one name with a comma.
+    The host lower-cases names of headers and joins lines of one name with a comma. `values` are those of the variables
+    in the function's route.
     """
-    from urllib.parse import parse_qsl, urlsplit
-
     return TypedData(
         http=Message(
             method=method,
             url=url,
             headers={name.lower(): value for name, value in (headers or {}).items()},
-            params=route_values,
+            params=dict(values or {}),
             query=dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)),
             body=TypedData(bytes=body),
         )

@@ -32,6 +32,7 @@ class ProtectedResource:
         scopes: the scopes that callers can ask for.
         name: what to call the server where people read it.
         documentation: URL of a page for developers.
+        served_at: the URL of this metadata, where the server can't have it in the usual place below its root.
     """
 
     resource: str
@@ -39,6 +40,7 @@ class ProtectedResource:
     scopes: Sequence[str] = ()
     name: str | None = None
     documentation: str | None = None
+    served_at: str | None = None
 
     def __post_init__(self) -> None:
         checked("The resource", self.resource)
@@ -51,6 +53,8 @@ class ProtectedResource:
             checked("An authorization server", server)
         if self.documentation is not None:
             checked("The documentation", self.documentation)
+        if self.served_at is not None:
+            checked("The metadata's place", self.served_at)
         distinct(self.scopes)
 
     @property
@@ -76,6 +80,8 @@ class ProtectedResource:
     @property
     def metadata_url(self) -> str:
         """The document's absolute URL, made from configuration alone and from nothing that a request says."""
+        if self.served_at is not None:
+            return self.served_at
         parts = checked("The resource", self.resource)
         query = f"?{parts.query}" if parts.query else ""
         return f"{parts.scheme}://{parts.netloc}{self.paths[0]}{query}"

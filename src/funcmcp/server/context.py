@@ -26,6 +26,10 @@ class HTTPRequestInfo(Protocol):
         """The HTTP method, upper case."""
 
     @property
+    def streams(self) -> bool:
+        """Whether an answer reaches the client part by part."""
+
+    @property
     def url(self) -> str:
         """The absolute URL."""
 

@@ -59,9 +59,10 @@ def initialize(
 
 async def discover(server: Server, context: Context) -> dict[str, Any]:
     """Answer `server/discover`."""
+    listens = context.http is None or context.http.streams  # where subscriptions/listen works
     result: dict[str, Any] = {
         "supportedVersions": server.supported,
-        "capabilities": capabilities(server, context.client.revision, pushes=True),
+        "capabilities": capabilities(server, context.client.revision, pushes=listens),
         "ttlMs": int(server.options.list_ttl * 1000),
         "cacheScope": server.cache_scope,
     }

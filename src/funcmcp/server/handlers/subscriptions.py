@@ -26,7 +26,9 @@ _URIS = "resourceSubscriptions"
 async def listen(server: Server, context: Context) -> dict[str, Any]:
     """Answer `subscriptions/listen`: say what is honoured, tell of each change, and end when the server stops."""
     if not context.channel.pushes:
-        raise MCPError(INVALID_REQUEST, "This needs an event stream; accept text/event-stream.")
+        raise MCPError(
+            INVALID_REQUEST, "This needs an event stream: accept text/event-stream, where the server can send one."
+        )
     if len(server.hub) >= MAX_STREAMS:
         raise MCPError(INVALID_REQUEST, "Too many streams are open; try again later.")
     honoured, wanted = await _honoured(server, context)

@@ -55,7 +55,7 @@ class Gate:
         self._path = path
         self._paths = {path, path.rstrip("/"), path.rstrip("/") + "/"}
         self._origin = OriginCheck(options)
-        self._methods = ("GET", "POST", "DELETE") if listens else ("POST", "DELETE")
+        self._listens = listens
         self._max_body = options.max_body
         self._digits = len(str(options.max_body))
         self._passed: dict[tuple[object, ...], Entry] = {}
@@ -67,6 +67,7 @@ class Gate:
             request.method,
             request.path,
             request.server,
+            request.streams,
             len(request.pairs) - len(request.fields),
             get(b"host"),
             get(b"origin"),
@@ -88,6 +89,11 @@ class Gate:
             return entry
         return wrong_length(request, self._max_body) or entry
 
+    def _methods(self, entry: Entry, *, streams: bool) -> tuple[str, ...]:
+        if entry.per_request:
+            return ("POST",)
+        return ("GET", "POST", "DELETE") if self._listens and streams else ("POST", "DELETE")
+
     def _examine(self, request: HttpRequest) -> Entry | HttpResponse:
         refusal = self._origin.refusal(request)
         if refusal is not None:
@@ -101,7 +107,7 @@ class Gate:
             version,
             known_version=version is None or version in self._server.revisions,
         )
-        allowed = ("POST",) if entry.per_request else self._methods
+        allowed = self._methods(entry, streams=request.streams)
         if request.method not in allowed:
             methods = ", ".join(allowed)
             return refuse(405, INVALID_REQUEST, f"Use {methods}.", headers=(("allow", methods),))

@@ -27,7 +27,7 @@ from funcmcp.transports.http.elsewhere import Elsewhere
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.resumable import KeptStreams, ResumableChannel, Streams, resumable_response
 from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse
-from funcmcp.transports.http.stream import STREAM_HEADERS, StreamChannel, stream_response
+from funcmcp.transports.http.stream import STREAM_HEADERS, BufferedChannel, StreamChannel, stream_response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
@@ -79,7 +79,7 @@ class HandshakeEra:
         context = Context(message, client, _CLOSED, http)
         try:
             if entry.accept.events and self._server.is_interactive(message):
-                return await self._stream(context, client)
+                return await self._stream(http, context, client)
             reply = begin(self._server.answer(context))
             if isinstance(reply, Waiting):
                 reply = await _run(context, client.conversation, reply)
@@ -87,12 +87,17 @@ class HandshakeEra:
         except RunCancelledError:
             return _cancelled(message, entry.accept)
 
-    async def _stream(self, context: Context, client: _Client) -> HttpResponse:
+    def _pushes(self, http: HttpRequest) -> bool:
+        """Tell whether clients can be told of what belongs to no request, and take broken streams up again."""
+        return self._sessions.pushes and http.streams
+
+    async def _stream(self, http: HttpRequest, context: Context, client: _Client) -> HttpResponse:
         """Run a request that may send something before its answer."""
         await self._server.bus.ready()
         await client.conversation.restore()
-        if not self._sessions.pushes:
-            context.channel = channel = StreamChannel(client.conversation)
+        if not self._pushes(http):
+            channel = StreamChannel(client.conversation) if http.streams else BufferedChannel()
+            context.channel = channel
             work = _run(context, client.conversation, self._server.answer(context))
             return await stream_response(work, channel, respond=handshake_response)
         stream = client.streams.open()
@@ -154,7 +159,7 @@ class HandshakeEra:
     async def _initialize(self, http: HttpRequest, request: Request) -> HttpResponse:
         owner = owner_of(http.principal)
         try:
-            handshake, result = initialize(self._server, request.params, pushes=self._sessions.pushes, owner=owner)
+            handshake, result = initialize(self._server, request.params, pushes=self._pushes(http), owner=owner)
             session_id = await self._sessions.create(handshake)
         except MCPError as error:
             return handshake_response(error_reply(error, request.id))
@@ -177,7 +182,7 @@ class HandshakeEra:
             key = session_id if handshake.owner == owner else part_of(session_id, owner)
             client = self._clients.get(key)
             if client is None:
-                server = self._server if self._sessions.pushes else None
+                server = self._server if self._pushes(http) else None
                 client = _Client(revision, handshake, session_id, server, key=key)
                 self._relay.meet(client)
                 self._clients.add(client)

@@ -54,6 +54,11 @@ class HttpRequest:
         await asyncio.Event().wait()
 
     @property
+    def streams(self) -> bool:
+        """Whether a response's body reaches the client part by part; where not, it does as a whole."""
+        return True
+
+    @property
     def scheme(self) -> str:
         """`http` or `https`."""
         return "http"

@@ -15,9 +15,22 @@ HOSTS_VARIABLE = "FUNCMCP_ALLOWED_HOSTS"
 ``funcmcp run --allowed-host`` sets it, so that worker processes have it, too."""
 
 
+_CONTAINER_APP = ("CONTAINER_APP_NAME", "CONTAINER_APP_ENV_DNS_SUFFIX")
+_PLATFORM_VARIABLES = ("WEBSITE_HOSTNAME", "CONTAINER_APP_HOSTNAME")
+"""In which Azure tells an app the name by which it can be reached."""
+
+
 def hosts_of_environment() -> list[str]:
     """Return the hosts that whoever started the process allows."""
     return [host for host in map(str.strip, os.environ.get(HOSTS_VARIABLE, "").split(",")) if host]
+
+
+def hosts_of_platform() -> list[str]:
+    """Return the names that Azure gave the app, so that it answers on them at once."""
+    names = [os.environ.get(variable, "") for variable in _PLATFORM_VARIABLES]
+    if all(os.environ.get(variable) for variable in _CONTAINER_APP):
+        names.append(".".join(os.environ[variable] for variable in _CONTAINER_APP))
+    return [name for name in names if name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +40,7 @@ class HTTPOptions:
     Attributes:
         allowed_hosts: names, with or without a port, that the Host header may have beside the loopback names
             of a server on a loopback address. ``"*"`` allows every one; an empty list none more. Those of the
-            environment variable ``FUNCMCP_ALLOWED_HOSTS`` come on top.
+            environment variable ``FUNCMCP_ALLOWED_HOSTS`` come on top, and on Azure the app's name there.
         allowed_origins: origins such as ``"https://app.example.com"`` that browsers may call from beside the
             server's own and loopback ones. ``"*"`` allows every one; an empty list none more.
         require_origin: refuse requests without an Origin header, which programs do not send.

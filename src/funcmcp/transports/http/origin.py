@@ -10,7 +10,7 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING
 
-from funcmcp.transports.http.options import hosts_of_environment
+from funcmcp.transports.http.options import hosts_of_environment, hosts_of_platform
 
 if TYPE_CHECKING:
     from funcmcp.transports.http.messages import HttpRequest
@@ -29,7 +29,8 @@ class OriginCheck:
 
     def __init__(self, options: HTTPOptions) -> None:
         self._require_origin = options.require_origin
-        self._hosts = frozenset(host.lower() for host in (*options.allowed_hosts, *hosts_of_environment()))
+        hosts = (*options.allowed_hosts, *hosts_of_environment(), *hosts_of_platform())
+        self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in options.allowed_origins)
 
     def refusal(self, request: HttpRequest) -> tuple[int, str] | None:

@@ -23,7 +23,7 @@ from funcmcp.server.handlers.tools import find_tool
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import accepted, per_request_response, refuse
-from funcmcp.transports.http.stream import Leaving, StreamChannel, stream_response
+from funcmcp.transports.http.stream import BufferedChannel, Leaving, StreamChannel, stream_response
 
 if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import Body
@@ -67,7 +67,7 @@ class PerRequestEra:
 
     async def _stream(self, context: Context, http: HttpRequest) -> HttpResponse:
         run = Run()
-        context.channel = channel = StreamChannel(None)
+        context.channel = channel = StreamChannel(None) if http.streams else BufferedChannel()
         work = run.wait(self._server.answer(context))
         return await stream_response(
             work, channel, respond=per_request_response, leaving=Leaving(run, http.disconnected)

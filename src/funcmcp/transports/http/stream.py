@@ -105,6 +105,20 @@ class StreamChannel:
         return await self._conversation.ask(questions, self.messages.put)
 
 
+class BufferedChannel(StreamChannel):
+    """A channel onto a stream that reaches the client as a whole, with the answer: too late for any question."""
+
+    pushes = False
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Refuse, whatever the questions are."""
+        del questions
+        raise ToolError("The client can't be asked here: this platform sends an event stream only when it is complete.")
+
+
 class Leaving:
     """A client's leaving means that its request is cancelled.
 

@@ -1,0 +1,61 @@
+"""What Azure Functions tells an app about itself: the names and the paths by which clients reach it.
+
+Source: "App settings reference for Azure Functions" (WEBSITE_HOSTNAME, AzureFunctionsJobHost__*) and "host.json
+reference" (extensions.http.routePrefix, "api" by default).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX_VARIABLE = "AzureFunctionsJobHost__extensions__http__routePrefix"
+"""The app setting that overrides host.json."""
+
+_FOLDER_VARIABLE = "AzureWebJobsScriptRoot"
+_LOCAL = "localhost:7071"  # where Azure Functions Core Tools serve
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+
+def hostname(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the app's name on Azure, with its port on a developer's machine."""
+    return environment.get("WEBSITE_HOSTNAME") or _LOCAL
+
+
+def is_local(host: str) -> bool:
+    """Tell whether a host, with or without a port, is this machine itself."""
+    return host.lower().startswith(tuple(f"{name}:" for name in _LOOPBACK)) or host.lower() in _LOOPBACK
+
+
+def route_prefix(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the path below which the app's HTTP functions are: "" or such as "/api".
+
+    Raises:
+        ValueError: host.json is no JSON. Core Tools accept comments in it, which this does not.
+    """
+    prefix = environment.get(PREFIX_VARIABLE)
+    if prefix is None:
+        prefix = _prefix_of(Path(environment.get(_FOLDER_VARIABLE, "")) / "host.json")
+    prefix = prefix.strip("/")
+    return f"/{prefix}" if prefix else ""
+
+
+def _prefix_of(file: Path) -> str:
+    try:
+        settings = json.loads(file.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        settings = {}
+    except ValueError as error:
+        raise ValueError(
+            f"{file} is no JSON ({error}); or say what its routePrefix is in {PREFIX_VARIABLE}."
+        ) from error
+    try:
+        prefix = settings["extensions"]["http"]["routePrefix"]
+    except (KeyError, TypeError):
+        return "api"
+    return str(prefix)

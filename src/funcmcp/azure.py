@@ -1,0 +1,106 @@
+"""MCP servers on Azure Functions. Needs ``pip install "funcmcp[azure]"``; see docs/azure.md.
+
+Example:
+    ```python
+    app = funcmcp.azure.http_app(mcp)  # in function_app.py: the endpoint is /api/mcp
+    ```
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funcmcp.adapters import azure_settings
+from funcmcp.auth.protected_resource import WELL_KNOWN, ProtectedResource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from funcmcp.adapters.azure_http import AuthLevel, FunctionApp
+    from funcmcp.app import MCPServer
+
+__all__ = ["http_app", "protected_resource", "public_url"]
+
+
+def http_app(
+    mcp: MCPServer,
+    *,
+    route: str = "mcp",
+    auth_level: AuthLevel | str | None = None,
+    app: FunctionApp | None = None,
+    streams: bool = False,
+) -> FunctionApp:
+    """Serve a server from a function app, by HTTP triggers.
+
+    Args:
+        mcp: the server.
+        route: of the endpoint, below the route prefix that host.json gives the app's functions ("api" by default).
+        auth_level: which of the platform's keys callers need: "anonymous", "function" or "admin". By default it is
+            "function"; but "anonymous" if the server tells clients where to get tokens, for they know of no keys.
+        app: register on this app; by default on a new one.
+        streams: send event streams as they come. It is on for all HTTP functions of the app then, and needs
+            ``pip install "funcmcp[azure-streams]"``. Without it a client gets a stream when it is complete, and what
+            can't wait so long is refused.
+
+    Returns:
+        The app, to be a global of function_app.py.
+
+    Raises:
+        ValueError: clients would not find the server's metadata.
+        ImportError: another package has HTTP streams switched on in this app, or a package is missing.
+    """
+    from funcmcp.adapters import azure_http  # noqa: PLC0415 - vendor code is loaded by those who use it
+
+    if streams:
+        import funcmcp.adapters.azure_streams  # noqa: PLC0415, F401 - importing it switches them on
+    found = azure_http.FunctionApp() if app is None else app
+    azure_http.register(mcp, found, route=route, auth_level=auth_level)
+    return found
+
+
+def public_url(route: str = "mcp", *, host: str | None = None) -> str:
+    """Return the URL by which clients reach a function of this app.
+
+    Args:
+        route: of the function.
+        host: a custom domain; by default the name that Azure gave the app, or that of Core Tools on your machine.
+
+    Raises:
+        ValueError: host.json can't be read.
+    """
+    return f"{_origin(host)}{azure_settings.route_prefix()}/{route.strip('/')}"
+
+
+def protected_resource(
+    authorization_servers: Sequence[str],
+    *,
+    scopes: Sequence[str] = (),
+    route: str = "mcp",
+    host: str | None = None,
+    name: str | None = None,
+) -> ProtectedResource:
+    """Return what clients are told of where to get tokens, with this app's own URLs in it.
+
+    Args:
+        authorization_servers: issuers whose tokens are accepted.
+        scopes: the scopes that callers can ask for.
+        route: of the endpoint.
+        host: a custom domain; by default the name that Azure gave the app, or that of Core Tools on your machine.
+        name: what to call the server where people read it.
+
+    Raises:
+        ValueError: host.json can't be read, or a URL is none.
+    """
+    prefix = azure_settings.route_prefix()
+    return ProtectedResource(
+        resource=public_url(route, host=host),
+        authorization_servers=authorization_servers,
+        scopes=scopes,
+        name=name,
+        served_at=f"{_origin(host)}{prefix}{WELL_KNOWN}" if prefix else None,
+    )
+
+
+def _origin(host: str | None) -> str:
+    host = host or azure_settings.hostname()
+    return f"{'http' if azure_settings.is_local(host) else 'https'}://{host}"
