@@ -135,7 +135,10 @@ class Guard:
             feature = find(server, message.params)
         except MCPError:  # what is wrong with it is told to those who may ask
             return self._signed_in(server, principal)
-        return await self._about(server, feature.access, principal)
+        access = feature.access
+        if access.allow is None:
+            return self._about_scopes(server, access, principal)
+        return await self._about(server, access, principal)
 
     async def may_use(self, server: Server, access: Access, principal: Principal | None) -> bool:
         """Tell whether a caller may use a feature."""
@@ -150,13 +153,16 @@ class Guard:
         return await self.may_use(server, feature.access, principal)
 
     async def _about(self, server: Server, access: Access, principal: Principal | None) -> Refusal | None:
+        refusal = self._about_scopes(server, access, principal)
+        if refusal is None and not access.anonymous and principal is not None and access.allow is not None:
+            return None if await _allows(access.allow, principal) else Refusal("denied")
+        return refusal
+
+    def _about_scopes(self, server: Server, access: Access, principal: Principal | None) -> Refusal | None:
         if access.anonymous:
             return None
         # Only where everybody sees the features may a challenge tell what one of them needs.
-        refusal = self._signed_in(server, principal, access.scopes, told=self._lists == "open")
-        if refusal is None and principal is not None and access.allow is not None:
-            return None if await _allows(access.allow, principal) else Refusal("denied")
-        return refusal
+        return self._signed_in(server, principal, access.scopes, told=self._lists == "open")
 
     def _signed_in(
         self, server: Server, principal: Principal | None, scopes: Sequence[str] = (), *, told: bool = False

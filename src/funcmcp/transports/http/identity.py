@@ -89,10 +89,13 @@ class Identity:
 
     async def check(self, body: Body, principal: Principal | None) -> HttpResponse | None:
         """Return the refusal of a body: the first of its messages that may not be run decides for all of them."""
-        for message in [body] if not isinstance(body, list) else map(classify, body[:_MOST]):
+        if isinstance(body, Request):
+            refusal = await self._guard.check(self._server, body, principal)
+            return None if refusal is None else self._refused(refusal, body.id)
+        for message in map(classify, body[:_MOST]) if isinstance(body, list) else [body]:
             refusal = await self._about(message, principal)
             if refusal is not None:
-                return self._refused(refusal, body.id if isinstance(body, Request) else None)
+                return self._refused(refusal, None)
         return None
 
     async def _about(self, message: Body, principal: Principal | None) -> Refusal | None:
@@ -117,7 +120,7 @@ class Identity:
 
 def _identity(found: object) -> Found:
     """Return what an authenticator found; raise TypeError for what is nobody and nothing."""
-    if found is None or isinstance(found, Principal | Challenge):
+    if found is None or isinstance(found, (Principal, Challenge)):
         return found
     raise TypeError(f"An authenticator returns a Principal, a Challenge or None, not {type(found).__name__}.")
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from funcmcp.auth.principal import Principal
 
 Body: TypeAlias = bytes | AsyncIterator[bytes]
@@ -76,7 +74,7 @@ class HttpRequest:
     @property
     def headers(self) -> Mapping[str, str]:
         """The header fields as text."""
-        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self.fields.items()}
+        return _Headers(self.fields)
 
     @property
     def url(self) -> str:
@@ -100,6 +98,24 @@ class HttpRequest:
             return {name: morsel.value for name, morsel in SimpleCookie(self.headers.get("cookie", "")).items()}
         except CookieError:
             return {}
+
+
+class _Headers(Mapping[str, str]):
+    """Header fields as text, by lower-case name; only what is looked at is decoded."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Mapping[bytes, bytes]) -> None:
+        self._fields = fields
+
+    def __getitem__(self, name: str) -> str:
+        return self._fields[name.encode("latin-1", "backslashreplace")].decode("latin-1")
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.decode("latin-1") for name in self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
 
 
 def _joined(pairs: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

@@ -5,6 +5,7 @@ Source: RFC 9728 section 3 (the metadata document); RFC 9111 section 5.2.2.5 (no
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from funcmcp.protocol.codec import encode
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.options import HTTPOptions
 
 _CACHE = "cache-control"
+
+
+@lru_cache(maxsize=256)
+def _not_kept(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    return (*(field for field in headers if field[0] != _CACHE), (_CACHE, "no-store"))
 
 
 class Protected:
@@ -41,8 +47,7 @@ class Protected:
         if request.path in self._paths:
             return self._metadata(request)
         response = await self._otherwise(request)
-        headers = tuple(field for field in response.headers if field[0] != _CACHE)
-        return HttpResponse(response.status, (*headers, (_CACHE, "no-store")), response.body)
+        return HttpResponse(response.status, _not_kept(response.headers), response.body)
 
     def _metadata(self, request: HttpRequest) -> HttpResponse:
         refusal = self._origin.refusal(request)
