@@ -101,7 +101,7 @@ class MCPServer(ASGIApplication):
         self.path = _checked("path", path)
         self.services = Services()
         """What functions need and callers don't send: register it here, by type."""
-        keys = keys or configured_keys(os.environ)
+        keys = (keys or configured_keys(os.environ)).of(name)
         store = _store(sessions, keys)
         if bus is None and isinstance(store, SharedSessions):
             bus = store.bus

@@ -28,7 +28,7 @@ link = RedisLink(os.environ["SHOP_REDIS"], timeout=0.5)
 keys = configured_keys(os.environ)
 if os.environ.get("SHOP_SESSIONS") == "signed":
     mcp = MCPServer(
-        "Shop", keys=keys, sessions=SignedSessions(keys, revoked=RedisRevocations(link)), bus=RedisBus(link)
+        "Shop", keys=keys, sessions=SignedSessions(keys.of("Shop"), revoked=RedisRevocations(link)), bus=RedisBus(link)
     )
 else:
     mcp = MCPServer("Shop", keys=keys, sessions=RedisSessions(link))

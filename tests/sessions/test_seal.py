@@ -77,6 +77,14 @@ def test_keys_can_be_changed_without_losing_what_is_under_way() -> None:
     assert KeyRing([b"next" * 8]).open("state", fresh) == b"new"
 
 
+def test_servers_that_share_keys_have_no_use_for_what_the_other_sealed() -> None:
+    orders, menu = KEYS.of("orders"), KEYS.of("menu")
+    token = orders.seal("state", b"a")
+    assert (orders.open("state", token), menu.open("state", token), KEYS.open("state", token)) == (b"a", None, None)
+    assert KeyRing([b"next" * 8, b"current" * 5]).of("orders").open("state", token) == b"a"
+    assert (KEYS.of("orders").shared, KeyRing().of("orders").shared) == (True, False)
+
+
 def test_two_key_rings_by_default_share_no_key() -> None:
     first, second = KeyRing(), KeyRing()
     token = first.seal("state", b"a")

@@ -42,6 +42,12 @@ class KeyRing:
         self.shared = bool(keys)
         self._keys = tuple(keys) or (os.urandom(KEY_BYTES),)
 
+    def of(self, server: str) -> KeyRing:
+        """Return keys that are one server's own, made of these: what another server seals with the same is not theirs."""
+        ring = KeyRing([hmac.digest(key, b"funcmcp server " + server.encode(), hashlib.sha256) for key in self._keys])
+        ring.shared = self.shared
+        return ring
+
     def seal(self, purpose: str, payload: bytes) -> str:
         """Return a token for a payload."""
         signed = f"{_VERSION}.{_to_text(payload)}"
