@@ -32,7 +32,7 @@ def numbers() -> list[int]:
 
 
 @functools.cache
-def tests_of(path: str) -> frozenset[str]:
+def names_in(path: str) -> frozenset[str]:
     """Return the names of the tests that a file has."""
     return frozenset(_tests(ast.parse((ROOT / path).read_text(encoding="utf-8")).body, ""))
 
@@ -63,7 +63,7 @@ def test_a_row_names_tests_that_exist(row: list[str]) -> None:
     for test in shown:
         match = _TEST.fullmatch(test)
         assert match is not None, test
-        assert match[2] in tests_of(match[1]), test
+        assert match[2] in names_in(match[1]), test
     assert len(set(shown)) == len(shown)
 
 

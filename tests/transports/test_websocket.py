@@ -308,6 +308,14 @@ def test_a_real_binary_frame_closes_it(port: int) -> None:
         assert socket.closed_with() == 1003
 
 
+def test_a_real_client_that_offers_compression_is_not_taken_up_on_it(port: int) -> None:
+    """Row 47: a few bytes could become many."""
+    with client(port, headers={"sec-websocket-extensions": "permessage-deflate"}) as socket:
+        assert socket.accepted is not None
+        assert socket.accepted.extensions == []
+        assert not [name for name, _ in socket.accepted.extra_headers if name.lower() == b"sec-websocket-extensions"]
+
+
 def test_a_real_message_that_is_too_long_closes_it(port: int) -> None:
     with client(port) as socket:
         socket.say("x" * 20_001)

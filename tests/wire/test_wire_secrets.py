@@ -131,7 +131,7 @@ def alice(port: int, revision: str, tool: str, arguments: dict[str, Any]) -> str
 
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_server_with_secrets_in_every_header_prints_none_of_them(revision: str, tmp_path: Path) -> None:
-    """Rows 10 and 34: with the log of every library at its most talkative, and a traceback nowhere."""
+    """Row 10, row 34: with the log of every library at its most talkative, and a traceback nowhere."""
     (tmp_path / "server.py").write_text(SERVER)
     env = {"WEBSITE_AUTH_ENABLED": "true"}
     with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=tmp_path, env=env) as process:

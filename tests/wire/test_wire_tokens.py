@@ -77,7 +77,7 @@ def shop() -> tuple[MCPServer, list[str]]:
 @pytest.mark.parametrize("what", BAD)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_bad_token_is_401_and_nothing_runs(revision: str, what: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Rows 11 to 15 and 17: one line of JSON, a challenge that repeats nothing, and no line in the log."""
+    """Rows 11 to 15, row 17: one line of JSON, a challenge that repeats nothing, and no line in the log."""
     mcp, ran = shop()
     answer = await Caller(mcp, revision, key=BAD[what]).call("order")
     assert answer.status == 401
