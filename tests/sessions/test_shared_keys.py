@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import secrets
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
 
-from funcmcp import MCPServer
 from tests.instances import PATIENCE, Caller, per_request, text_of
 from tests.serving import serve
 
@@ -67,20 +66,6 @@ def urls(file: Path) -> Iterator[list[str]]:
 async def caller() -> AsyncIterator[Caller]:
     async with httpx2.AsyncClient(timeout=PATIENCE, trust_env=False) as http:
         yield Caller(http)
-
-
-@pytest.mark.parametrize(("sessions", "about_sessions"), [("signed", True), ("memory", False)])
-def test_what_a_random_key_seals_is_told_at_start(
-    sessions: Literal["signed", "memory"],
-    about_sessions: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.delenv("FUNCMCP_KEYS", raising=False)
-    MCPServer("Küche", sessions=sessions).begin()
-    [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert warning.startswith("Küche seals sessions and " if about_sessions else "Küche seals what it remembers")
-    assert "requestState" in warning
 
 
 async def test_a_signed_session_goes_on_at_another_process(urls: list[str], caller: Caller) -> None:

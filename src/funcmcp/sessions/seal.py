@@ -43,7 +43,7 @@ class KeyRing:
         self._keys = tuple(keys) or (os.urandom(KEY_BYTES),)
 
     def of(self, server: str) -> KeyRing:
-        """Return keys that are one server's own, made of these: what another server seals with the same is not theirs."""
+        """Return keys of a server's own, made of these; another server with the same secret has others."""
         ring = KeyRing([hmac.digest(key, b"funcmcp server " + server.encode(), hashlib.sha256) for key in self._keys])
         ring.shared = self.shared
         return ring
