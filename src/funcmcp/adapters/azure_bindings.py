@@ -87,7 +87,7 @@ def prompt_binding(definition: Mapping[str, Any]) -> dict[str, Any]:
 def tool_properties(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return an input schema as tool properties, which say less: for extension bundles that know no other schema."""
     required = schema.get("required", ())
-    return [_property(name, about, name in required) for name, about in schema.get("properties", {}).items()]
+    return [_property(name, about, required=name in required) for name, about in schema.get("properties", {}).items()]
 
 
 def equivalent(uri: str) -> str:
@@ -95,7 +95,7 @@ def equivalent(uri: str) -> str:
     return _EXPRESSION.sub("{}", uri).casefold()
 
 
-def _property(name: str, about: Any, required: bool) -> dict[str, Any]:
+def _property(name: str, about: Any, *, required: bool) -> dict[str, Any]:
     schema = _telling(about)
     is_array = schema.get("type") == "array"
     one = _telling(schema.get("items", {})) if is_array else schema

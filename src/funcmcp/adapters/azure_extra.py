@@ -100,7 +100,9 @@ def arguments_of(binding: _Binding, trigger: Mapping[str, Any]) -> dict[str, Any
     for known in from_json(trigger.get(listed, "[]")):
         if known[name] == wanted:
             return {**_of_argument(own_name, wanted, known), **binding.settings}
-    raise RegistrationError(f"{binding.type} {binding.name!r} is for {wanted!r}, which the feature has no argument for.")
+    raise RegistrationError(
+        f"{binding.type} {binding.name!r} is for {wanted!r}, which the feature has no argument for."
+    )
 
 
 def _of_argument(own_name: str, wanted: str, known: Mapping[str, Any]) -> dict[str, Any]:

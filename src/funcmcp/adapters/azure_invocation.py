@@ -32,7 +32,8 @@ class Invocation:
         http: the HTTP request, as far as the host tells it: its headers.
 
     Raises:
-        ValueError: the value is not an object in JSON.
+        TypeError: the value is no object.
+        ValueError: it is a text, and not JSON.
     """
 
     __slots__ = ("arguments", "client_info", "http", "session_id", "uri")
@@ -80,9 +81,9 @@ def _decoded(context: Any) -> Any:
 
 
 def _members(value: Any) -> dict[str, Any]:
-    """Return an object's members by lower-case name; raise ValueError if it is none."""
+    """Return an object's members by lower-case name; raise TypeError if it is none."""
     if not isinstance(value, dict):
-        raise ValueError("The functions host sent no object as the context of an invocation.")
+        raise TypeError("The functions host sent no object as the context of an invocation.")
     return {name.lower(): member for name, member in value.items()}
 
 

@@ -97,15 +97,25 @@ def register_triggers(
     functions = list(_functions(server))
     if not functions:
         raise RegistrationError("The server has no features yet; call trigger_app after they are registered.")
-    unknown = bindings.keys() - {function.key for function in functions}
-    if unknown:
-        raise RegistrationError(f"There are bindings for {sorted(unknown)[0]!r}, which is no feature of the server.")
+    _check_bound(bindings, [function.key for function in functions])
     if bindings:
-        services.register_factory(Bindings, _current.get)
+        services.register_factory(Bindings, _of_this_call)
     for function in functions:
         _register(app, function, bindings.get(function.key, ()))
     warn_of_lost(server)
     watch(server)
+
+
+def _of_this_call() -> Bindings:
+    return _current.get()
+
+
+def _check_bound(bindings: Mapping[str, Any], keys: Sequence[str]) -> None:
+    """Refuse bindings that are not for exactly one function."""
+    for key in bindings:
+        if keys.count(key) != 1:
+            words = "which is no feature of the server" if key not in keys else "which is a tool's and a prompt's name"
+            raise RegistrationError(f"There are bindings for {key!r}, {words}.")
 
 
 def _functions(server: Server) -> Iterator[_Function]:
