@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from azure.functions import FunctionApp
 from pydantic_core import from_json
 
 from funcmcp.adapters import azure_bindings as bindings_json
@@ -37,12 +38,12 @@ from funcmcp.server.registry import RegistrationError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from azure.functions import FunctionApp
-
     from funcmcp.adapters.azure_extra import Input, Output
     from funcmcp.authoring.services import Services
     from funcmcp.server.dispatch import Server
     from funcmcp.server.features import Prompt, Resource, ResourceTemplate, Tool
+
+__all__ = ["FunctionApp", "TriggerContext", "register_triggers"]
 
 REVISION = "2025-06-18"
 """The newest revision that the functions host speaks. It does not say which one a client has chosen."""
@@ -77,15 +78,15 @@ class TriggerContext(Context):
 
 
 def register_triggers(
-    app: FunctionApp,
+    app: FunctionApp | None,
     server: Server,
     services: Services,
     bindings: Mapping[str, Sequence[Input | Output]],
-) -> None:
-    """Register every tool, resource, template and prompt of a server as a function of an app.
+) -> FunctionApp:
+    """Register every tool, resource, template and prompt of a server as a function of an app, and return the app.
 
     Args:
-        app: gets the functions.
+        app: gets the functions; None for a new one.
         server: has the features.
         services: get `Bindings`, if any function has more bindings than its trigger.
         bindings: more bindings of functions, by the name of a tool or prompt or the URI of a resource.
@@ -100,10 +101,12 @@ def register_triggers(
     _check_bound(bindings, [function.key for function in functions])
     if bindings:
         services.register_factory(Bindings, _of_this_call)
+    app = FunctionApp() if app is None else app
     for function in functions:
         _register(app, function, bindings.get(function.key, ()))
     warn_of_lost(server)
     watch(server)
+    return app
 
 
 def _of_this_call() -> Bindings:
