@@ -95,12 +95,12 @@ def register_triggers(
         RegistrationError: something in the server is beyond the functions host; the text names it and says what to do.
     """
     check_features(server, REVISION)
+    if bindings:
+        services.register_factory(Bindings, _of_this_call)
     functions = list(_functions(server))
     if not functions:
         raise RegistrationError("The server has no features yet; call trigger_app after they are registered.")
     _check_bound(bindings, [function.key for function in functions])
-    if bindings:
-        services.register_factory(Bindings, _of_this_call)
     app = FunctionApp() if app is None else app
     for function in functions:
         _register(app, function, bindings.get(function.key, ()))
