@@ -1,7 +1,7 @@
 """How the functions host reads what an MCP trigger's function says: its bindings, and the values that it returns.
 
-Written from the source of the MCP extension, release 1.6.0, and from nothing of funcmcp: McpToolTriggerAttribute and its
-siblings, McpInputSchemaJsonUtilities, MetadataParser, ResourceUriHelper, ToolReturnValueBinder,
+Written from the source of the MCP extension 1.6.0, and from nothing of funcmcp: McpToolTriggerAttribute and its siblings,
+McpInputSchemaJsonUtilities, MetadataParser, ResourceUriHelper, ToolReturnValueBinder,
 ResourceReturnValueBinder, PromptReturnValueBinder, and the C# SDK's ContentBlock.
 """
 
@@ -134,7 +134,7 @@ def read_tool(value: Any) -> dict[str, Any]:
         _check(type(content.get("isError", False)) is bool, "isError")
         for block in content["content"]:
             _check_block(block)
-        return content
+        return dict(content)
     if kind == "multi_content_result":
         _check(isinstance(content, list) and content, "No content items were produced from the McpToolResult.")
         blocks = content

@@ -27,6 +27,7 @@ def find(
     tags: Annotated[list[Literal["new", "old"]] | None, Field(description="Each of them")] = None,
     limit: Annotated[int, Field(ge=1, le=50)] = 10,
     score: float | None = None,
+    *,
     exact: bool = False,
 ) -> list[str]:
     return []
@@ -37,9 +38,12 @@ def ping() -> None:
     return
 
 
+ABOUT = "What it is about."
+
+
 @mcp.resource(
-    "docs://readme", title="Read me", description="What it is about.", mime_type="text/markdown", size=11, meta={"version": 2}
-)  # fmt: skip
+    "docs://readme", title="Read me", description=ABOUT, mime_type="text/markdown", size=11, meta={"version": 2}
+)
 def readme() -> str:
     return "# Read me\n"
 

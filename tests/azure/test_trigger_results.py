@@ -340,9 +340,9 @@ async def test_prompts_come_as_messages_or_as_a_whole_result() -> None:
         {"number": 2, "flag": True, "names": ["a"], "word": None},
     ):
         assert (await get("typed", arguments))[1] == {"messages": [user("3 True ['a'] None")]}
-    for arguments, words in (({}, "number: is required"), ({"number": "x"}, "must be an integer"), ([], "must be an")):
+    for wrong, words in (({}, "number: is required"), ({"number": "x"}, "must be an integer"), ([], "must be an")):
         with pytest.raises(RuntimeError, match=words):
-            await triggers.get("typed", arguments)
+            await triggers.get("typed", wrong)
 
 
 async def test_plain_functions_run_beside_the_event_loop_and_beside_each_other() -> None:

@@ -24,10 +24,10 @@ class Triggers:
 
         indexed = trigger_app(mcp, **options).get_functions()
         self.bindings = {
-            found.get_function_name(): [json.loads(text) for text in found.get_raw_bindings()] for found in indexed
+            str(found.get_function_name()): [json.loads(text) for text in found.get_raw_bindings()] for found in indexed
         }
         self.functions: dict[str, Callable[..., Awaitable[Any]]] = {
-            found.get_function_name(): found.get_user_function() for found in indexed
+            str(found.get_function_name()): found.get_user_function() for found in indexed
         }
 
     def trigger(self, name: str) -> dict[str, Any]:

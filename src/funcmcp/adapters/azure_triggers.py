@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from funcmcp.server.dispatch import Server
     from funcmcp.server.features import Prompt, Resource, ResourceTemplate, Tool
 
-__all__ = ["FunctionApp", "TriggerContext", "register_triggers"]
+__all__ = ["FunctionApp", "TriggerContext", "register"]
 
 REVISION = "2025-06-18"
 """The newest revision that the functions host speaks. It does not say which one a client has chosen."""
@@ -77,16 +77,16 @@ class TriggerContext(Context):
         raise ToolError("Nobody can be asked here: Azure's MCP triggers have no way back to the client.")
 
 
-def register_triggers(
-    app: FunctionApp | None,
+def register(
+    app: FunctionApp,
     server: Server,
     services: Services,
     bindings: Mapping[str, Sequence[Input | Output]],
-) -> FunctionApp:
-    """Register every tool, resource, template and prompt of a server as a function of an app, and return the app.
+) -> None:
+    """Register every tool, resource, template and prompt of a server as a function of an app.
 
     Args:
-        app: gets the functions; None for a new one.
+        app: gets the functions.
         server: has the features.
         services: get `Bindings`, if any function has more bindings than its trigger.
         bindings: more bindings of functions, by the name of a tool or prompt or the URI of a resource.
@@ -101,12 +101,10 @@ def register_triggers(
     if not functions:
         raise RegistrationError("The server has no features yet; call trigger_app after they are registered.")
     _check_bound(bindings, [function.key for function in functions])
-    app = FunctionApp() if app is None else app
     for function in functions:
         _register(app, function, bindings.get(function.key, ()))
     warn_of_lost(server)
     watch(server)
-    return app
 
 
 def _of_this_call() -> Bindings:
