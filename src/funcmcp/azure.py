@@ -87,7 +87,7 @@ def trigger_app(
     from funcmcp.adapters import azure_triggers  # noqa: PLC0415 - vendor code is loaded by those who use it
 
     found = azure_triggers.FunctionApp() if app is None else app
-    azure_triggers.register(found, mcp.server, mcp.services, bindings or {})
+    azure_triggers.register(mcp, found, bindings or {})
     return found
 
 

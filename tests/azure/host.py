@@ -1,6 +1,6 @@
 """How the functions host reads what an MCP trigger's function says: its bindings, and the values that it returns.
 
-Written from the source of the MCP extension 1.6.0, and from nothing of funcmcp: McpToolTriggerAttribute and its siblings,
+Written from the source of the MCP extension 1.6.0, not from funcmcp: McpToolTriggerAttribute and its siblings,
 McpInputSchemaJsonUtilities, MetadataParser, ResourceUriHelper, ToolReturnValueBinder,
 ResourceReturnValueBinder, PromptReturnValueBinder, and the C# SDK's ContentBlock.
 """

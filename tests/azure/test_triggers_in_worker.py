@@ -242,3 +242,30 @@ def test_an_app_whose_server_is_beyond_the_host_does_not_load_and_says_why(tmp_p
     )
     with pytest.raises(LoadError, match=r"know only \{name\} in a URI template"), worker_of(code, tmp_path):
         pass
+
+
+def test_services_are_closed_when_the_worker_is_told_to_end(tmp_path: Path) -> None:
+    code = """
+from pathlib import Path
+from funcmcp import MCPServer
+from funcmcp.azure import trigger_app
+
+class Shop: ...
+
+async def shop():
+    yield Shop()
+    Path("closed").write_text("yes")
+
+mcp = MCPServer("closing")
+mcp.services.register_factory(Shop, shop, scope="app")
+
+@mcp.tool
+def use(shop: Shop) -> str:
+    return "used"
+
+app = trigger_app(mcp)
+"""
+    with worker_of(code, tmp_path) as loaded:
+        value_of(loaded.invoke("tool_use", context(name="use")))
+        assert not (tmp_path / "closed").exists()
+    assert (tmp_path / "closed").read_text() == "yes"

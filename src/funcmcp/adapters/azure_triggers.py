@@ -12,7 +12,7 @@ import inspect
 import re
 from contextvars import ContextVar
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from azure.functions import FunctionApp
 from pydantic_core import from_json
@@ -20,6 +20,7 @@ from pydantic_core import from_json
 from funcmcp.adapters import azure_bindings as bindings_json
 from funcmcp.adapters.azure_extra import Bindings, arguments_of
 from funcmcp.adapters.azure_invocation import Invocation, as_texts
+from funcmcp.adapters.azure_life import Life
 from funcmcp.adapters.azure_results import (
     InvocationFailedError,
     failure_envelope,
@@ -77,32 +78,57 @@ class TriggerContext(Context):
         raise ToolError("Nobody can be asked here: Azure's MCP triggers have no way back to the client.")
 
 
-def register(
-    app: FunctionApp,
-    server: Server,
-    services: Services,
-    bindings: Mapping[str, Sequence[Input | Output]],
-) -> None:
+class Served(Protocol):
+    """A server, as far as its triggers need it."""
+
+    server: Server
+    services: Services
+
+    def drain(self) -> None:
+        """End the streams that would stay open."""
+
+    async def aclose(self) -> None:
+        """Let go of what lives as long as the server."""
+
+
+class _Behind:
+    """A server behind the host, which keeps no sessions of its own, so that there is less to begin.
+
+    Args:
+        served: begins and ends.
+    """
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self.drain = served.drain
+        self.aclose = served.aclose
+
+    def begin(self) -> None:
+        """Begin to hear other instances, and be heard by them: changes of resources are for all."""
+        self._served.server.bus.start()
+
+
+def register(served: Served, app: FunctionApp, bindings: Mapping[str, Sequence[Input | Output]]) -> None:
     """Register every tool, resource, template and prompt of a server as a function of an app.
 
     Args:
+        served: has the features, and the services, which get `Bindings` if there are any.
         app: gets the functions.
-        server: has the features.
-        services: get `Bindings`, if any function has more bindings than its trigger.
         bindings: more bindings of functions, by the name of a tool or prompt or the URI of a resource.
 
     Raises:
         RegistrationError: something in the server is beyond the functions host; the text names it and says what to do.
     """
+    server, life = served.server, Life(_Behind(served))
     check_features(server, REVISION)
     if bindings:
-        services.register_factory(Bindings, _of_this_call)
+        served.services.register_factory(Bindings, _of_this_call)
     functions = list(_functions(server))
     if not functions:
         raise RegistrationError("The server has no features yet; call trigger_app after they are registered.")
     _check_bound(bindings, [function.key for function in functions])
     for function in functions:
-        _register(app, function, bindings.get(function.key, ()))
+        _register(app, function, bindings.get(function.key, ()), life)
     warn_of_lost(server)
     watch(server)
 
@@ -149,10 +175,11 @@ def _name(kind: str, feature: str, taken: set[str]) -> str:
     return name
 
 
-def _register(app: FunctionApp, function: _Function, more: Sequence[Input | Output]) -> None:
+def _register(app: FunctionApp, function: _Function, more: Sequence[Input | Output], life: Life) -> None:
     run = function.run
 
     async def invoke(**values: Any) -> str:
+        await life.begin()
         invocation = Invocation(values.pop(_TRIGGER))
         before = _current.set(Bindings(values))
         try:
