@@ -269,3 +269,35 @@ app = trigger_app(mcp)
         value_of(loaded.invoke("tool_use", context(name="use")))
         assert not (tmp_path / "closed").exists()
     assert (tmp_path / "closed").read_text() == "yes"
+
+
+def test_one_server_has_triggers_and_an_endpoint_of_its_own_in_the_same_app(tmp_path: Path) -> None:
+    code = """
+from funcmcp import MCPServer
+from funcmcp.azure import http_app, trigger_app
+
+mcp = MCPServer("both")
+
+@mcp.tool
+def double(number: int) -> int:
+    return 2 * number
+
+app = trigger_app(mcp, http_app(mcp))
+"""
+    headers = {
+        "Host": "localhost:7071",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+    }
+    params = {"name": "double", "arguments": {"number": 4}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+    with worker_of(code, tmp_path) as loaded:
+        by_trigger = read_tool(value_of(loaded.invoke("tool_double", context(**params))))
+        url = "http://localhost:7071/api/mcp"
+        start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        hello = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": start}).encode()
+        opened = loaded.invoke_http("mcp", "POST", url, headers=headers, body=hello).value["headers"]
+        session = {"Mcp-Session-Id": opened["mcp-session-id"], "MCP-Protocol-Version": "2025-06-18"}
+        answer = loaded.invoke_http("mcp", "POST", url, headers={**headers, **session}, body=body)
+    assert json.loads(answer.value["body"])["result"] == by_trigger
+    assert by_trigger["structuredContent"] == {"result": 8}
