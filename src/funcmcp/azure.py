@@ -4,6 +4,9 @@ Example:
     ```python
     app = funcmcp.azure.http_app(mcp)  # in function_app.py: the endpoint is /api/mcp
     ```
+    ```python
+    app = funcmcp.azure.trigger_app(mcp)  # as Azure's own MCP triggers, at /runtime/webhooks/mcp
+    ```
 """
 
 from __future__ import annotations
@@ -11,15 +14,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funcmcp.adapters import azure_settings
+from funcmcp.adapters.azure_extra import Bindings, Input, Output
 from funcmcp.auth.protected_resource import WELL_KNOWN, ProtectedResource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from funcmcp.adapters.azure_http import AuthLevel, FunctionApp
     from funcmcp.app import MCPServer
 
-__all__ = ["http_app", "protected_resource", "public_url"]
+__all__ = ["Bindings", "Input", "Output", "http_app", "protected_resource", "public_url", "trigger_app"]
 
 
 def http_app(
@@ -55,6 +59,35 @@ def http_app(
         import funcmcp.adapters.azure_streams  # noqa: PLC0415, F401 - importing it switches them on
     found = azure_http.FunctionApp() if app is None else app
     azure_http.register(mcp, found, route=route, auth_level=auth_level)
+    return found
+
+
+def trigger_app(
+    mcp: MCPServer,
+    app: FunctionApp | None = None,
+    *,
+    bindings: Mapping[str, Sequence[Input | Output]] | None = None,
+) -> FunctionApp:
+    """Register a server's tools, resources and prompts as Azure's own MCP triggers; call it when all are registered.
+
+    The functions host speaks with the clients, at ``/runtime/webhooks/mcp``. docs/azure.md says what it can't do.
+
+    Args:
+        mcp: the server.
+        app: register on this app; by default on a new one.
+        bindings: more bindings of functions, by the name of a tool or prompt or the URI of a resource; a function gets
+            their values by a parameter of the type `Bindings`.
+
+    Returns:
+        The app, to be a global of function_app.py.
+
+    Raises:
+        RegistrationError: something in the server is beyond the functions host; the text names it and says what to do.
+    """
+    from funcmcp.adapters import azure_triggers  # noqa: PLC0415 - vendor code is loaded by those who use it
+
+    found = azure_triggers.FunctionApp() if app is None else app
+    azure_triggers.register(mcp, found, bindings or {})
     return found
 
 

@@ -8,22 +8,19 @@ Source: the Python programming model v2 of Azure Functions; measured with azure-
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
-import signal
-import threading
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 import azure.functions as func
 
+from funcmcp.adapters.azure_life import Life, Lived
 from funcmcp.adapters.azure_settings import hostname, is_local, route_prefix
 from funcmcp.auth.protected_resource import WELL_KNOWN
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from funcmcp.auth.protected_resource import ProtectedResource
     from funcmcp.transports.http.messages import Exchange
@@ -31,27 +28,15 @@ if TYPE_CHECKING:
 AuthLevel = func.AuthLevel
 FunctionApp = func.FunctionApp
 
-GRACE_SECONDS = 5.0
-"""How long services may take to close when the worker is told to end."""
-
 _SET_COOKIE = "set-cookie"
 
 
-class Served(Protocol):
+class Served(Lived, Protocol):
     """A server, as far as a function app needs it."""
 
     exchange: Exchange
     path: str
     metadata: ProtectedResource | None
-
-    def begin(self) -> None:
-        """Take note that requests will come."""
-
-    def drain(self) -> None:
-        """End the streams that would stay open."""
-
-    async def aclose(self) -> None:
-        """Let go of what lives as long as the server."""
 
 
 class StreamedRequest(func.HttpRequest):
@@ -148,10 +133,7 @@ class AzureRequest(HttpRequest):
 
 
 class Site:
-    """A server in a worker: it begins with the first request, and ends with the worker.
-
-    The worker tells nobody that it ends. Before its event loop is closed, asynchronous generators are: so one of them
-    holds what is to be closed. SIGTERM would end the process at once: it is caught, in the main thread.
+    """A server in a worker.
 
     Args:
         server: answers the requests.
@@ -159,54 +141,13 @@ class Site:
 
     def __init__(self, server: Served) -> None:
         self._server = server
-        self._life: AsyncGenerator[None] | None = None
+        self._life = Life(server)
 
     async def answer(self, req: func.HttpRequest, path: str) -> func.HttpResponse:
         """Answer a request of the host."""
-        if self._life is None:
-            self._life = _life(self._server)
-            await anext(self._life)
-            if threading.current_thread() is threading.main_thread():
-                self._close_before_sigterm(asyncio.get_running_loop())
+        await self._life.begin()
         response = await self._server.exchange(AzureRequest(req, path))
         return StreamedResponse(response) if isinstance(req, StreamedRequest) else await _whole(response)
-
-    def _close_before_sigterm(self, loop: asyncio.AbstractEventLoop) -> None:
-        before = signal.getsignal(signal.SIGTERM)
-        if before is None or before == signal.SIG_IGN:
-            return  # the signal is somebody else's
-
-        def end(*_: object) -> None:
-            if loop.is_closed():
-                _pass_on(before)
-            else:
-                loop.call_soon_threadsafe(lambda: endings.append(loop.create_task(self._end(before))))
-
-        endings: list[asyncio.Task[None]] = []
-        signal.signal(signal.SIGTERM, end)
-
-    async def _end(self, before: Any) -> None:
-        try:
-            async with asyncio.timeout(GRACE_SECONDS):
-                if self._life is not None:
-                    await self._life.aclose()
-        finally:
-            _pass_on(before)
-
-
-async def _life(server: Served) -> AsyncGenerator[None]:
-    server.begin()
-    try:
-        yield
-    finally:
-        server.drain()
-        await server.aclose()
-
-
-def _pass_on(handler: Any) -> None:
-    """Do with SIGTERM what would have been done without us."""
-    signal.signal(signal.SIGTERM, handler)
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 async def _whole(response: HttpResponse) -> func.HttpResponse:

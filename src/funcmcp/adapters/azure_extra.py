@@ -1,0 +1,112 @@
+"""More bindings of a function that an MCP trigger calls: blobs, queues, tables, and single arguments of the call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic_core import from_json
+
+from funcmcp.server.registry import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class _Binding:
+    """One binding beside the trigger.
+
+    Args:
+        name: what the function finds it under in its `Bindings`.
+        type: Azure's name for it, such as ``"blob"`` or ``"queue"``.
+        python_type: of its value, where it is not the one that the azure-functions library chooses: ``str``, ``bytes``.
+        settings: all else, as Azure's documentation names it: ``path="in/{mcptoolargs.id}"``, ``connection="..."``.
+    """
+
+    is_output: ClassVar[bool]
+
+    def __init__(self, name: str, type: str, *, python_type: type | None = None, **settings: Any) -> None:
+        if not name.isidentifier():
+            raise RegistrationError(f"A binding's name must be a Python name; got {name!r}.")
+        self.name = name
+        self.type = type
+        self.python_type = python_type
+        self.settings = settings
+
+
+class Input(_Binding):
+    """An input binding: ``Input("snippet", "blob", path="snippets/{mcptoolargs.name}", connection="Storage")``.
+
+    ``Input("city", "mcpToolProperty")`` is one argument of the tool, and ``Input("code", "mcpPromptArgument")`` one of
+    the prompt, both as a text; what else they say comes from the schema.
+    """
+
+    is_output = False
+
+
+class Output(_Binding):
+    """An output binding: ``Output("orders", "queue", queue_name="orders", connection="Storage")``."""
+
+    is_output = True
+
+
+class Bindings:
+    """The values of one call's bindings: a service that functions ask for by this type.
+
+    Example:
+        ```python
+        @mcp.tool
+        def get_snippet(name: str, bindings: Bindings) -> str:
+            return bindings["snippet"].read().decode()
+
+        app = trigger_app(mcp, bindings={"get_snippet": [Input("snippet", "blob", path=..., connection=...)]})
+        ```
+
+    Args:
+        values: by name; for outputs what takes them with a method `set`.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the value of an input; raise KeyError if there is no binding of this name."""
+        return self._values[name]
+
+    def set(self, name: str, value: Any) -> None:
+        """Send a value to an output; raise KeyError if there is no binding of this name."""
+        self._values[name].set(value)
+
+
+_OF_ARGUMENTS = {
+    "mcptoolproperty": ("toolProperties", "propertyName", "propertyName"),
+    "mcppromptargument": ("promptArguments", "argumentName", "name"),
+}
+"""By type: the key of the trigger that lists all of them, the binding's key for the name, and the list's."""
+
+
+def arguments_of(binding: _Binding, trigger: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all settings of a binding; the host takes one of a single argument only if every key is there.
+
+    Raises:
+        RegistrationError: the feature has no such argument.
+    """
+    of_arguments = _OF_ARGUMENTS.get(binding.type.lower())
+    if of_arguments is None:
+        return binding.settings
+    listed, own_name, name = of_arguments
+    wanted = binding.settings.get(own_name, binding.name)
+    for known in from_json(trigger.get(listed, "[]")):
+        if known[name] == wanted:
+            return {**_of_argument(own_name, wanted, known), **binding.settings}
+    raise RegistrationError(
+        f"{binding.type} {binding.name!r} is for {wanted!r}, which the feature has no argument for."
+    )
+
+
+def _of_argument(own_name: str, wanted: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    if own_name == "propertyName":
+        return dict(known)
+    about = {"description": known.get("description", ""), "isRequired": known.get("required", False)}
+    return {own_name: wanted, **about}

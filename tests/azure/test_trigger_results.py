@@ -1,0 +1,376 @@
+"""What comes back to the functions host: every kind of returned value in an envelope that it can read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel
+
+from funcmcp import InvalidParams, JSONRPCRequest, JSONRPCResponse, MCPServer, ToolError, content
+from tests.azure.host import HostError, read_prompt, read_resource, read_tool
+from tests.azure.triggers import Triggers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PNG = b"\x89PNG"
+
+
+class Point(BaseModel):
+    x: int
+    y: float
+
+
+@dataclass
+class Size:
+    width: int
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value}
+
+
+async def result_of(function: Callable[..., Any]) -> tuple[str, dict[str, Any]]:
+    """Return the type of the envelope in which a tool's result goes, and the result as the host sends it."""
+    mcp = MCPServer("one")
+    mcp.tool("one")(function)
+    value = await Triggers(mcp).call("one")
+    return json.loads(value)["type"], read_tool(value)
+
+
+def a_str() -> str:
+    return "grüß <b>"
+
+
+def an_int() -> int:
+    return 3
+
+
+def a_bool() -> bool:
+    return True
+
+
+def nothing() -> None:
+    return
+
+
+def a_dict() -> dict[str, int]:
+    return {"a": 1}
+
+
+def a_list() -> list[int]:
+    return [1, 2]
+
+
+def an_empty_list() -> list[content.Text]:
+    return []
+
+
+def a_dataclass() -> Size:
+    return Size(7)
+
+
+def a_model() -> Point:
+    return Point(x=1, y=0.5)
+
+
+async def an_async_model() -> Point:
+    return Point(x=1, y=0.5)
+
+
+def some_bytes() -> bytes:
+    return PNG
+
+
+def unannotated():  # type: ignore[no-untyped-def]
+    return {"a": [1, None]}
+
+
+def an_image() -> content.Image:
+    return content.Image(PNG, annotations={"audience": ["user"]})
+
+
+def a_sound() -> content.Audio:
+    return content.Audio(b"RIFF")
+
+
+def a_link() -> content.ResourceLink:
+    return content.ResourceLink("order://7", "seven", mime_type="text/plain", size=3)
+
+
+def an_embedded() -> content.EmbeddedResource:
+    return content.EmbeddedResource("order://7", text="x", mime_type="text/plain")
+
+
+def several() -> list[str | content.Content]:
+    return ["look", content.Image(PNG)]
+
+
+def a_whole_result() -> content.ToolResult:
+    return content.ToolResult(["look"], structured_content={"n": 1}, meta={"trace": "7"})
+
+
+def blocks_and_structure() -> content.ToolResult:
+    return content.ToolResult(["one", "two"], structured_content={"n": 1})
+
+
+def an_error() -> content.ToolResult:
+    return content.ToolResult("no", is_error=True)
+
+
+def a_response(request: JSONRPCRequest) -> JSONRPCResponse:
+    return {"jsonrpc": "2.0", "id": request.id, "result": {"content": [text("raw")]}}
+
+
+DATA = b64encode(PNG).decode()
+POINT = {"content": [text('{"x":1,"y":0.5}')], "structuredContent": {"x": 1, "y": 0.5}}
+RESOURCE = {"uri": "tool://one/result", "mimeType": "application/octet-stream", "blob": DATA}
+LINK = {"type": "resource_link", "uri": "order://7", "name": "seven", "mimeType": "text/plain", "size": 3}
+EMBEDDED = {"type": "resource", "resource": {"uri": "order://7", "mimeType": "text/plain", "text": "x"}}
+IMAGE = {"type": "image", "data": DATA, "mimeType": "image/png"}
+SOUND = {"type": "audio", "data": b64encode(b"RIFF").decode(), "mimeType": "audio/wav"}
+
+ROWS = [
+    (a_str, "text", {"content": [text("grüß <b>")]}),
+    (an_int, "text", {"content": [text("3")], "structuredContent": {"result": 3}}),
+    (a_bool, "text", {"content": [text("true")], "structuredContent": {"result": True}}),
+    (nothing, "call_tool_result", {"content": []}),
+    (an_empty_list, "call_tool_result", {"content": []}),
+    (a_dict, "text", {"content": [text('{"a":1}')], "structuredContent": {"a": 1}}),
+    (a_list, "text", {"content": [text("[1,2]")], "structuredContent": {"result": [1, 2]}}),
+    (a_dataclass, "text", {"content": [text('{"width":7}')], "structuredContent": {"width": 7}}),
+    (a_model, "text", POINT),
+    (an_async_model, "text", POINT),
+    (some_bytes, "resource", {"content": [{"type": "resource", "resource": RESOURCE}]}),
+    (unannotated, "text", {"content": [text('{"a":[1,null]}')], "structuredContent": {"a": [1, None]}}),
+    (an_image, "image", {"content": [{**IMAGE, "annotations": {"audience": ["user"]}}]}),
+    (a_sound, "audio", {"content": [SOUND]}),
+    (a_link, "resource_link", {"content": [LINK]}),
+    (an_embedded, "resource", {"content": [EMBEDDED]}),
+    (several, "multi_content_result", {"content": [text("look"), IMAGE]}),
+    (
+        blocks_and_structure,
+        "multi_content_result",
+        {"content": [text("one"), text("two")], "structuredContent": {"n": 1}},
+    ),
+    (
+        a_whole_result,
+        "call_tool_result",
+        {"content": [text("look")], "structuredContent": {"n": 1}, "_meta": {"trace": "7"}},
+    ),
+    (an_error, "call_tool_result", {"content": [text("no")], "isError": True}),
+    (a_response, "text", {"content": [text("raw")]}),
+]
+
+
+@pytest.mark.parametrize(("function", "kind", "expected"), ROWS, ids=[row[0].__name__ for row in ROWS])
+async def test_a_returned_value_is_what_the_host_sends(
+    function: Callable[..., Any], kind: str, expected: dict[str, Any]
+) -> None:
+    assert await result_of(function) == (kind, expected)
+
+
+async def test_what_fails_is_a_result_with_words_and_not_a_failed_invocation(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    mcp = MCPServer("failing")
+
+    @mcp.tool
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    @mcp.tool
+    def refuse() -> str:
+        raise ToolError("The shop is closed.")
+
+    @mcp.tool
+    def wrong() -> str:
+        raise InvalidParams("No such thing.")
+
+    @mcp.tool
+    def broken() -> str:
+        raise KeyError("secret")
+
+    @mcp.tool(timeout=0.01)
+    async def slow() -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    triggers = Triggers(mcp)
+
+    async def words(tool: str, arguments: Any = None) -> str:
+        result = read_tool(await triggers.call(tool, arguments))
+        assert result.keys() == {"content", "isError"}
+        assert result["isError"] is True
+        return str(result["content"][0]["text"])
+
+    both = await words("add", {"a": "1", "c": 2})
+    assert "a: must be an integer" in both
+    assert "b: is required" in both
+    assert await words("add", [1]) == '"arguments" must be an object.'
+    assert await words("refuse") == "The shop is closed."
+    assert await words("wrong") == "No such thing."
+    assert await words("slow") == "It did not finish within 0.01 seconds."
+    said = await words("broken")
+    assert "secret" not in said
+    assert said.removesuffix(".").rpartition(" ")[2] in caplog.text
+
+
+async def test_arguments_are_refused_in_the_same_words_as_over_http() -> None:
+    from funcmcp.testing import Client
+
+    mcp = MCPServer("same")
+
+    @mcp.tool
+    def add(a: int, b: list[int]) -> int:
+        return a + sum(b)
+
+    for arguments in ({}, {"a": 1.5, "b": ["x"]}, {"a": True, "b": None, "c": 1}):
+        async with Client(mcp, revision="2025-06-18") as client:
+            there = await client.call_tool("add", arguments)
+        assert read_tool(await Triggers(mcp).call("add", arguments)) == there
+
+
+async def test_contents_of_resources_come_as_text_or_blob_with_their_own_media_type() -> None:
+    mcp = MCPServer("resources")
+    page = content.Contents("<p>", mime_type="text/html", meta={"ui": {"csp": {}}})
+    mcp.resource("a://text")(named("plain", "hello"))
+    mcp.resource("a://json", mime_type="application/vnd.x+json")(named("data", {"content": '{"text":"x"}'}))
+    mcp.resource("a://bytes", mime_type="image/png")(named("picture", PNG))
+    mcp.resource("a://page")(named("page", page))
+    triggers = Triggers(mcp)
+
+    async def read(name: str, uri: str) -> dict[str, Any]:
+        return read_resource(await triggers.read(name, uri), uri)
+
+    assert await read("plain", "a://text") == {"uri": "a://text", "mimeType": "text/plain", "text": "hello"}
+    assert await read("data", "a://json") == {
+        "uri": "a://json",
+        "mimeType": "application/vnd.x+json",
+        "text": '{"content":"{\\"text\\":\\"x\\"}"}',
+    }
+    assert await read("picture", "a://bytes") == {"uri": "a://bytes", "mimeType": "image/png", "blob": DATA}
+    assert await read("page", "a://page") == {
+        "uri": "a://page",
+        "mimeType": "text/html",
+        "text": "<p>",
+        "_meta": {"ui": {"csp": {}}},
+    }
+
+
+def named(name: str, value: Any) -> Callable[[], Any]:
+    def function():  # type: ignore[no-untyped-def]
+        return value
+
+    function.__name__ = name
+    return function
+
+
+async def test_a_template_reads_its_variables_and_a_uri_in_another_case_reads_its_resource() -> None:
+    mcp = MCPServer("resources")
+
+    @mcp.resource("order://{number}/lines/{line}")
+    def line(number: int, line: str) -> str:
+        return f"{number + 1} {line}"
+
+    mcp.resource("menu://Today")(named("menu", "soup"))
+    triggers = Triggers(mcp)
+    read = read_resource(await triggers.read("line", "order://7/lines/caf%C3%A9"), "")
+    assert (read["uri"], read["text"]) == ("order://7/lines/caf%C3%A9", "8 café")
+    assert read_resource(await triggers.read("menu", "MENU://TODAY"), "")["text"] == "soup"
+
+
+async def test_a_resource_that_is_not_there_or_fails_is_a_failed_invocation_that_says_why() -> None:
+    mcp = MCPServer("resources")
+    mcp.resource("a://none")(named("none", None))
+    mcp.resource("a://two")(named("two", [content.Contents("1"), content.Contents("2")]))
+
+    @mcp.resource("a://{number}/x")
+    def typed(number: int) -> str:
+        raise ToolError("It is closed.")
+
+    triggers = Triggers(mcp)
+    for name, uri, words in (
+        ("none", "a://none", "a://none: Resource not found"),
+        ("two", "a://two", "2 contents, and Azure's MCP triggers carry one"),
+        ("typed", "a://x/x", "The URI does not fit: number: must be an integer"),
+        ("typed", "a://1/x", "a://{number}/x: It is closed."),
+    ):
+        with pytest.raises(RuntimeError, match=words.replace("{", r"\{")):
+            await triggers.read(name, uri)
+
+
+async def test_prompts_come_as_messages_or_as_a_whole_result() -> None:
+    mcp = MCPServer("prompts")
+    mcp.prompt(named("simple", "Hello"))
+    mcp.prompt(named("mixed", ["Look:", content.Message(content.Image(PNG), role="assistant")]))
+    mcp.prompt(named("whole", content.PromptResult(["Hi"], description="Greets", meta={"a": 1})))
+
+    @mcp.prompt
+    def typed(number: int, flag: bool = False, names: list[str] | None = None, word: str | None = None) -> str:
+        return f"{number + 1} {flag} {names} {word}"
+
+    triggers = Triggers(mcp)
+
+    async def get(prompt: str, arguments: Any = None) -> tuple[str, dict[str, Any]]:
+        value = await triggers.get(prompt, arguments)
+        return json.loads(value)["type"], read_prompt(value)
+
+    def user(words: str) -> dict[str, Any]:
+        return {"role": "user", "content": text(words)}
+
+    assert await get("simple") == ("prompt_messages", {"messages": [user("Hello")]})
+    assert await get("mixed") == (
+        "prompt_messages",
+        {"messages": [user("Look:"), {"role": "assistant", "content": IMAGE}]},
+    )
+    assert await get("whole") == (
+        "get_prompt_result",
+        {"description": "Greets", "messages": [user("Hi")], "_meta": {"a": 1}},
+    )
+    # The host passes any JSON value on, whatever the specification says of texts.
+    for arguments in (
+        {"number": "2", "flag": "true", "names": '["a"]'},
+        {"number": 2, "flag": True, "names": ["a"], "word": None},
+    ):
+        assert (await get("typed", arguments))[1] == {"messages": [user("3 True ['a'] None")]}
+    for wrong, words in (({}, "number: is required"), ({"number": "x"}, "must be an integer"), ([], "must be an")):
+        with pytest.raises(RuntimeError, match=words):
+            await triggers.get("typed", wrong)
+
+
+async def test_plain_functions_run_beside_the_event_loop_and_beside_each_other() -> None:
+    mcp = MCPServer("parallel")
+    together = threading.Barrier(8)
+
+    @mcp.tool
+    def meet() -> int:
+        return together.wait(30)  # passes only if eight calls are in here at once
+
+    triggers = Triggers(mcp)
+    values = await asyncio.wait_for(asyncio.gather(*(triggers.call("meet") for _ in range(8))), 60)
+    assert sorted(read_tool(value)["structuredContent"]["result"] for value in values) == list(range(8))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "hello",
+        None,
+        '{"type":"text"}',
+        '{"type":"text","content":{"type":"text","text":"x"}}',
+        '{"type":"multiContent","content":"[]"}',
+        '{"type":"multi_content_result","content":"[]"}',
+        '{"type":"text","content":"{\\"type\\":\\"text\\"}"}',
+        '{"type":"text","content":"{\\"type\\":\\"text\\",\\"text\\":\\"x\\"}","structuredContent":{}}',
+    ],
+)
+def test_the_reader_of_these_tests_refuses_what_the_host_refuses(value: Any) -> None:
+    with pytest.raises((HostError, ValueError)):
+        read_tool(value)
