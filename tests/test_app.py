@@ -14,7 +14,7 @@ PER_REQUEST = [revision for revision in schemas.REVISIONS if revision not in sch
 
 
 def asking(**options: Any) -> MCPServer:
-    mcp = MCPServer("Shop", **options)
+    mcp = MCPServer("Küche", **{"keys": KeyRing(), **options})
 
     @mcp.tool
     async def order(context: ToolContext) -> str:
@@ -24,7 +24,7 @@ def asking(**options: Any) -> MCPServer:
 
 
 def silent(**options: Any) -> MCPServer:
-    mcp = MCPServer("Shop", **options)
+    mcp = MCPServer("Küche", **{"keys": KeyRing(), **options})
 
     @mcp.tool
     async def order() -> str:
@@ -48,7 +48,7 @@ async def test_what_is_sealed_with_a_random_key_is_said_once_at_start(
     server.begin()
     [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warning == (
-        f"Shop has a random key: its {sealed} belong to this process and end with it. "
+        f"Küche has a random key: its {sealed} belong to this process and end with it. "
         "To share a key with other processes and later starts, set FUNCMCP_KEYS."
     )
 

@@ -20,7 +20,7 @@ from funcmcp.server.access import SIGNED_IN
 from funcmcp.server.dispatch import Server
 from funcmcp.server.guard import Guard
 from funcmcp.server.hub import RESOURCES, updated
-from funcmcp.server.log import logger, quote
+from funcmcp.server.log import logger
 from funcmcp.server.options import ServerOptions
 from funcmcp.server.registry import RegistrationError
 from funcmcp.sessions.keys import VARIABLE, configured_keys
@@ -264,7 +264,7 @@ class MCPServer(ASGIApplication):
             logger.warning(
                 "%s has a random key: its %s belong to this process and end with it. "
                 "To share a key with other processes and later starts, set %s.",
-                quote(self.name),
+                self.name,
                 " and its ".join(sealed),
                 VARIABLE,
             )
@@ -272,10 +272,10 @@ class MCPServer(ASGIApplication):
             logger.warning(
                 "%s has features with allow_anonymous, scopes or authorize, which mean nothing without auth: "
                 "everybody may use everything.",
-                quote(self.name),
+                self.name,
             )
         if self.keeps_sessions:
-            logger.info("%s keeps sessions in this process's memory: clients must come back to it.", quote(self.name))
+            logger.info("%s keeps sessions in this process's memory: clients must come back to it.", self.name)
 
     def _sealed(self) -> list[str]:
         """Return what is sealed with the server's keys, in words."""
