@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import uvicorn
 
-from funcmcp.transports.http.options import HTTPOptions
+from funcmcp.server.limits import Limits
 from tests.wire.offering import Offering, offer, offer_all
 from tests.wire.peer import HANDSHAKE, PATIENCE, PER_REQUEST
 
@@ -38,7 +38,7 @@ def stocked() -> Offering:
 @pytest.fixture
 def limited() -> Offering:
     """A server that speaks two revisions, one of each era, and takes small bodies."""
-    return offer(revisions=(HANDSHAKE, PER_REQUEST), http=HTTPOptions(max_body=SMALL_LIMIT))
+    return offer(revisions=(HANDSHAKE, PER_REQUEST), limits=Limits(message_bytes=SMALL_LIMIT))
 
 
 @contextmanager

@@ -111,6 +111,12 @@ class ASGIRequest(HttpRequest):
         await _disconnected(self._receive)
 
     @property
+    def peer(self) -> str | None:
+        """The address that the connection came from, or None if unknown."""
+        client = self._scope.get("client")
+        return client[0] if client else None
+
+    @property
     def scheme(self) -> str:
         """`http` or `https`."""
         scheme: str = self._scope.get("scheme", "http")
