@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.prompts import PromptKeywords
     from funcmcp.authoring.resources import ResourceKeywords
     from funcmcp.authoring.tools import ToolKeywords
+    from funcmcp.server.limits import Limits
     from funcmcp.server.options import ServerKeywords
     from funcmcp.sessions.bus import Bus
     from funcmcp.sessions.seal import KeyRing
@@ -131,6 +132,11 @@ class MCPServer(ASGIApplication):
     def name(self) -> str:
         """The program's name."""
         return self.server.options.name
+
+    @property
+    def limits(self) -> Limits:
+        """How much one process takes on."""
+        return self.server.options.limits
 
     @overload
     def tool(self, function: F, /) -> F: ...

@@ -33,21 +33,22 @@ _BEGIN = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local life = tonumber(ARGV[2])
-if KEYS[2] then
-  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-  if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[4]) then
-    return math.max(1, redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] - now)
-  end
-  redis.call('ZADD', KEYS[2], now + life, ARGV[3])
-  redis.call('PEXPIRE', KEYS[2], life)
-  redis.call('HSET', KEYS[1], 'owned', KEYS[2])
+if KEYS[2] and redis.call('ZCOUNT', KEYS[2], now, '+inf') >= tonumber(ARGV[4]) then
+  return redis.call('ZRANGEBYSCORE', KEYS[2], now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] - now + 1
 end
 redis.call('HSET', KEYS[1], 'handshake', ARGV[1])
 redis.call('PEXPIRE', KEYS[1], life)
+if KEYS[2] then
+  redis.call('HSET', KEYS[1], 'owned', KEYS[2])
+  redis.call('ZADD', KEYS[2], now + life, ARGV[3])
+  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', '(' .. now)
+  redis.call('PEXPIRE', KEYS[2], life)
+end
 return 0
 """
 """Begin a session, and enter it with its end among those of its principal; or return in how many milliseconds the
-first of too many ends."""
+first of too many ends. What takes memory comes first: a full Redis refuses nothing of a script that has begun to write.
+"""
 
 _STAY = """
 local owned = redis.call('HGET', KEYS[1], 'owned')

@@ -18,7 +18,8 @@ import socket
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, TypeAlias
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -26,6 +27,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from funcmcp.adapters.asgi import ASGIApplication
 from funcmcp.adapters.uvicorn_deadline import with_deadline
 from funcmcp.protocol.errors import INTERNAL_ERROR
+from funcmcp.server.limits import Limits
 from funcmcp.sessions.keys import shared_by_children
 from funcmcp.transports.http.status import refuse
 from funcmcp.transports.leaving import leave_in_time
@@ -153,8 +155,11 @@ class _Server(uvicorn.Server):
 
     def __init__(self, app: Application, on_ready: Callable[[], None]) -> None:
         self._app = app
+        limits = app.limits if isinstance(app, ASGIApplication) else Limits()
         config = uvicorn.Config(
             self._answer,
+            http=_http(limits.header_bytes),
+            h11_max_incomplete_event_size=limits.header_bytes,
             access_log=False,
             http=with_deadline(AutoHTTPProtocol),
             interface="asgi3",
@@ -208,6 +213,15 @@ class _Server(uvicorn.Server):
             if isinstance(self._app, ASGIApplication):
                 self._app.drain()
         super().handle_exit(sig, frame)
+
+
+def _http(header_bytes: int) -> type[asyncio.Protocol] | Literal["h11"]:
+    """Return uvicorn's protocol with a bound on headers: the faster one where it is installed."""
+    if find_spec("httptools") is None:
+        return "h11"
+    from funcmcp.adapters.uvicorn_header import bounded  # noqa: PLC0415 - needs httptools, which Windows goes without
+
+    return bounded(header_bytes)
 
 
 async def _end_unanswered(send: Any) -> None:

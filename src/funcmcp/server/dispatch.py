@@ -82,12 +82,10 @@ class Server:
         guard: Guard | None = None,
         bus: Bus | None = None,
     ) -> None:
-        self.options = options
-        self.guard = guard
+        self.options, self.guard, self.keys = options, guard, keys
         self.has_anonymous = False
         """Whether a guard lets callers without credentials use some feature."""
         self.revisions = {revision.date: revision for revision in revisions}
-        self.keys = keys
         self.load = Load(options.limits)
         self.streams = Streams(options.limits)
         self.tools: Registry[Tool] = Registry("tool")
