@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import os
 import threading
@@ -181,7 +180,7 @@ async def test_stdio_has_bounds_of_size_and_nesting_and_no_rate(revision: str) -
     heard: list[Any] = []
 
     def hear() -> None:
-        with io.open(from_server, "rb") as answers:
+        with os.fdopen(from_server, "rb") as answers:
             heard.extend(json.loads(line) for line in answers)
 
     thread = threading.Thread(target=hear)

@@ -94,9 +94,14 @@ async def test_a_header_beyond_the_limit_is_431_and_nothing_is_read(revision: st
 class Slow(Exchange):
     """A client that begins a body and never ends it."""
 
+    def __post_init__(self) -> None:
+        self.asked = asyncio.Event()
+        super().__post_init__()
+
     async def _receive(self) -> Any:
         if self.parts:
             return {"type": "http.request", "body": self.parts.pop(), "more_body": True}
+        self.asked.set()
         return await super()._receive()
 
 
@@ -137,8 +142,7 @@ async def test_requests_whose_body_has_not_come_count_too(revision: str) -> None
     begun = exchange(peer.app, "POST", peer.headers(None).items())
     begun._task.cancel()
     slow = Slow(peer.app, begun.scope, [b"{"])
-    while slow.reads == 0:
-        await asyncio.sleep(0)
+    await asyncio.wait_for(slow.asked.wait(), PATIENCE)
     refused = await peer.call("add", {"a": 1, "b": 2})
     assert (is_refused(refused, 503, 1), refused.reads) == (True, 0)
     slow.leave()
@@ -157,9 +161,9 @@ async def test_a_call_goes_on_counting_when_its_client_has_left() -> None:
     await left.ended()
     assert is_refused(await peer.call("add", {"a": 1, "b": 2}), 503, 1)
     offering.gates.open("it")
-    async with asyncio.timeout(PATIENCE):
-        while offering.app.server.load.running:
-            await asyncio.sleep(0)
+    await offering.gates.seen("left", "it")
+    stream = peer.start(peer.call_message("nothing"))
+    await stream.answer()  # the run comes to its end meanwhile
     await peer.works()
 
 

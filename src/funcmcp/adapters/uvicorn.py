@@ -18,14 +18,14 @@ import socket
 import sys
 import threading
 import time
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from funcmcp.adapters.asgi import ASGIApplication
 from funcmcp.adapters.uvicorn_deadline import with_deadline
+from funcmcp.adapters.uvicorn_header import with_bound
 from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.server.limits import Limits
 from funcmcp.sessions.keys import shared_by_children
@@ -158,10 +158,9 @@ class _Server(uvicorn.Server):
         limits = app.limits if isinstance(app, ASGIApplication) else Limits()
         config = uvicorn.Config(
             self._answer,
-            http=_http(limits.header_bytes),
             h11_max_incomplete_event_size=limits.header_bytes,
             access_log=False,
-            http=with_deadline(AutoHTTPProtocol),
+            http=with_bound(with_deadline(AutoHTTPProtocol, limits.message_seconds), limits.header_bytes),
             interface="asgi3",
             lifespan="on",
             log_level="warning",
@@ -213,15 +212,6 @@ class _Server(uvicorn.Server):
             if isinstance(self._app, ASGIApplication):
                 self._app.drain()
         super().handle_exit(sig, frame)
-
-
-def _http(header_bytes: int) -> type[asyncio.Protocol] | Literal["h11"]:
-    """Return uvicorn's protocol with a bound on headers: the faster one where it is installed."""
-    if find_spec("httptools") is None:
-        return "h11"
-    from funcmcp.adapters.uvicorn_header import bounded  # noqa: PLC0415 - needs httptools, which Windows goes without
-
-    return bounded(header_bytes)
 
 
 async def _end_unanswered(send: Any) -> None:

@@ -26,7 +26,7 @@ class Limits:
 
     Attributes:
         message_bytes: of an HTTP body, a line of stdin or a frame of a WebSocket.
-        message_seconds: in which an HTTP body has to come.
+        message_seconds: in which an HTTP body has to come; on `funcmcp run` and `mcp.run()` the whole request.
         nesting: levels of objects and arrays in a message, 64 at most.
         header_bytes: of all names and values of an HTTP request's header.
         requests: that are under way at once. A `subscriptions/listen` counts as a stream instead.
