@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.prompts import PromptKeywords
     from funcmcp.authoring.resources import ResourceKeywords
     from funcmcp.authoring.tools import ToolKeywords
+    from funcmcp.server.limits import Limits
     from funcmcp.server.options import ServerKeywords
     from funcmcp.sessions.bus import Bus
     from funcmcp.sessions.seal import KeyRing
@@ -65,7 +66,7 @@ class MCPServer(ASGIApplication):
         name: the program's name, as clients see it.
         path: where the endpoint is.
         revisions: dates of the protocol revisions to speak; all that funcmcp knows by default.
-        http: options of Streamable HTTP: hosts, origins, body size.
+        http: options of Streamable HTTP: hosts, origins, proxies.
         auth: finds out who calls: an authenticator, or `Auth` with one and more to say. None lets everybody call.
         sessions: how sessions of the handshake era are kept: ``"signed"`` in their ids, which any process with the
             same keys can check; ``"memory"`` in this process, which is needed to tell clients of that era what changes
@@ -77,7 +78,8 @@ class MCPServer(ASGIApplication):
             one.
         sse: where the endpoint of HTTP+SSE (2024-11-05) is, such as "/sse"; None for no such endpoint.
         websocket: where the endpoint for WebSockets is, such as "/ws"; None for no such endpoint.
-        options: what the server says of itself, and how it answers lists: see `ServerOptions`.
+        options: what the server says of itself, and how it answers lists, and how much it takes on:
+            see `ServerOptions`.
 
     Raises:
         ValueError: a revision is unknown, the path does not begin with a slash, or keys in the environment are none.
@@ -130,6 +132,11 @@ class MCPServer(ASGIApplication):
     def name(self) -> str:
         """The program's name."""
         return self.server.options.name
+
+    @property
+    def limits(self) -> Limits:
+        """How much one process takes on."""
+        return self.server.options.limits
 
     @overload
     def tool(self, function: F, /) -> F: ...

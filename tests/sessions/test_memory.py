@@ -111,3 +111,26 @@ async def test_an_ended_session_makes_room(sessions: MemorySessions) -> None:
 async def test_the_clock_of_the_machine_is_the_default() -> None:
     sessions = MemorySessions()
     assert await sessions.get(await sessions.create(HANDSHAKE)) is HANDSHAKE
+
+
+async def test_a_principal_has_so_many_sessions_and_no_more(clock: Clock) -> None:
+    sessions = MemorySessions(per_principal=2, idle=IDLE, clock=clock)
+    ours, theirs = (Handshake("2025-11-25", owner=owner) for owner in ("us", "them"))
+    first, _ = await sessions.create(ours), await sessions.create(ours)
+    with pytest.raises(SessionsFullError) as refused:
+        await sessions.create(ours)
+    assert (refused.value.own, refused.value.retry_after >= 1) == (True, True)
+    await sessions.create(theirs)
+    for _ in range(3):
+        await sessions.create(HANDSHAKE)
+    await sessions.end(first)
+    await sessions.end(first)
+    again = await sessions.create(ours)
+    with pytest.raises(SessionsFullError):
+        await sessions.create(ours)
+    clock.now += IDLE
+    assert await sessions.get(again) is None
+    for _ in range(2):
+        await sessions.create(ours)
+    with pytest.raises(SessionsFullError):
+        await sessions.create(ours)

@@ -11,7 +11,8 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from funcmcp import HTTPOptions, MCPServer
+from funcmcp import MCPServer
+from funcmcp.server.limits import Limits
 from tests.cli.processes import FUNCMCP, STOP_SECONDS, running
 from tests.schemas import validate
 from tests.wire.offering import Offering, offer
@@ -247,14 +248,14 @@ async def test_what_is_no_message_is_told_on_the_stream(body: bytes) -> None:
     ],
 )
 async def test_a_post_is_checked_as_one_of_streamable_http(headers: dict[str, str], status: int) -> None:
-    stream = await opened(served(http=HTTPOptions(max_body=20_000)).app)
+    stream = await opened(served(limits=Limits(message_bytes=20_000)).app)
     assert (await stream.post(call("nothing"), headers)).status == status
     await stream.works()
     await stream.leave()
 
 
 async def test_a_body_that_is_too_large_is_refused_even_if_it_does_not_say_so() -> None:
-    stream = await opened(served(http=HTTPOptions(max_body=20_000)).app)
+    stream = await opened(served(limits=Limits(message_bytes=20_000)).app)
     assert (await stream.post(b" " * 20_001)).status == 413
     await stream.works()
     await stream.leave()
@@ -277,9 +278,8 @@ async def test_other_methods_are_not_allowed(method: str) -> None:
     assert (answer.status, answer.header("allow")) == (405, "GET, POST")
 
 
-async def test_the_number_of_open_streams_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp.transports.http.http_sse.MAX_STREAMS", 2)
-    app = served().app
+async def test_the_number_of_open_streams_is_bounded() -> None:
+    app = served(limits=Limits(streams=2)).app
     streams = [await opened(app) for _ in range(2)]
     refused = await exchange(app, "GET", "/sse", HOST).answer()
     assert (refused.status, refused.header("retry-after")) == (503, "60")

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer
+from funcmcp.server.limits import Limits
 from tests.cli.processes import FUNCMCP, Running, running
 from tests.schemas import validate
 from tests.transports.websocket_client import Client
@@ -25,9 +26,10 @@ HOST = {"host": "127.0.0.1:8000"}
 SERVER = '''
 import asyncio
 
-from funcmcp import HTTPOptions, MCPServer, ToolContext
+from funcmcp import MCPServer, ToolContext
+from funcmcp.server.limits import Limits
 
-mcp = MCPServer("Sockets", websocket="/ws", http=HTTPOptions(max_body=20_000))
+mcp = MCPServer("Sockets", websocket="/ws", limits=Limits(message_bytes=20_000))
 
 
 @mcp.tool
@@ -182,7 +184,7 @@ async def test_a_binary_message_closes_it() -> None:
 
 @pytest.mark.parametrize(("character", "count"), [("x", 20_001), ("€", 6_667)])
 async def test_a_message_that_is_too_long_closes_it(character: str, count: int) -> None:
-    socket = await opened(offer(websocket="/ws", http=HTTPOptions(max_body=20_000)))
+    socket = await opened(offer(websocket="/ws", limits=Limits(message_bytes=20_000)))
     socket.say(character * count)
     closed = await socket.next()
     await socket.ended()

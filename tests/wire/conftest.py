@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import uvicorn
 
-from funcmcp.transports.http.options import HTTPOptions
+from funcmcp.server.limits import Limits
 from tests.wire.offering import Offering, offer, offer_all
 from tests.wire.peer import HANDSHAKE, PATIENCE, PER_REQUEST
 
@@ -38,20 +38,16 @@ def stocked() -> Offering:
 @pytest.fixture
 def limited() -> Offering:
     """A server that speaks two revisions, one of each era, and takes small bodies."""
-    return offer(revisions=(HANDSHAKE, PER_REQUEST), http=HTTPOptions(max_body=SMALL_LIMIT))
+    return offer(revisions=(HANDSHAKE, PER_REQUEST), limits=Limits(message_bytes=SMALL_LIMIT))
 
 
 @contextmanager
-def serving(app: App, http: Literal["httptools", "h11"]) -> Iterator[int]:
-    """Serve an application with uvicorn in a thread until the block ends; give the port."""
+def running_server(server: uvicorn.Server) -> Iterator[int]:
+    """Run a server in a thread until the block ends; give the port."""
     # asyncio turns Nagle's algorithm off only on sockets that say that they are TCP.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(100)
-        config = uvicorn.Config(
-            app, http=http, loop="asyncio", ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1
-        )
-        server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         try:
@@ -60,6 +56,16 @@ def serving(app: App, http: Literal["httptools", "h11"]) -> Iterator[int]:
             server.should_exit = True
             thread.join(PATIENCE)
             assert not thread.is_alive(), "uvicorn did not stop"
+
+
+@contextmanager
+def serving(app: App, http: Literal["httptools", "h11"]) -> Iterator[int]:
+    """Serve an application with uvicorn in a thread until the block ends; give the port."""
+    config = uvicorn.Config(
+        app, http=http, loop="asyncio", ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1
+    )
+    with running_server(uvicorn.Server(config)) as port:
+        yield port
 
 
 @pytest.fixture(params=["httptools", "h11"])

@@ -50,12 +50,12 @@ def offer(
     sessions: MemorySessions | None = None,
     pushes: bool = False,
     page_size: int | None = None,
-    **endpoints: str,
+    **options: Any,
 ) -> Offering:
     """Return a server with every tool that the wire tests call."""
     kept = MemorySessions() if sessions is None else sessions
     kept.pushes = pushes
-    told: dict[str, Any] = {"version": "1.0", "page_size": page_size, **endpoints}
+    told: dict[str, Any] = {"version": "1.0", "page_size": page_size, **options}
     app = MCPServer("wire", http=http, revisions=revisions, sessions=kept, **told)
     gates = Gates()
     for function in (nothing, add, fail, every_block, ask, ask_both, ask_twice, ask_same_key, sample, log, checked):

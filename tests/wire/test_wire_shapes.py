@@ -79,7 +79,7 @@ async def test_an_id_under_another_name_is_none(offering: Offering, revision: st
         {"name": "add ", "arguments": {}},
         {"name": "\uff41dd", "arguments": {}},
         {"name": "", "arguments": {}},
-        {"name": "x" * 100_000},
+        {"name": "x" * 50_000},
         {"name": "add\x00"},
         {"name": "add", "arguments": []},
         {"name": "add", "arguments": None},
@@ -115,7 +115,7 @@ async def test_a_method_in_any_other_spelling_is_unknown(
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_long_method_name_is_not_sent_back_in_full(offering: Offering, revision: str) -> None:
     """Row 21, H11: at most 200 characters of it."""
-    answer = await (await connect(offering.app, revision)).request("x" * 100_000)
+    answer = await (await connect(offering.app, revision)).request("x" * 50_000)
     assert answer.error["code"] == -32601
     assert len(answer.body) < 1000
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from funcmcp.server.limits import Limits
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ class ASGIApplication:
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
+
+    @property
+    def limits(self) -> Limits:
+        """How much one process takes on."""
+        return Limits()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
@@ -109,6 +115,12 @@ class ASGIRequest(HttpRequest):
     async def disconnected(self) -> None:
         """Return when the client has gone."""
         await _disconnected(self._receive)
+
+    @property
+    def peer(self) -> str | None:
+        """The address that the connection came from, or None if unknown."""
+        client = self._scope.get("client")
+        return client[0] if client else None
 
     @property
     def scheme(self) -> str:

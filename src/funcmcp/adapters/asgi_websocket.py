@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from funcmcp.transports.websocket import WebSocket
 
 _DENIAL = "websocket.http.response"
+_TOLD = {"www-authenticate", "retry-after"}
+_REASONS = {429: "Too many requests; slow down.", 503: "Too many streams are open; try again later."}
 
 
 async def serve_websocket(endpoint: WebSocket, scope: Scope, receive: Receive, send: Send) -> None:
@@ -28,10 +30,10 @@ async def serve_websocket(endpoint: WebSocket, scope: Scope, receive: Receive, s
     if refusal is not None:
         await _refuse(scope, send, *refusal)
         return
-    unknown = await endpoint.unknown(request)
-    if unknown is not None:
-        challenge = [field for field in unknown.headers if field[0] == "www-authenticate"]
-        await _refuse(scope, send, unknown.status, "These credentials don't let you in.", challenge)
+    away = await endpoint.turned_away(request)
+    if away is not None:
+        told = [field for field in away.headers if field[0] in _TOLD]
+        await _refuse(scope, send, away.status, _REASONS.get(away.status, "These credentials don't let you in."), told)
         return
 
     async def read() -> str | bytes | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from funcmcp.adapters.redis_bus import RedisBus
 from funcmcp.adapters.redis_link import link_to
 from funcmcp.protocol.codec import decode, encode
-from funcmcp.sessions.store import Handshake, Notes
+from funcmcp.sessions.store import Handshake, Notes, SessionsFullError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,43 @@ _ID = re.compile(r"[A-Za-z0-9_-]{44}")
 _ID_BYTES = 33
 _REMEMBERED = 10_000
 _HANDSHAKE = "handshake"
+
+_BEGIN = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local life = tonumber(ARGV[2])
+if KEYS[2] and redis.call('ZCOUNT', KEYS[2], now, '+inf') >= tonumber(ARGV[4]) then
+  return redis.call('ZRANGEBYSCORE', KEYS[2], now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] - now + 1
+end
+redis.call('HSET', KEYS[1], 'handshake', ARGV[1])
+redis.call('PEXPIRE', KEYS[1], life)
+if KEYS[2] then
+  redis.call('HSET', KEYS[1], 'owned', KEYS[2])
+  redis.call('ZADD', KEYS[2], now + life, ARGV[3])
+  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', '(' .. now)
+  redis.call('PEXPIRE', KEYS[2], life)
+end
+return 0
+"""
+"""Begin a session, and enter it with its end among those of its principal; or return in how many milliseconds the
+first of too many ends. What takes memory comes first: a full Redis refuses nothing of a script that has begun to write.
+"""
+
+_STAY = """
+local owned = redis.call('HGET', KEYS[1], 'owned')
+if owned then
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  redis.call('ZADD', owned, 'XX', now + ARGV[1], ARGV[2])
+  redis.call('PEXPIRE', owned, ARGV[1])
+end
+"""
+
+_END = """
+local owned = redis.call('HGET', KEYS[1], 'owned')
+if owned then redis.call('ZREM', owned, ARGV[1]) end
+return redis.call('DEL', KEYS[1])
+"""
 
 _SET_IF_THERE = """
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
@@ -43,12 +80,14 @@ class RedisSessions:
     Args:
         redis: a URL, or a link that others use too. A link says more: prefix of the keys, time limits.
         idle: seconds without a request after which a session ends.
+        per_principal: how many sessions of the same principal may live at once; one more is refused.
     """
 
     pushes: bool = True
 
-    def __init__(self, redis: str | RedisLink, *, idle: float = 1800.0) -> None:
+    def __init__(self, redis: str | RedisLink, *, idle: float = 1800.0, per_principal: int = 5_000) -> None:
         self._link = link_to(redis)
+        self._per_principal = per_principal
         self._kept_alive: dict[str, float] = {}
         """By session, until when nobody has to keep it alive. It lives a little longer than `idle`, so this need not
         be at each request: Redis writes what changes to its disk."""
@@ -58,18 +97,18 @@ class RedisSessions:
         self.endings: list[Callable[[str], None]] = []
 
     async def create(self, handshake: Handshake) -> str:
-        """Begin a session and return its id; raise StoreAwayError."""
+        """Begin a session and return its id; raise SessionsFullError or StoreAwayError."""
         session_id = secrets.token_urlsafe(_ID_BYTES)
-        key = self._key(session_id)
+        keys = [self._key(session_id)]
+        if handshake.owner is not None:
+            keys.append(f"{self._link.prefix}:owned:{handshake.owner}")
         facts = encode([handshake.revision, handshake.capabilities, handshake.info, handshake.owner])
-
-        async def begin(redis: Redis) -> None:
-            pipeline = redis.pipeline()
-            pipeline.hset(key, _HANDSHAKE, facts)
-            pipeline.pexpire(key, self._life)
-            await pipeline.execute()
-
-        await self._link.do(begin)
+        life, most = self._life, self._per_principal
+        wait: int = await self._link.do(
+            lambda redis: redis.eval(_BEGIN, len(keys), *keys, facts, life, session_id, most)
+        )
+        if wait:
+            raise SessionsFullError(wait // 1000 + 1, own=True)
         return session_id
 
     async def get(self, session_id: str) -> Handshake | None:
@@ -80,7 +119,7 @@ class RedisSessions:
         if self._kept_alive.get(session_id, 0.0) > now:
             facts = await self._link.do(lambda redis: redis.hget(self._key(session_id), _HANDSHAKE))
         else:
-            facts = await self._link.do(partial(self._keep_alive, key=self._key(session_id)))
+            facts = await self._link.do(partial(self._keep_alive, session_id=session_id))
             if len(self._kept_alive) >= _REMEMBERED:
                 self._kept_alive.clear()
             self._kept_alive[session_id] = now + self._rest
@@ -91,11 +130,13 @@ class RedisSessions:
             return None
         return Handshake(*decode(facts))
 
-    async def _keep_alive(self, redis: Redis, *, key: str) -> bytes | None:
+    async def _keep_alive(self, redis: Redis, *, session_id: str) -> bytes | None:
+        key = self._key(session_id)
         pipeline = redis.pipeline(transaction=False)
         pipeline.hget(key, _HANDSHAKE)
         pipeline.pexpire(key, self._life)
-        found, _ = await pipeline.execute(raise_on_error=False)  # a read-only Redis keeps nothing alive, but finds it
+        pipeline.eval(_STAY, 1, key, self._life, session_id)
+        found, *_ = await pipeline.execute(raise_on_error=False)  # a read-only Redis keeps nothing alive, but finds it
         if isinstance(found, Exception):
             raise found
         facts: bytes | None = found
@@ -106,7 +147,7 @@ class RedisSessions:
         if not _ID.fullmatch(session_id):
             return False
         key = self._key(session_id)
-        ended: int = await self._link.do(lambda redis: redis.delete(key))
+        ended: int = await self._link.do(lambda redis: redis.eval(_END, 1, key, session_id))
         return ended > 0
 
     async def notes(self, key: str) -> Notes:

@@ -25,7 +25,9 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from funcmcp.adapters.asgi import ASGIApplication
 from funcmcp.adapters.uvicorn_deadline import with_deadline
+from funcmcp.adapters.uvicorn_header import with_bound
 from funcmcp.protocol.errors import INTERNAL_ERROR
+from funcmcp.server.limits import Limits
 from funcmcp.sessions.keys import shared_by_children
 from funcmcp.transports.http.status import refuse
 from funcmcp.transports.leaving import leave_in_time
@@ -153,10 +155,12 @@ class _Server(uvicorn.Server):
 
     def __init__(self, app: Application, on_ready: Callable[[], None]) -> None:
         self._app = app
+        limits = app.limits if isinstance(app, ASGIApplication) else Limits()
         config = uvicorn.Config(
             self._answer,
+            h11_max_incomplete_event_size=limits.header_bytes,
             access_log=False,
-            http=with_deadline(AutoHTTPProtocol),
+            http=with_bound(with_deadline(AutoHTTPProtocol, limits.message_seconds), limits.header_bytes),
             interface="asgi3",
             lifespan="on",
             log_level="warning",

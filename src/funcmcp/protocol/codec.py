@@ -1,7 +1,7 @@
 """JSON as RFC 8259 has it, and no wider.
 
 Refused on the way in: NaN and Infinity, numbers that overflow a double or have more than 4,300 digits, lone
-surrogates, bytes that are not UTF-8, a byte order mark, nesting deeper than `MAX_DEPTH`, and a repeated member
+surrogates, bytes that are not UTF-8, a byte order mark, nesting deeper than `MAX_DEPTH` at most, and a repeated member
 name in an object that the protocol itself reads (the message, its params, `_meta` and arguments), because
 whoever checked the message on its way may have read the other one. Inside an author's own values the last one
 wins, as RFC 8259 section 4 allows. Never sent on the way out: NaN, Infinity, lone surrogates.
@@ -17,9 +17,8 @@ from typing import Any, Literal, NoReturn
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 MAX_DEPTH = 64
-_TOO_DEEP = f"The JSON is nested more than {MAX_DEPTH} levels deep."
 _REASONS = {
-    "recursion limit": _TOO_DEEP,
+    "recursion limit": f"The JSON is nested more than {MAX_DEPTH} levels deep.",
     "number out of range": "The JSON has a number with more than 4,300 digits.",
     "hex escape": "The JSON has a \\u escape that is no character, such as a lone surrogate.",
 }
@@ -37,8 +36,8 @@ class RepeatedNameError(ValueError):
     """An object that the protocol reads has a member name twice; the text is fit for a client."""
 
 
-def decode(data: bytes) -> Any:
-    """Return the value of a JSON text; raise InvalidJSONError or RepeatedNameError.
+def decode(data: bytes, nesting: int = MAX_DEPTH) -> Any:
+    """Return the value of a JSON text, nested in so many levels at most; raise InvalidJSONError or RepeatedNameError.
 
     The parser itself tells neither repeated names nor numbers that overflow a double. Written again, the value has a
     name less for each repeated one, and says Infinity for each such number; that is told faster than a walk through it.
@@ -47,8 +46,8 @@ def decode(data: bytes) -> Any:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidJSONError(_reason(str(error))) from None
-    if data.count(b"[") + data.count(b"{") > MAX_DEPTH:
-        _check_depth(value, MAX_DEPTH)
+    if data.count(b"[") + data.count(b"{") > nesting:
+        _check_depth(value, nesting, nesting)
     again = to_json(value)
     if again != data and not _says_the_same(again, data):
         _refuse_overflow(value)
@@ -100,14 +99,14 @@ def encode_text(text: str) -> bytes:
         raise ValueError(str(error)) from None
 
 
-def _check_depth(value: Any, levels: int) -> None:
-    """Raise InvalidJSONError if a value is nested more deeply than so many levels."""
+def _check_depth(value: Any, levels: int, most: int) -> None:
+    """Raise InvalidJSONError if a value is nested more deeply than the levels that are left of those it may have."""
     if type(value) is not dict and type(value) is not list:
         return
     if levels == 0:
-        raise InvalidJSONError(_TOO_DEEP)
+        raise InvalidJSONError(f"The JSON is nested more than {most} levels deep.")
     for member in value.values() if type(value) is dict else value:
-        _check_depth(member, levels - 1)
+        _check_depth(member, levels - 1, most)
 
 
 class _Repeating(dict[str, Any]):

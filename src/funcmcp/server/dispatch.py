@@ -13,6 +13,7 @@ from funcmcp.protocol.methods import methods_of
 from funcmcp.server.features import Prompt, RawResponse, Resource, ResourceLister, ResourceTemplate, Tool
 from funcmcp.server.handlers import completions, lifecycle, prompts, resources, subscriptions, tools
 from funcmcp.server.hub import LISTS, PROMPTS, RESOURCES, TOOLS, Hub, updated
+from funcmcp.server.limits import LimitReachedError, Load, Streams
 from funcmcp.server.log import log_failure, quote
 from funcmcp.server.registry import Registry
 from funcmcp.sessions.bus import LocalBus
@@ -81,12 +82,12 @@ class Server:
         guard: Guard | None = None,
         bus: Bus | None = None,
     ) -> None:
-        self.options = options
-        self.guard = guard
+        self.options, self.guard, self.keys = options, guard, keys
         self.has_anonymous = False
         """Whether a guard lets callers without credentials use some feature."""
         self.revisions = {revision.date: revision for revision in revisions}
-        self.keys = keys
+        self.load = Load(options.limits)
+        self.streams = Streams(options.limits)
         self.tools: Registry[Tool] = Registry("tool")
         self.resources: Registry[Resource] = Registry("resource", str)
         self.templates: Registry[ResourceTemplate] = Registry("resource template", str)
@@ -196,12 +197,16 @@ class Server:
     async def answer(self, context: Context) -> Reply:
         """Run a request and return its answer.
 
-        Every failure becomes an error object, but that of a store that is away: its transport knows a status for it.
+        Every failure becomes an error object, but those for which transports have a status of their own.
 
         Raises:
+            LimitReachedError: there is no room for it; nothing of it has run.
             StoreAwayError: what the instances share can't be reached, and the request needs it.
         """
-        request, revision = context.request, context.client.revision
+        request, revision, load = context.request, context.client.revision, self.load
+        if load.running >= load.most:
+            raise load.full()
+        load.running += 1
         try:
             handler = self._handlers[revision.date].get(request.method) or self.handler(request.method, revision)
             result = await handler(self, context)
@@ -211,12 +216,14 @@ class Server:
                 return Reply(encode(result.message), result.message.get("error", {}).get("code"))
             shaped = self.stamp(result) if revision.per_request else result
             return Reply(encode({"jsonrpc": "2.0", "id": request.id, "result": shaped}))
+        except (StoreAwayError, LimitReachedError):
+            raise
         except MCPError as error:
             return self._error(error, request, revision)
-        except StoreAwayError:
-            raise
         except Exception as error:  # noqa: BLE001 - the last line: a fault of ours is -32603, never a broken connection
             return self._internal_error(error, request)
+        finally:
+            load.running -= 1
 
     def stamp(self, result: dict[str, Any]) -> dict[str, Any]:
         """Add what every result of the per-request era carries."""

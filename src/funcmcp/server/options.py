@@ -1,13 +1,17 @@
-"""What a server says of itself, and how it answers lists."""
+"""What a server says of itself, how it answers lists, and how much it takes on."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict
+
+from funcmcp.server.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from funcmcp.sessions.rates import Rates
 
 
 class ServerKeywords(TypedDict, total=False):
@@ -25,11 +29,13 @@ class ServerKeywords(TypedDict, total=False):
     enable_tools: bool | None
     enable_resources: bool | None
     enable_prompts: bool | None
+    limits: Limits
+    rates: Rates | None
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """The server's Implementation, its instructions and its lists.
+    """The server's Implementation, its instructions, its lists and its limits.
 
     Attributes:
         name: the program's name, as clients see it.
@@ -45,6 +51,8 @@ class ServerOptions:
         enable_tools: whether tools are offered; None to offer them as long as there are any.
         enable_resources: the same for resources.
         enable_prompts: the same for prompts.
+        limits: how much one process takes on.
+        rates: how many requests a caller may send in a time over a network; None for as many as it likes.
 
     Raises:
         ValueError: a page would be empty, or a time is negative or endless.
@@ -63,6 +71,8 @@ class ServerOptions:
     enable_tools: bool | None = True
     enable_resources: bool | None = None
     enable_prompts: bool | None = None
+    limits: Limits = field(default_factory=Limits)
+    rates: Rates | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for a page or a time that is none."""

@@ -24,14 +24,24 @@ class MemorySessions:
 
     Args:
         limit: how many sessions may live at once; one more is refused, and the others go on.
+        per_principal: how many of them may be the same principal's.
         idle: seconds without a request after which a session ends.
         clock: returns seconds; monotonic.
     """
 
     pushes: bool = True
 
-    def __init__(self, *, limit: int = 10_000, idle: float = 1800.0, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        limit: int = 10_000,
+        per_principal: int = 5_000,
+        idle: float = 1800.0,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         self._limit = limit
+        self._per_principal = per_principal
+        self._owned: dict[str, int] = {}
         self._idle = idle
         self._clock = clock
         self._sessions: dict[str, _Session] = {}
@@ -46,6 +56,11 @@ class MemorySessions:
             self._drop_old(now)
         if len(self._sessions) >= self._limit:
             raise SessionsFullError(max(1, int(self._full_until - now) + 1))
+        owner = handshake.owner
+        if owner is not None:
+            if self._owned.get(owner, 0) >= self._per_principal:
+                raise SessionsFullError(max(1, int(self._sweep_at - now) + 1), own=True)
+            self._owned[owner] = self._owned.get(owner, 0) + 1
         session_id = base64.urlsafe_b64encode(os.urandom(33)).decode("ascii")
         self._sessions[session_id] = _Session(handshake, now)
         return session_id
@@ -57,7 +72,7 @@ class MemorySessions:
             return None
         now = self._clock()
         if session.used + self._idle <= now:
-            del self._sessions[session_id]
+            self._drop(session_id)
             return None
         session.used = now
         return session.handshake
@@ -65,18 +80,27 @@ class MemorySessions:
     async def end(self, session_id: str) -> bool:
         """End a session; return whether there was one."""
         self._full_until = 0.0
-        return self._sessions.pop(session_id, None) is not None
+        return self._drop(session_id)
 
     def __len__(self) -> int:
         self._drop_old(self._clock())
         return len(self._sessions)
+
+    def _drop(self, session_id: str) -> bool:
+        session = self._sessions.pop(session_id, None)
+        owner = None if session is None else session.handshake.owner
+        if owner is not None:
+            self._owned[owner] -= 1
+            if not self._owned[owner]:
+                del self._owned[owner]
+        return session is not None
 
     def _drop_old(self, now: float) -> None:
         """Drop what is too old, and note until when nothing more can be: use only makes the sessions live longer."""
         deadline = now - self._idle
         old = [session_id for session_id, session in self._sessions.items() if session.used <= deadline]
         for session_id in old:
-            del self._sessions[session_id]
+            self._drop(session_id)
             for tell in self.endings:
                 tell(session_id)
         self._sweep_at = now + self._idle / _SWEEPS

@@ -29,11 +29,17 @@ class Handshake:
 
 
 class SessionsFullError(Exception):
-    """No more sessions fit now. `retry_after` is in seconds."""
+    """No more sessions fit now.
 
-    def __init__(self, retry_after: int) -> None:
+    Args:
+        retry_after: seconds until one may.
+        own: whether it is the owner's own share that is full.
+    """
+
+    def __init__(self, retry_after: int, *, own: bool = False) -> None:
         super().__init__("Too many sessions")
         self.retry_after = retry_after
+        self.own = own
 
 
 class StoreAwayError(Exception):

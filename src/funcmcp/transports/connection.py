@@ -35,10 +35,8 @@ if TYPE_CHECKING:
     from funcmcp.server.guard import Guard
 
     Send = Callable[[bytes], Coroutine[Any, Any, None]]
+    Pace = Callable[[int], Awaitable[None]]
     Deliver = Callable[[bytes | None], Awaitable[None]]
-
-MAX_MESSAGE = 4 * 1024 * 1024
-"""Bytes that a message may have."""
 
 PATIENCE = 60.0
 """Seconds that a client on a network may take to read a message."""
@@ -98,20 +96,23 @@ class Connection:
         self._listening = True
         self._ending = self.closed = False
 
-    async def receive(self, data: bytes, http: HTTPRequestInfo | None = None) -> None:
+    async def receive(self, data: bytes, http: HTTPRequestInfo | None = None, *, pace: Pace | None = None) -> None:
         """Take one message, or a batch: start the work that it asks for, and return without waiting for its end.
 
         Args:
             data: the JSON text.
             http: the HTTP request that carried it, if any did.
+            pace: waits until it is time for so many messages.
         """
         try:
-            value = decode(data)
+            value = decode(data, self._server.options.limits.nesting)
         except InvalidJSONError as error:
             await self.refuse(str(error), PARSE_ERROR)
         except RepeatedNameError as error:
             await self.refuse(str(error))
         else:
+            if pace is not None:
+                await pace(len(value) if type(value) is list else 1)
             await (self._batch(value, http) if type(value) is list else self._message(value, http))
 
     async def refuse(self, reason: str, code: int = INVALID_REQUEST) -> None:

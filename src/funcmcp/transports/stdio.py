@@ -16,7 +16,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.transports.connection import GRACE_SECONDS, MAX_MESSAGE, Connection
+from funcmcp.transports.connection import GRACE_SECONDS, Connection
 from funcmcp.transports.leaving import leave_in_time
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def standard_streams() -> Iterator[tuple[int, int]]:
             os.dup2(sink, 1)
 
 
-def serve(server: Server, close: Close, *, source: int, sink: int, max_message: int = MAX_MESSAGE) -> None:
+def serve(server: Server, close: Close, *, source: int, sink: int) -> None:
     """Serve the client on a pair of descriptors until one of them ends, or SIGTERM or SIGINT comes.
 
     Calls in flight may go on for `GRACE_SECONDS` then. A signal after the end has begun, and a sink that nobody
@@ -93,9 +93,9 @@ def serve(server: Server, close: Close, *, source: int, sink: int, max_message: 
         close: runs at the end.
         source: is read from; blocking.
         sink: is written to; blocking.
-        max_message: bytes that a message may have.
     """
-    ending = asyncio.run(_serve(server, close, _Source(source, max_message), _Sink(sink)))
+    most = server.options.limits.message_bytes
+    ending = asyncio.run(_serve(server, close, _Source(source, most), _Sink(sink)))
     if not ending.signalled:
         ending.call_off()
 

@@ -7,9 +7,13 @@ sections 4.2.2 (subprotocols) and 7.4.1 (status codes).
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
+from funcmcp.server.access import owner_of
+from funcmcp.server.limits import LimitReachedError
 from funcmcp.transports.connection import PATIENCE, Connection
+from funcmcp.transports.http.limited import no_room, pace_of, wrong_header
 from funcmcp.transports.http.origin import OriginCheck
 
 if TYPE_CHECKING:
@@ -33,7 +37,7 @@ class WebSocket:
 
     Args:
         server: answers the requests.
-        options: what the operator chose about HTTP: hosts, origins, and the size of a message.
+        options: what the operator chose about HTTP: hosts and origins.
         path: where the endpoint is, such as `/ws`; None if it is nowhere.
         identity: finds out who calls; None lets everybody call.
     """
@@ -43,7 +47,8 @@ class WebSocket:
     ) -> None:
         self._identity = identity
         self._server = server
-        self._max_message = options.max_body
+        self._limits = server.options.limits
+        self._pace = pace_of(server.options.rates, options.proxies)
         self._path = path
         self._origin = OriginCheck(options)
 
@@ -61,11 +66,22 @@ class WebSocket:
             return 404, "No WebSocket is served here."
         if SUBPROTOCOL not in subprotocols:
             return 400, f"Offer the subprotocol {SUBPROTOCOL}."
+        if wrong_header(request, self._limits.header_bytes) is not None:
+            return 431, f"The header may have {self._limits.header_bytes} bytes."
         return None
 
-    async def unknown(self, request: HttpRequest) -> HttpResponse | None:
-        """Return the refusal of a client whose credentials don't let it open a WebSocket, or None."""
-        return None if self._identity is None else await self._identity.open(request)
+    async def turned_away(self, request: HttpRequest) -> HttpResponse | None:
+        """Return the refusal of a client whose credentials don't let it open one more WebSocket now, or None."""
+        refusal = None if self._identity is None else await self._identity.open(request)
+        if self._pace is not None:
+            refusal = await self._pace.refusal(request) or refusal
+        if refusal is not None:
+            return refusal
+        try:
+            self._server.streams.check(owner_of(request.principal))
+        except LimitReachedError as error:
+            return no_room(error)
+        return None
 
     async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> tuple[int, str] | None:
         """Serve an open WebSocket to its end; return the status code and the reason to close it with, if it is open.
@@ -77,6 +93,10 @@ class WebSocket:
             receive: returns the next message, text or binary; None once the client has gone.
             send: sends a text message; never raises.
         """
+        with self._server.streams.one_more(owner_of(request.principal)):
+            return await self._serve(request, receive, send)
+
+    async def _serve(self, request: HttpRequest, receive: Receive, send: Send) -> tuple[int, str] | None:
         connection = Connection(self._server, send, patience=PATIENCE)
         reading = asyncio.create_task(self._read(connection, request, receive))
         ending = asyncio.create_task(connection.finish_with_server(answerable=True))
@@ -90,13 +110,15 @@ class WebSocket:
             await connection.aclose()
 
     async def _read(self, connection: Connection, request: HttpRequest, receive: Receive) -> tuple[int, str] | None:
+        most, pace = self._limits.message_bytes, self._pace
+        waiting = None if pace is None else partial(pace.wait, request)
         while not connection.closed and (message := await receive()) is not None:
             if isinstance(message, bytes):
                 return _NOT_TEXT, "Send text frames."
             data = message.encode("utf-8", "surrogatepass")
-            if len(data) > self._max_message:
-                return _TOO_BIG, f"A message may have {self._max_message} bytes."
+            if len(data) > most:
+                return _TOO_BIG, f"A message may have {most} bytes."
             if self._identity is not None and not await self._identity.knows_still(request):
                 return _NOT_ALLOWED, "The credentials are no longer good."
-            await connection.receive(data, request)
+            await connection.receive(data, request, pace=waiting)
         return None

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.server.handlers import subscriptions
 from funcmcp.server.handlers.resources import MAX_SUBSCRIPTIONS
 from funcmcp.server.hub import updated
+from funcmcp.server.limits import LimitReachedError, Limits
 from tests import schemas
 from tests.server.parts import (
     PATIENCE,
@@ -179,13 +179,14 @@ async def test_who_takes_no_stream_cannot_listen() -> None:
     assert (error["code"], "text/event-stream" in error["message"]) == (-32600, True)
 
 
-async def test_so_many_listen_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscriptions, "MAX_STREAMS", 1)
-    served = server()
+async def test_so_many_listen_and_no_more() -> None:
+    served = server(limits=Limits(streams=1))
     async with listening(served, {}) as stream:
         await stream.next()
-        error = await refused({}, served)
-        assert error["code"] == -32600
+        with pytest.raises(LimitReachedError):
+            await refused({}, served)
+    async with listening(served, {}) as stream:
+        await stream.next()
 
 
 @pytest.mark.parametrize("revision", schemas.HANDSHAKE_REVISIONS)

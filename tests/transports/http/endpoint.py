@@ -91,6 +91,7 @@ class Endpoint:
         http: options of the transport.
         sessions: the store; signed by default. One that instances share leads to the others.
         path: of the endpoint.
+        options: of the server.
     """
 
     def __init__(
@@ -100,8 +101,9 @@ class Endpoint:
         http: HTTPOptions | None = None,
         sessions: SessionStore | None = None,
         path: str = "/mcp",
+        **options: Any,
     ) -> None:
-        self.server = server(*tools, revisions=revisions, bus=getattr(sessions, "bus", None))
+        self.server = server(*tools, revisions=revisions, bus=getattr(sessions, "bus", None), **options)
         self.sessions: SessionStore = SignedSessions(KEYS) if sessions is None else sessions
         self.exchange = StreamableHTTP(self.server, self.sessions, http or HTTPOptions(), path=path)
 

@@ -10,7 +10,7 @@ from funcmcp.transports.http.options import HTTPOptions
 def test_nothing_is_allowed_beyond_the_default() -> None:
     options = HTTPOptions()
     assert (tuple(options.allowed_hosts), tuple(options.allowed_origins)) == ((), ())
-    assert (options.require_origin, options.max_body) == (False, 4 * 1024 * 1024)
+    assert (options.require_origin, options.proxies) == (False, 0)
 
 
 @pytest.mark.parametrize("name", ["allowed_hosts", "allowed_origins"])

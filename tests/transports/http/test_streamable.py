@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.transports.http.options import HTTPOptions
+from funcmcp.server.limits import Limits
 from tests import schemas
 from tests.server.parts import NEWEST, PER_REQUEST, tool
 from tests.transports.http.endpoint import BOTH, INITIALIZE, Endpoint, Got, mirrored, per_request, request
@@ -17,7 +17,7 @@ MODERN = {"mcp-protocol-version": PER_REQUEST}
 
 @pytest.fixture
 def endpoint() -> Endpoint:
-    return Endpoint(tool("add"), http=HTTPOptions(max_body=2000))
+    return Endpoint(tool("add"), limits=Limits(message_bytes=2000))
 
 
 def is_refusal(got: Got, status: int, code: int = -32600) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.envelope import SUBSCRIPTION_ID
 from funcmcp.protocol.errors import INVALID_REQUEST, InvalidParams, MCPError
+from funcmcp.server.access import owner_of
 from funcmcp.server.handlers.resources import MAX_SUBSCRIPTIONS
 from funcmcp.server.hub import LISTS, updated
 
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from funcmcp.server.context import Context
     from funcmcp.server.dispatch import Server
     from funcmcp.server.hub import Change
-
-MAX_STREAMS = 10_000
-"""Listeners of one process."""
 
 _URIS = "resourceSubscriptions"
 
@@ -29,8 +27,13 @@ async def listen(server: Server, context: Context) -> dict[str, Any]:
         raise MCPError(
             INVALID_REQUEST, "This needs an event stream: accept text/event-stream, where the server can send one."
         )
-    if len(server.hub) >= MAX_STREAMS:
-        raise MCPError(INVALID_REQUEST, "Too many streams are open; try again later.")
+    owner = owner_of(context.principal)
+    server.streams.check(owner)
+    with server.streams.one_more(owner), server.load.aside():
+        return await _tell(server, context)
+
+
+async def _tell(server: Server, context: Context) -> dict[str, Any]:
     honoured, wanted = await _honoured(server, context)
     meta = {SUBSCRIPTION_ID: context.request.id}
     await server.bus.ready()

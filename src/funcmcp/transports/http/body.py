@@ -1,13 +1,17 @@
-"""What is checked of a POST's body before it is read."""
+"""A POST's body: what is checked before it is read, and how it is read."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from funcmcp.protocol.errors import INVALID_REQUEST
+from funcmcp.server.run import Waiting, begin
+from funcmcp.transports.http.messages import BodyTooLargeError
 from funcmcp.transports.http.status import is_json, refuse
 
 if TYPE_CHECKING:
+    from funcmcp.server.limits import Limits
     from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 
 
@@ -30,3 +34,17 @@ def wrong_length(request: HttpRequest, max_body: int) -> HttpResponse | None:
 def too_large(max_body: int) -> HttpResponse:
     """Return the refusal of a body that is too large."""
     return refuse(413, INVALID_REQUEST, f"The body may have {max_body} bytes.")
+
+
+async def read_body(request: HttpRequest, limits: Limits) -> bytes | HttpResponse:
+    """Return a body, or the refusal of one that is too large or too slow."""
+    try:
+        begun = begin(request.read(limits.message_bytes))
+        if not isinstance(begun, Waiting):
+            return begun  # most bodies are there already
+        async with asyncio.timeout(limits.message_seconds):
+            return await begun
+    except BodyTooLargeError:
+        return too_large(limits.message_bytes)
+    except TimeoutError:
+        return refuse(408, INVALID_REQUEST, f"The body has to come within {limits.message_seconds:g} seconds.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.options import HTTPOptions
 
 _VARY = ("vary", "origin")
-_EXPOSED = ("access-control-expose-headers", "mcp-session-id, www-authenticate")
+_EXPOSED = ("access-control-expose-headers", "mcp-session-id, retry-after, www-authenticate")
 _PREFLIGHT = (
     ("access-control-allow-methods", "GET, POST, DELETE"),
     ("access-control-allow-headers", "authorization, *"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.transports.http.body import wrong_length, wrong_type
+from funcmcp.transports.http.limited import wrong_header
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.origin import OriginCheck
 from funcmcp.transports.http.status import accepts, refuse
@@ -45,7 +46,7 @@ class Gate:
 
     Args:
         server: its revisions are the ones that it speaks.
-        options: allowed hosts and origins, body size.
+        options: allowed hosts and origins.
         path: where the endpoint is.
         listens: whether GET opens a stream for clients of the handshake era.
     """
@@ -56,12 +57,16 @@ class Gate:
         self._paths = {path, path.rstrip("/"), path.rstrip("/") + "/"}
         self._origin = OriginCheck(options)
         self._listens = listens
-        self._max_body = options.max_body
-        self._digits = len(str(options.max_body))
+        limits = server.options.limits
+        self._max_header, self._max_body = limits.header_bytes, limits.message_bytes
+        self._digits = len(str(self._max_body))
         self._passed: dict[tuple[object, ...], Entry] = {}
 
     def admit(self, request: HttpRequest) -> Entry | HttpResponse:
         """Return what is known of a request that may pass, or its refusal."""
+        large = wrong_header(request, self._max_header)
+        if large is not None:
+            return large
         get = request.fields.get
         key = (
             request.method,

@@ -20,6 +20,7 @@ from funcmcp.server.clients import Clients, SessionClient, part_of
 from funcmcp.server.context import Context
 from funcmcp.server.dispatch import Reply, error_reply, result_text
 from funcmcp.server.handlers.lifecycle import initialize
+from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.relay import Relay
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
 from funcmcp.sessions.store import SessionsFullError, SharedSessions, StoreAwayError
@@ -112,6 +113,7 @@ class HandshakeEra:
         client = self._client(http, await self._sessions.get(session_id), entry)
         if isinstance(client, HttpResponse):
             return client
+        self._server.streams.check(owner_of(http.principal))
         await self._server.bus.ready()
         await client.conversation.restore()
         last_seen = http.fields.get(b"last-event-id", b"").decode("latin-1").strip(" \t")
@@ -119,25 +121,32 @@ class HandshakeEra:
         if found is None and self._elsewhere is not None:
             events = await self._elsewhere.follow(client.key, last_seen) if last_seen else None
             if events is not None:
-                return HttpResponse(200, STREAM_HEADERS, self._while_living(session_id, events))
+                return self._open(http, events)
         if found is None and (general.is_read or (self._elsewhere and await self._elsewhere.is_read(client.key))):
             return refuse(409, INVALID_REQUEST, "This session has a stream already; end it, or resume it.")
         client.listen()
         if found is None:
             found = general, general.told
-        return HttpResponse(200, STREAM_HEADERS, self._while_living(session_id, found[0].follow(found[1])))
+        return self._open(http, found[0].follow(found[1]))
 
     def _streams_of(self, key: str) -> Streams | None:
         client = self._clients.get(key)
         return None if client is None else client.streams
 
-    async def _while_living(self, session_id: str, events: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
+    def _open(self, http: HttpRequest, events: AsyncGenerator[bytes]) -> HttpResponse:
+        owner = owner_of(http.principal)
+        return HttpResponse(200, STREAM_HEADERS, self._while_living(_session_id(http), events, owner))
+
+    async def _while_living(
+        self, session_id: str, events: AsyncGenerator[bytes], owner: str | None
+    ) -> AsyncIterator[bytes]:
         """Yield events as long as the session lives; whoever listens keeps it alive."""
-        async with aclosing(events):
-            async for part in events:
-                if await self._is_over(session_id):
-                    return
-                yield part
+        with self._server.streams.one_more(owner):
+            async with aclosing(events):
+                async for part in events:
+                    if await self._is_over(session_id):
+                        return
+                    yield part
 
     async def _is_over(self, session_id: str) -> bool:
         """Tell whether a session has ended; while nobody knows, it has not."""
@@ -164,10 +173,8 @@ class HandshakeEra:
         except MCPError as error:
             return handshake_response(error_reply(error, request.id))
         except SessionsFullError as error:
-            retry = (("retry-after", str(error.retry_after)),)
-            return refuse(
-                503, INTERNAL_ERROR, "Too many sessions; try again later.", request_id=request.id, headers=retry
-            )
+            said = "Too many of your sessions; end one." if error.own else "Too many sessions; try again later."
+            raise LimitReachedError(said, error.retry_after, own=error.own) from None
         body = result_text(request.id, encode(result))
         return HttpResponse(200, (*JSON_HEADERS, (headers.SESSION_ID, session_id)), body)
 
@@ -222,7 +229,7 @@ class HandshakeEra:
         for message in messages:
             if isinstance(message, Request):
                 context = Context(message, client, _CLOSED, http)
-                work.append(_run(context, client.conversation, self._server.answer(context)))
+                work.append(_run(context, client.conversation, _in_batch(self._server, context)))
             else:
                 await self._relay.receive(message, client)
         if not work:
@@ -289,6 +296,14 @@ def _bodies(replies: list[Reply | BaseException]) -> list[bytes]:
         if isinstance(reply, StoreAwayError):
             raise reply
     return [reply.body for reply in replies if isinstance(reply, Reply)]
+
+
+async def _in_batch(server: Server, context: Context) -> Reply:
+    """Answer one of several requests; the others are answered even if there is no room for this one."""
+    try:
+        return await server.answer(context)
+    except LimitReachedError as error:
+        return error_reply(error, context.request.id)
 
 
 def _session_id(http: HttpRequest) -> str:

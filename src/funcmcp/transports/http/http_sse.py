@@ -11,28 +11,28 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
+from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.server.access import owner_of
+from funcmcp.server.limits import LimitReachedError
 from funcmcp.transports.connection import PATIENCE, Connection
-from funcmcp.transports.http.body import too_large, wrong_length, wrong_type
-from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
+from funcmcp.transports.http.body import read_body, wrong_length, wrong_type
+from funcmcp.transports.http.limited import no_room, pace_of, wrong_header
+from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.origin import OriginCheck
 from funcmcp.transports.http.status import accepted, refuse
 from funcmcp.transports.http.stream import KEEP_ALIVE, STREAM_HEADERS, event
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from funcmcp.server.dispatch import Server
     from funcmcp.transports.http.identity import Identity
     from funcmcp.transports.http.messages import Exchange, HttpRequest
     from funcmcp.transports.http.options import HTTPOptions
-
-MAX_STREAMS = 1000
-"""Streams that may be open in one process; a further one is answered 503."""
 
 _SESSION = "session_id"
 _MAX_WAITING = 16
@@ -60,7 +60,8 @@ class HTTPSSE:
         identity: Identity | None = None,
     ) -> None:
         self._server = server
-        self._options = options
+        self._limits = server.options.limits
+        self._pace = pace_of(server.options.rates, options.proxies)
         self._path = path
         self._otherwise = otherwise
         self._origin = OriginCheck(options)
@@ -76,32 +77,54 @@ class HTTPSSE:
             return refuse(refusal[0], INVALID_REQUEST, refusal[1])
         if request.method not in {"GET", "POST"}:
             return refuse(405, INVALID_REQUEST, "Use GET, POST.", headers=(("allow", "GET, POST"),))
+        large, load = wrong_header(request, self._limits.header_bytes), self._server.load
+        if large is not None:
+            return large
+        if load.arriving >= load.most:
+            return no_room(load.full())
+        load.arriving += 1
+        try:
+            return await self._admit(request) or await self._answer(request)
+        except LimitReachedError as error:
+            return no_room(error)
+        finally:
+            load.arriving -= 1
+
+    async def _admit(self, request: HttpRequest) -> HttpResponse | None:
         refused = None if self._identity is None else await self._identity.open(request)
-        if refused is not None:
-            return refused
+        early = None if self._pace is None else await self._pace.refusal(request)
+        return early or refused
+
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
         if request.method == "POST":
             return await self._post(request)
-        if len(self._connections) >= MAX_STREAMS:
-            retry = (("retry-after", "60"),)
-            return refuse(503, INTERNAL_ERROR, "Too many streams are open; try again later.", headers=retry)
+        self._server.streams.check(owner_of(request.principal))
         return HttpResponse(200, STREAM_HEADERS, self._events(request))
 
     async def _post(self, request: HttpRequest) -> HttpResponse:
         connection, owner = self._connections.get(request.query.get(_SESSION, ""), (None, None))
         if connection is None or owner != owner_of(request.principal):
             return refuse(404, INVALID_REQUEST, "There is no such stream; open one with GET, and keep it open.")
-        refusal = wrong_type(request) or wrong_length(request, self._options.max_body)
+        refusal = wrong_type(request) or wrong_length(request, self._limits.message_bytes)
         if refusal is not None:
             return refusal
-        try:
-            body = await request.read(self._options.max_body)
-        except BodyTooLargeError:
-            return too_large(self._options.max_body)
-        await connection.receive(body, request)
+        body = await read_body(request, self._limits)
+        if isinstance(body, HttpResponse):
+            return body
+        pace = self._pace
+        await connection.receive(
+            body, request, pace=None if pace is None else lambda count: pace.wait(request, count - 1)
+        )
         return accepted()
 
     async def _events(self, request: HttpRequest) -> AsyncIterator[bytes]:
         """Yield the events of a stream. The connection begins here: a response that is never sent leaves nothing."""
+        with self._server.streams.one_more(owner_of(request.principal)):
+            async with aclosing(self._talk(request)) as events:
+                async for part in events:
+                    yield part
+
+    async def _talk(self, request: HttpRequest) -> AsyncGenerator[bytes]:
         messages: asyncio.Queue[bytes] = asyncio.Queue(_MAX_WAITING)
         connection = Connection(self._server, messages.put, patience=PATIENCE)
         session_id = secrets.token_urlsafe(32)

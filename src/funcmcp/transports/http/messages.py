@@ -57,6 +57,11 @@ class HttpRequest:
         return True
 
     @property
+    def peer(self) -> str | None:
+        """The address that the connection came from, or None if unknown."""
+        return None
+
+    @property
     def scheme(self) -> str:
         """`http` or `https`."""
         return "http"

@@ -35,7 +35,7 @@ def hosts_of_platform() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class HTTPOptions:
-    """Options of Streamable HTTP.
+    """What is allowed over HTTP, and what stands before the server.
 
     Attributes:
         allowed_hosts: names, with or without a port, that the Host header may have beside the loopback names
@@ -44,15 +44,21 @@ class HTTPOptions:
         allowed_origins: origins such as ``"https://app.example.com"`` that browsers may call from beside the
             server's own and loopback ones. ``"*"`` allows every one; an empty list none more.
         require_origin: refuse requests without an Origin header, which programs do not send.
-        max_body: the largest body in bytes; a larger one is answered 413.
+        proxies: how many proxies of yours every request passes, each of which adds the address that it saw to
+            ``X-Forwarded-For``. The caller's address is that many from the end of it then; with 0 it is the peer's.
+
+    Raises:
+        ValueError: there are less than no proxies.
     """
 
     allowed_hosts: Sequence[str] = ()
     allowed_origins: Sequence[str] = ()
     require_origin: bool = False
-    max_body: int = 4 * 1024 * 1024
+    proxies: int = 0
 
     def __post_init__(self) -> None:
         for name in ("allowed_hosts", "allowed_origins"):
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"HTTPOptions.{name} is a list of strings, not one string.")
+        if self.proxies < 0:
+            raise ValueError(f"HTTPOptions.proxies must be 0 or more; got {self.proxies}.")

@@ -11,12 +11,14 @@ from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode
 from funcmcp.protocol.envelope import carries_version
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from funcmcp.protocol.jsonrpc import Request, classify
+from funcmcp.server.limits import LimitReachedError
 from funcmcp.sessions.store import StoreAwayError
-from funcmcp.transports.http.body import too_large
+from funcmcp.transports.http.body import read_body
 from funcmcp.transports.http.gate import Gate
 from funcmcp.transports.http.handshake import HandshakeEra
 from funcmcp.transports.http.identity import Guarded
-from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
+from funcmcp.transports.http.limited import no_room, pace_of
+from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.per_request import PerRequestEra
 from funcmcp.transports.http.status import refuse
 from funcmcp.transports.http.stream import as_stream
@@ -52,7 +54,9 @@ class StreamableHTTP:
         identity: Identity | None = None,
     ) -> None:
         self._identity = identity
-        self._max_body = options.max_body
+        self._limits = server.options.limits
+        self._load = server.load
+        self._pace = pace_of(server.options.rates, options.proxies)
         self._gate = Gate(server, options, path=path, listens=sessions.pushes)
         self._handshake = HandshakeEra(server, sessions)
         self._sessions: Era = self._handshake
@@ -66,23 +70,36 @@ class StreamableHTTP:
         entry = self._gate.admit(request)
         if isinstance(entry, HttpResponse):
             return entry
-        if self._identity is not None:
-            refusal = await (self._identity.admit if request.method == "POST" else self._identity.open)(request)
+        load = self._load
+        if load.arriving >= load.most:
+            return no_room(load.full())
+        load.arriving += 1
+        try:
+            refusal = None
+            if self._identity is not None:
+                refusal = await (self._identity.admit if request.method == "POST" else self._identity.open)(request)
+            if self._pace is not None:
+                refusal = await self._pace.refusal(request) or refusal
             if refusal is not None:
                 return refusal
-        return await (self._post if request.method == "POST" else self._get_or_delete)(request, entry)
+            return await (self._post if request.method == "POST" else self._get_or_delete)(request, entry)
+        finally:
+            load.arriving -= 1
 
     async def _get_or_delete(self, request: HttpRequest, entry: Entry) -> HttpResponse:
         try:
             return await (self._handshake.get if request.method == "GET" else self._handshake.delete)(request, entry)
         except StoreAwayError as error:
             return _away(error)
+        except LimitReachedError as error:
+            return no_room(error)
 
     async def _post(self, request: HttpRequest, entry: Entry) -> HttpResponse:
         try:
-            value: Any = decode(await request.read(self._max_body))
-        except BodyTooLargeError:
-            return too_large(self._max_body)
+            body = await read_body(request, self._limits)
+            if isinstance(body, HttpResponse):
+                return body
+            value: Any = decode(body, self._limits.nesting)
         except InvalidJSONError as error:
             return refuse(400, PARSE_ERROR, str(error))
         except RepeatedNameError as error:
@@ -90,12 +107,18 @@ class StreamableHTTP:
         per_request = entry.per_request
         if type(value) is dict:
             per_request = per_request or carries_version(value.get("params"))
+        elif self._pace is not None and type(value) is list and len(value) > 1:
+            refusal = await self._pace.refusal(request, len(value) - 1)
+            if refusal is not None:
+                return refusal
         message = value if type(value) is list else classify(value)
         era = self._per_request if per_request else self._sessions
         try:
             response = await era.post(request, message, entry)
         except StoreAwayError as error:
             return _away(error, message.id if isinstance(message, Request) else None)
+        except LimitReachedError as error:
+            return no_room(error, message.id if isinstance(message, Request) else None)
         return response if entry.accept.json else as_stream(response)
 
 

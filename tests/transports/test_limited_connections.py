@@ -1,0 +1,204 @@
+"""Limits on the transports that are connections: HTTP+SSE, WebSocket and stdio."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from typing import Any
+
+import pytest
+
+from funcmcp.server.limits import Limits
+from funcmcp.sessions.rates import MemoryRates
+from funcmcp.transports import stdio
+from tests.transports.test_http_sse import HOST, call, exchange, opened, served
+from tests.transports.test_known_callers import accepted, signed
+from tests.transports.test_websocket import Opened
+from tests.wire.callers import ALICE, BOB, BOBS_NEXT, open_shop
+from tests.wire.offering import offer
+from tests.wire.peer import ERAS, HANDSHAKE, PATIENCE, Peer, initialize
+
+HOURLY = 1 / 3600
+
+
+class Counted:
+    """Rates that let everything pass at the second attempt, and remember what was asked of them."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+
+    async def take(self, caller: str, count: int = 1) -> float:
+        self.asked.append((caller, count))
+        return 0.001 if len(self.asked) % 2 else 0.0
+
+
+# HTTP+SSE
+
+
+async def test_a_stream_that_comes_too_early_is_429_and_a_message_too() -> None:
+    app = served(rates=MemoryRates(HOURLY, 3)).app
+    stream = await opened(app)  # one GET, two POSTs
+    refused = await stream.post(call("nothing"))
+    assert (refused.status, refused.header("retry-after")) == (429, "3600")
+    assert refused.error["data"] == {"retryAfter": 3600}
+    assert (await exchange(app, "GET", "/sse", HOST).answer()).status == 429
+    await stream.leave()
+
+
+async def test_the_header_of_a_stream_is_bounded() -> None:
+    app = served(limits=Limits(header_bytes=1000)).app
+    assert (await exchange(app, "GET", "/sse", {**HOST, "x-long": "x" * 1000}).answer()).status == 431
+    stream = await opened(app)
+    assert (await stream.post(call("nothing"), {"x-long": "x" * 1000})).status == 431
+    await stream.works()
+    await stream.leave()
+
+
+async def test_a_call_beyond_those_that_may_run_at_once_is_refused_on_the_stream() -> None:
+    offering = served(limits=Limits(requests=1))
+    stream = await opened(offering.app)
+    await stream.post(call("wait", {"key": "it"}))
+    await offering.gates.seen("arrived", "it")
+    assert (await stream.post(call("nothing"))).status == 202
+    assert (await stream.hear())["error"] == {
+        "code": -32603,
+        "message": "The server is busy; try again later.",
+        "data": {"retryAfter": 1},
+    }
+    offering.gates.open("it")
+    assert (await stream.hear())["result"]["content"][0]["text"] == "it"
+    await stream.works()
+    await stream.leave()
+
+
+async def test_a_principal_opens_so_many_streams_and_others_open_theirs() -> None:
+    shop = open_shop(sse="/sse", limits=Limits(streams_per_principal=1))
+    first = exchange(shop.mcp, "GET", "/sse", {**HOST, **signed(BOB)})
+    await first.begun()
+    await first.part()
+    refused = await exchange(shop.mcp, "GET", "/sse", {**HOST, **signed(BOBS_NEXT)}).answer()
+    assert (refused.status, refused.header("retry-after")) == (429, "60")
+    other = exchange(shop.mcp, "GET", "/sse", {**HOST, **signed(ALICE)})
+    await other.begun()
+    for one in (first, other):
+        one.leave()
+        await one.ended()
+
+
+# WebSocket
+
+
+async def denied(socket: Opened) -> tuple[int, str | None]:
+    """Return the status of a refusal, and when to come back."""
+    start = await socket.next()
+    assert start["type"] == "websocket.http.response.start"
+    headers = {name.decode(): value.decode() for name, value in start["headers"]}
+    assert (await socket.next())["body"]
+    await socket.ended()
+    return start["status"], headers.get("retry-after")
+
+
+async def test_a_websocket_beyond_those_that_may_be_open_is_503() -> None:
+    app = offer(websocket="/ws", limits=Limits(streams=1)).app
+    socket = Opened(app)
+    assert (await socket.next())["type"] == "websocket.accept"
+    assert await denied(Opened(app)) == (503, "60")
+    await socket.leave()
+    another = Opened(app)
+    assert (await another.next())["type"] == "websocket.accept"
+    await another.leave()
+
+
+async def test_a_principal_opens_so_many_websockets_and_others_open_theirs() -> None:
+    shop = open_shop(websocket="/ws", limits=Limits(streams_per_principal=1))
+    bob = await accepted(shop, BOB)
+    assert await denied(Opened(shop.mcp, signed(BOBS_NEXT))) == (429, "60")
+    alice = await accepted(shop, ALICE)
+    for socket in (bob, alice):
+        await socket.leave()
+
+
+async def test_a_websocket_that_is_opened_too_early_is_429() -> None:
+    app = offer(websocket="/ws", rates=MemoryRates(HOURLY, 1)).app
+    socket = Opened(app)
+    assert (await socket.next())["type"] == "websocket.accept"
+    assert await denied(Opened(app)) == (429, "3600")
+    await socket.leave()
+
+
+async def test_a_websocket_with_a_large_header_is_431() -> None:
+    app = offer(websocket="/ws", limits=Limits(header_bytes=1000)).app
+    assert (await denied(Opened(app, {"x-long": "x" * 1000})))[0] == 431
+
+
+async def test_messages_on_a_websocket_wait_until_it_is_time_and_batches_count_one_by_one() -> None:
+    rates = Counted()
+    rates.asked.append(("the start", 0))  # so that opening passes at once
+    socket = Opened(offer(websocket="/ws", rates=rates).app)
+    assert (await socket.next())["type"] == "websocket.accept"
+    socket.say(initialize("2025-03-26"))
+    await socket.hear()
+    socket.say([{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(5)])
+    assert len(await socket.hear()) == 5
+    assert [count for _, count in rates.asked[1:]] == [1, 1, 1, 5, 5]
+    assert len({caller for caller, _ in rates.asked[1:]}) == 1
+    await socket.leave()
+
+
+async def test_a_call_on_a_websocket_beyond_those_that_may_run_at_once_is_an_error() -> None:
+    offering = offer(websocket="/ws", limits=Limits(requests=1))
+    socket = Opened(offering.app)
+    assert (await socket.next())["type"] == "websocket.accept"
+    socket.say(initialize(HANDSHAKE))
+    await socket.hear()
+    socket.say(call("wait", {"key": "it"}))
+    await offering.gates.seen("arrived", "it")
+    socket.say(call("nothing"))
+    assert (await socket.hear())["error"]["data"] == {"retryAfter": 1}
+    offering.gates.open("it")
+    assert "result" in await socket.hear()
+    socket.say(call("nothing"))
+    assert "result" in await socket.hear()
+    await socket.leave()
+
+
+# stdio
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_stdio_has_bounds_of_size_and_nesting_and_no_rate(revision: str) -> None:
+    """Whoever started the process may send as much as it likes."""
+    app = offer(limits=Limits(message_bytes=2000, nesting=10), rates=MemoryRates(HOURLY, 1)).app
+    peer = Peer(app, revision)
+    lines: list[Any] = [] if peer.per_request else [initialize(revision, id="begin")]
+    lines += [b"x" * 2001, b"[" * 11 + b"]" * 11]
+    lines += [peer.call_message("add", {"a": 1, "b": 2}, number) for number in range(5)]
+    text = b"".join((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n" for line in lines)
+    (source, to_server), (from_server, sink) = os.pipe(), os.pipe()
+    heard: list[Any] = []
+
+    def hear() -> None:
+        with os.fdopen(from_server, "rb") as answers:
+            heard.extend(json.loads(line) for line in answers)
+
+    thread = threading.Thread(target=hear)
+    thread.start()
+    os.write(to_server, text)
+    os.close(to_server)
+
+    async def close() -> None:
+        await app.aclose()
+
+    await asyncio.wait_for(asyncio.to_thread(stdio.serve, app.server, close, source=source, sink=sink), PATIENCE)
+    os.close(sink)
+    thread.join(PATIENCE)
+    os.close(source)
+    told = {answer.get("id"): answer for answer in heard}
+    assert {number for number in range(5) if "result" in told[number]} == set(range(5))
+    faults = sorted(answer["error"]["message"] for answer in heard if "error" in answer)
+    assert faults == [
+        "The JSON is nested more than 10 levels deep.",
+        "The message is too long: a line may have 2000 bytes.",
+    ]

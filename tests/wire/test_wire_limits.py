@@ -1,0 +1,355 @@
+"""Limits on the wire, in both eras: status, headers, error, and that the next good request is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp import HTTPOptions
+from funcmcp.server.limits import Limits
+from funcmcp.sessions.memory import MemorySessions
+from funcmcp.sessions.rates import MemoryRates
+from tests.wire.callers import ALICE, BOB, BOBS_NEXT, open_shop
+from tests.wire.offering import offer
+from tests.wire.peer import (
+    BATCHES,
+    ERAS,
+    HANDSHAKE,
+    PATIENCE,
+    PER_REQUEST,
+    Exchange,
+    Peer,
+    check,
+    connect,
+    exchange,
+    initialize,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp import MCPServer
+    from tests.wire.peer import Answer
+
+
+class Clock:
+    """Seconds that pass only when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def is_refused(answer: Answer, status: int, retry_after: int) -> bool:
+    """Tell whether an answer says when to come back, in its header and in its body."""
+    said = answer.error["data"]["retryAfter"]
+    return (*answer.outcome, answer.header("retry-after"), said) == (status, -32603, str(retry_after), retry_after)
+
+
+# What one request may be
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_body_may_be_as_large_as_the_limit_and_no_larger(revision: str) -> None:
+    peer = await connect(offer(limits=Limits(message_bytes=2000)).app, revision)
+    whole = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    like = {"method": "notifications/initialized"}
+    assert (await peer.post(whole + b" " * (2000 - len(whole)), like=like)).status == 202
+    refused = await peer.post(whole + b" " * (2001 - len(whole)), like=like)
+    assert refused.outcome == (413, -32600)
+    await peer.works()
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_nesting_is_refused_beyond_the_limit(revision: str) -> None:
+    peer = await connect(offer(limits=Limits(nesting=10)).app, revision)
+    for levels, outcome in ((7, (200, None)), (8, (400, -32700))):
+        nested: Any = 1
+        for _ in range(levels):
+            nested = [nested]
+        assert (await peer.call("echo", {"nested": nested})).outcome == outcome
+    await peer.works()
+
+
+@pytest.mark.parametrize("revision", ERAS)
+@pytest.mark.parametrize(
+    "more", [{"x-long": "x" * 3000}, {"x" * 3000: "long"}, {f"x-{n}": "y" * 24 for n in range(120)}]
+)
+async def test_a_header_beyond_the_limit_is_431_and_nothing_is_read(revision: str, more: dict[str, str]) -> None:
+    peer = await connect(offer(limits=Limits(header_bytes=3000)).app, revision)
+    answer = await peer.call("add", {"a": 1, "b": 2}, headers=more)
+    assert (answer.outcome, answer.reads) == ((431, -32600), 0)
+    await peer.works()
+
+
+class Slow(Exchange):
+    """A client that begins a body and never ends it."""
+
+    def __post_init__(self) -> None:
+        self.asked = asyncio.Event()
+        super().__post_init__()
+
+    async def _receive(self) -> Any:
+        if self.parts:
+            return {"type": "http.request", "body": self.parts.pop(), "more_body": True}
+        self.asked.set()
+        return await super()._receive()
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_body_that_does_not_come_in_time_is_408(revision: str) -> None:
+    peer = await connect(offer(limits=Limits(message_seconds=0.02)).app, revision)
+    begun = exchange(peer.app, "POST", peer.headers(None).items())
+    begun._task.cancel()
+    answer = check(await Slow(peer.app, begun.scope, [b'{"jsonrpc"']).answer(), revision)
+    assert answer.outcome == (408, -32600)
+    await peer.works()
+
+
+# How many at once
+
+
+@pytest.mark.parametrize("tool", ["wait", "wait_quietly"])
+@pytest.mark.parametrize("revision", ERAS)
+async def test_requests_beyond_those_that_may_run_at_once_are_503(revision: str, tool: str) -> None:
+    offering = offer(limits=Limits(requests=2))
+    peer = await connect(offering.app, revision)
+    held = [peer.start_call(tool, {"key": key}) for key in ("one", "two")]
+    for key in ("one", "two"):
+        await offering.gates.seen("arrived", key)
+    refused = await peer.call("add", {"a": 1, "b": 2})
+    assert is_refused(refused, 503, 1)
+    offering.gates.open("one")
+    assert (await held[0].answer()).text == "one"
+    await peer.works()
+    offering.gates.open("two")
+    assert (await held[1].answer()).text == "two"
+    await peer.works()
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_requests_whose_body_has_not_come_count_too(revision: str) -> None:
+    peer = await connect(offer(limits=Limits(requests=1)).app, revision)
+    begun = exchange(peer.app, "POST", peer.headers(None).items())
+    begun._task.cancel()
+    slow = Slow(peer.app, begun.scope, [b"{"])
+    await asyncio.wait_for(slow.asked.wait(), PATIENCE)
+    refused = await peer.call("add", {"a": 1, "b": 2})
+    assert (is_refused(refused, 503, 1), refused.reads) == (True, 0)
+    slow.leave()
+    await slow.ended()
+    await peer.works()
+
+
+async def test_a_call_goes_on_counting_when_its_client_has_left() -> None:
+    """In the handshake era a call outlives its connection."""
+    offering = offer(limits=Limits(requests=1))
+    peer = await connect(offering.app, HANDSHAKE)
+    left = peer.start_call("talk", {"key": "it"})
+    await left.begun()
+    await offering.gates.seen("arrived", "it")
+    left.leave()
+    await left.ended()
+    assert is_refused(await peer.call("add", {"a": 1, "b": 2}), 503, 1)
+    offering.gates.open("it")
+    await offering.gates.seen("left", "it")
+    stream = peer.start(peer.call_message("nothing"))
+    await stream.answer()  # the run comes to its end meanwhile
+    await peer.works()
+
+
+async def test_of_a_batch_as_many_run_as_there_is_room_for() -> None:
+    offering = offer(limits=Limits(requests=2))
+    peer = await connect(offering.app, BATCHES)
+    batch = [peer.call_message("wait", {"key": str(number)}, number) for number in range(4)]
+    started = peer.start(batch)
+    for key in ("0", "1"):
+        await offering.gates.seen("arrived", key)
+        offering.gates.open(key)
+    answers = (await started.answer()).message
+    assert [answer["id"] for answer in answers] == [0, 1, 2, 3]
+    assert [answer.get("error", {}).get("code") for answer in answers] == [None, None, -32603, -32603]
+    await peer.works()
+
+
+# How many streams
+
+
+def listen(peer: Peer) -> Exchange:
+    """Begin to listen in the way of the era."""
+    if peer.per_request:
+        return peer.start(peer.message("subscriptions/listen", {"notifications": {"toolsListChanged": True}}))
+    return exchange(peer.app, "GET", {**peer.headers(None), "accept": "text/event-stream"}.items())
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_streams_beyond_those_that_may_be_open_are_503(revision: str) -> None:
+    app = offer(pushes=True, limits=Limits(streams=2)).app
+    peers = [await connect(app, revision) for _ in range(3)]
+    streams = [listen(peer) for peer in peers[:2]]
+    for stream in streams:
+        await stream.begun()
+        await stream.part()
+    assert is_refused(check(await listen(peers[2]).answer(), revision), 503, 60)
+    for peer in peers:
+        await peer.works()
+    streams[0].leave()
+    await streams[0].ended()
+    another = listen(peers[2])
+    await another.begun()
+    for stream in (streams[1], another):
+        stream.leave()
+        await stream.ended()
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_principal_has_so_many_streams_and_leaves_the_others_to_the_others(revision: str) -> None:
+    shop = open_shop(sessions="memory", limits=Limits(streams_per_principal=1))
+    bob, again, alice = [await shop.connected(key, revision) for key in (BOB, BOBS_NEXT, ALICE)]
+    stream = listen(bob)
+    await stream.begun()
+    await stream.part()
+    assert is_refused(check(await listen(again).answer(), revision), 429, 60)
+    other = listen(alice)
+    await other.begun()
+    for one in (stream, other):
+        one.leave()
+        await one.ended()
+
+
+async def test_listening_takes_no_place_from_calls() -> None:
+    app = offer(pushes=True, limits=Limits(requests=1)).app
+    peer = await connect(app, PER_REQUEST)
+    streams = [listen(peer) for _ in range(3)]
+    for stream in streams:
+        await stream.begun()
+    await peer.works()
+    for stream in streams:
+        stream.leave()
+        await stream.ended()
+    await peer.works()
+
+
+# How many sessions
+
+
+async def test_a_principal_with_all_its_sessions_gets_429_and_others_get_theirs() -> None:
+    shop = open_shop(sessions=MemorySessions(per_principal=2))
+    first = await shop.connected(BOB)
+    await shop.connected(BOBS_NEXT)
+    refused = await shop.caller(BOB).post(initialize(HANDSHAKE))
+    assert (refused.outcome, refused.header("mcp-session-id")) == ((429, -32603), None)
+    assert int(refused.header("retry-after") or "") >= 1
+    await shop.connected(ALICE)
+    assert (await first.request("tools/list")).status == 200
+    await first.delete()
+    await shop.connected(BOB)
+
+
+# How many in a time
+
+
+async def from_address(app: MCPServer, address: str | None, headers: Mapping[str, str] | None = None) -> Answer:
+    """Send a good request of the per-request era from an address."""
+    peer = Peer(app, PER_REQUEST)
+    message = peer.message("tools/list")
+    begun = peer.start(message, headers)
+    begun.scope["client"] = None if address is None else (address, 50_000)
+    return check(await begun.answer(), PER_REQUEST, "tools/list")
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_requests_that_come_too_fast_are_429_until_it_is_time(revision: str, clock: Clock) -> None:
+    app = offer(rates=MemoryRates(0.5, 3, clock=clock)).app
+    peer = await connect(app, revision)
+    for _ in range(3 if peer.per_request else 1):  # two were the handshake
+        await peer.works()
+    refused = await peer.call("add", {"a": 1, "b": 2})
+    assert (is_refused(refused, 429, 2), refused.reads) == (True, 0)
+    clock.now += 1.0
+    assert is_refused(await peer.call("add", {"a": 1, "b": 2}), 429, 1)
+    clock.now += 1.0
+    await peer.works()
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_requests_without_a_body_count_too(method: str, clock: Clock) -> None:
+    app = offer(pushes=True, rates=MemoryRates(1, 3, clock=clock)).app
+    peer = await connect(app, HANDSHAKE)
+    headers = {**peer.headers(None), "accept": "text/event-stream", "mcp-session-id": "none"}
+    statuses = [(await exchange(app, method, headers.items()).answer()).status for _ in range(2)]
+    assert statuses == [404, 429]
+
+
+async def test_the_messages_of_a_batch_count_one_by_one(clock: Clock) -> None:
+    app = offer(rates=MemoryRates(1, 10, clock=clock)).app
+    peer = await connect(app, BATCHES)
+    batch = [peer.call_message("add", {"a": 1, "b": 2}, number) for number in range(6)]
+    assert (await peer.post(batch)).status == 200
+    assert is_refused(await peer.post(batch), 429, 4)
+    await peer.works()
+
+
+async def test_an_address_is_held_to_the_rate_and_another_one_is_not(clock: Clock) -> None:
+    app = offer(rates=MemoryRates(1, 1, clock=clock)).app
+    for address in ("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8:0:1::1", None):
+        assert (await from_address(app, address)).status == 200
+    for address in ("192.0.2.1", "::ffff:192.0.2.2", "2001:db8::ffff", "2001:db8:0:1:a:b:c:d", None):
+        assert (await from_address(app, address)).status == 429
+
+
+async def test_a_forwarded_address_means_nothing_unless_proxies_are_configured(clock: Clock) -> None:
+    app = offer(rates=MemoryRates(1, 1, clock=clock)).app
+    statuses = [
+        (await from_address(app, "192.0.2.1", {"x-forwarded-for": f"198.51.100.{number}"})).status for number in (1, 2)
+    ]
+    assert statuses == [200, 429]
+
+
+async def test_behind_proxies_the_address_is_the_one_that_the_first_of_them_saw(clock: Clock) -> None:
+    app = offer(rates=MemoryRates(1, 1, clock=clock), http=HTTPOptions(proxies=2)).app
+    for forwarded, status in (
+        ("198.51.100.1, 10.0.0.1", 200),
+        ("made-up, 198.51.100.1, 10.0.0.2", 429),
+        ("203.0.113.9, 198.51.100.1:4711, 10.0.0.1", 429),
+        ("198.51.100.2, 10.0.0.1", 200),
+        ("[2001:db8::1]:80, 10.0.0.1", 200),
+        ("2001:db8::2, 10.0.0.1", 429),
+        ("198.51.100.3", 200),  # it came past a proxy, so that it counts for the peer
+        ("nonsense, 10.0.0.1", 429),
+        ("", 429),
+    ):
+        answer = await from_address(app, "192.0.2.1", {"x-forwarded-for": forwarded})
+        assert (forwarded, answer.status) == (forwarded, status)
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_principals_are_held_to_the_rate_wherever_they_call_from(revision: str, clock: Clock) -> None:
+    shop = open_shop(rates=MemoryRates(1, 2, clock=clock))
+    bob, next_bob, alice = (shop.caller(key, revision) for key in (BOB, BOBS_NEXT, ALICE))
+    good = [initialize(HANDSHAKE)] if revision == HANDSHAKE else [bob.message("tools/list")]
+    statuses = [(await caller.post(good[0])).status for caller in (bob, next_bob, bob, alice)]
+    assert statuses == [200, 200, 429, 200]
+
+
+async def test_bad_credentials_count_for_the_address_and_not_for_a_principal(clock: Clock) -> None:
+    shop = open_shop(rates=MemoryRates(1, 2, clock=clock))
+    stranger, bob = shop.caller("nobodys-key-at-all", PER_REQUEST), shop.caller(BOB, PER_REQUEST)
+    statuses = [(await stranger.request("tools/list")).status for _ in range(3)]
+    assert statuses == [401, 401, 429]
+    assert (await bob.request("tools/list")).status == 200
+
+
+async def test_without_rates_nobody_is_held_to_any() -> None:
+    peer = await connect(offer().app, PER_REQUEST)
+    for _ in range(300):
+        await peer.works()
