@@ -29,6 +29,8 @@ def check(data: bytes) -> None:
         assert isinstance(value, list) == (name in template.exploded or name in template.repeated)
         for text in [value] if isinstance(value, str) else value:
             _check_text(text)
+    given = sum(text.count("%") for value in values.values() for text in value)
+    assert given <= second.count("%25"), "an escape was torn apart"
     if not _is_ambiguous(first):
         again = expand(first, values)
         assert len(again) > MAX_URI or template.match(again) == values, again
