@@ -22,15 +22,16 @@ def check(data: bytes) -> None:
     try:
         value = decode(data)
     except RepeatedNameError:
-        assert _repeats(_reference(data)), "refused, but nothing that the protocol reads has a name twice"
+        assert _repeats(_read(data)), "refused, but nothing that the protocol reads has a name twice"
         return
     except InvalidJSONError as error:
         assert len(str(error)) <= _LONGEST_REASON
         assert _is_refused(data), "refused, but it is JSON"
         return
-    reference = _reference(data)
+    reference = _read(data)
     assert not _repeats(reference), "taken, but something that the protocol reads has a name twice"
     assert _same(value, _plain(reference)), "read wrongly"
+    _check(value, MAX_DEPTH)
     again = encode(value)
     assert b"\n" not in again
     assert _same(decode(again), value)
@@ -43,7 +44,7 @@ def check(data: bytes) -> None:
 
 def _is_refused(data: bytes) -> bool:
     try:
-        _reference(data)
+        _check(_read(data), MAX_DEPTH)
     except (_RefusedError, ValueError, RecursionError):
         return True
     return False
@@ -53,16 +54,12 @@ class _Pairs(list[tuple[str, Any]]):
     """An object as it stood in the text."""
 
 
-def _reference(data: bytes) -> Any:
+def _read(data: bytes) -> Any:
     """Read a text with the standard library; raise ValueError where the codec has to refuse it, too."""
     text = data.decode("utf-8")
     if text.startswith("\ufeff"):
         raise _RefusedError("a byte order mark")
-    value = json.loads(
-        text, object_pairs_hook=_Pairs, parse_constant=_constant, parse_float=_float, parse_int=_int
-    )  # fmt: skip
-    _check(value, MAX_DEPTH)
-    return value
+    return json.loads(text, object_pairs_hook=_Pairs, parse_constant=_constant, parse_float=_float, parse_int=_int)
 
 
 def _constant(name: str) -> NoReturn:
@@ -86,10 +83,12 @@ def _check(value: Any, levels: int) -> None:
     """Refuse what is nested too deeply, and lone surrogates."""
     if isinstance(value, str):
         value.encode()
-    if not isinstance(value, list):
+    if not isinstance(value, list | dict):
         return
     if levels == 0:
         raise _RefusedError("nested too deeply")
+    if isinstance(value, dict):
+        value = _Pairs(value.items())
     for member in value:
         if isinstance(value, _Pairs):
             member[0].encode()

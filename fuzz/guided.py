@@ -7,14 +7,26 @@ import sys
 
 import atheris
 
+from fuzz.mutation import mutate
+
+_EVERY = 2
+"""How many of its own changes libFuzzer makes for each one of ours."""
+
 
 def main() -> None:
     """Feed a target until libFuzzer has enough, or an input makes it fail; then the process ends."""
     target, *options = sys.argv[1:]
     with atheris.instrument_imports(include=["funcmcp"]):
         check = importlib.import_module(f"fuzz.{target}").check
-    atheris.Setup([sys.argv[0], *options], check)
+    atheris.Setup([sys.argv[0], *options], check, custom_mutator=_mutated)
     atheris.Fuzz()
+
+
+def _mutated(data: bytes, longest: int, seed: int) -> bytes:
+    if seed % (_EVERY + 1):
+        changed: bytes = atheris.Mutate(data, longest)
+        return changed
+    return mutate(data, seed)[:longest]
 
 
 if __name__ == "__main__":
