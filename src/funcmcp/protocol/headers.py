@@ -108,7 +108,8 @@ def agree(fields: Mapping[bytes, bytes], version: str, method: str, name: str | 
     if name is None:
         return True
     value = fields.get(b"mcp-name")
-    return value is not None and value == name.encode() and value.isascii() and not value.startswith(b"=?")
+    literal = value is not None and value == name.encode() and value.isascii() and not value.startswith(b"=?")
+    return literal and name.isprintable()
 
 
 def mismatch(headers: Mapping[str, str], message: Mapping[str, str]) -> str | None:
