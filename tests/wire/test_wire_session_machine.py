@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from funcmcp.sessions.memory import MemorySessions
 from funcmcp.sessions.seal import KeyRing
@@ -213,22 +213,17 @@ class Sessions(RuleBasedStateMachine):
 class SignedMachine(Sessions):
     """Adds instances that are restarted: with a new key in front, and without the oldest one."""
 
-    @rule(instance=INSTANCES)
-    def restart(self, instance: int) -> None:
+    @rule(instance=INSTANCES, keys=st.sampled_from(["the same", "a new one in front", "without the oldest"]))
+    def restart(self, instance: int, keys: str) -> None:
         """A restarted instance has forgotten which sessions it ended."""
+        if keys == "a new one in front":
+            self.keys.insert(0, b"%032d" % (int(self.keys[0]) + 1))
+        elif keys == "without the oldest" and len(self.keys) > 1:
+            self.keys.pop()
         self.rings[instance] = list(self.keys)
         self.shops[instance] = self.shop(self.keys)
         for session in self.known:
             session.ended_at.discard(instance)
-
-    @rule()
-    def add_a_key(self) -> None:
-        self.keys.insert(0, b"%032d" % (int(self.keys[0]) + 1))
-
-    @precondition(lambda self: len(self.keys) > 1)
-    @rule()
-    def drop_the_oldest_key(self) -> None:
-        self.keys.pop()
 
 
 class RevokedMachine(Sessions):
