@@ -1,7 +1,7 @@
 """Tells whether a message of the server is right, by the official schemas where they are at hand, and fast.
 
-They are third-party data: they are looked for in the folder that the environment variable ``MCP_SCHEMAS`` names, else in
-``../shared/schemas`` beside the repository.
+They are third-party data: they are looked for in the folder that the environment variable ``MCP_SCHEMAS`` names, else
+in ``../shared/schemas`` beside the repository.
 """
 
 from __future__ import annotations

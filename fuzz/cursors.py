@@ -16,7 +16,7 @@ def check(data: bytes) -> None:
     text = data.decode("utf-8", "surrogateescape")
     _check_cursor(text)
     _check_cursor(base64.urlsafe_b64encode(data).decode("ascii"))
-    if text.isascii() or "\udc80" > max(text):
+    if text.isascii() or max(text) < "\udc80":
         for kind in _KINDS:
             end = 1 + int.from_bytes(data[:4], "big") % _LARGEST
             cursor = encode_cursor(kind, end, text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import datetime as dt
+import datetime as dt  # noqa: TC003 - read at run time
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
@@ -51,8 +51,13 @@ class Order(BaseModel):
 def serving() -> Exchange:
     """Return the exchange of two new servers."""
     free = MCPServer(
-        "Free", sessions="memory", keys=KeyRing([b"k" * 32]), page_size=2, sse="/sse", http=HTTPOptions(max_body=_MOST_BYTES)
-    )  # fmt: skip
+        "Free",
+        sessions="memory",
+        keys=KeyRing([b"k" * 32]),
+        page_size=2,
+        sse="/sse",
+        http=HTTPOptions(max_body=_MOST_BYTES),
+    )
     guarded = MCPServer(
         "Guarded", path="/guarded", keys=KeyRing([b"k" * 32]), auth=_auth(), http=HTTPOptions(allowed_origins=[PAGE])
     )

@@ -1,9 +1,9 @@
 """The whole endpoint: a request in, an answer out that is right whatever the request was.
 
-An input is a request as text: a line with method and path, header lines, an empty line, the body. The answer is never a
-5xx, is JSON-RPC by the official schemas (where they are at hand), and the next good request is answered.
+An input is a request as text: a line with method and path, header lines, an empty line, the body. The answer is never
+a 5xx, is JSON-RPC by the official schemas (where they are at hand), and the next good request is answered.
 
-`@INIT@`, `@BATCH@` and `@BOB@` stand for living sessions, `@STATE@` for the state of a question, `@KEY@` for a good key.
+`@INIT@`, `@BATCH@` and `@BOB@` stand for living sessions, `@STATE@` for the state of a question, `@KEY@` for a key.
 """
 
 from __future__ import annotations
@@ -125,7 +125,9 @@ class Endpoint:
             text = f"POST {path}\nhost: {_HOST}\ncontent-type: application/json\n{key}\n{body}"
             response = await self._serve(parse(text.encode(), {}))
             self._names[name.encode()] = dict(response.headers)["mcp-session-id"].encode()
-        asked = await self._serve(parse(_GOOD.replace(b"add", b"ask").replace(b"ities\":{}", b'ities":{"elicitation":{}}'), {}))
+        asked = await self._serve(
+            parse(_GOOD.replace(b"add", b"ask").replace(b'ities":{}', b'ities":{"elicitation":{}}'), {})
+        )
         assert isinstance(asked.body, bytes)
         self._names[b"@STATE@"] = json.loads(asked.body)["result"]["requestState"].encode()
         self._names[b"@KEY@"] = KEY.encode()
@@ -180,7 +182,7 @@ async def _check_events(events: AsyncIterator[bytes]) -> None:
     """Look at what comes at once, then leave."""
     iterator = events.__aiter__()
     for _ in range(_MOST_PARTS):
-        part = asyncio.ensure_future(iterator.__anext__())  # type: ignore[arg-type]
+        part = asyncio.ensure_future(iterator.__anext__())
         for _turn in range(_MOST_TURNS):
             if part.done():
                 break

@@ -30,12 +30,10 @@ def check(data: bytes) -> None:
     twice = HttpRequest("POST", "/mcp", [*pairs, (b"host", others)], _LOCAL)
     refused = _CHECK.refusal(twice)
     assert refused is not None
-    assert refused[0] == 400  # noqa: PLR2004 - the status
+    assert refused[0] == 400
 
 
-def _check_verdict(
-    verdict: tuple[int, str] | None, host: bytes, origin: bytes | None, server: str | None
-) -> None:  # fmt: skip
+def _check_verdict(verdict: tuple[int, str] | None, host: bytes, origin: bytes | None, server: str | None) -> None:
     if verdict is not None:
         assert verdict[0] in _REFUSALS
         assert verdict[1].isascii()

@@ -55,7 +55,8 @@ def main() -> int:
     """Run the targets that were named, or all."""
     runs = int(os.environ.get("FUZZ_RUNS", "1000000"))
     chosen = sys.argv[1:] or TARGETS
-    return 0 if all([fuzz(target, runs) for target in chosen]) else 1
+    failed = [target for target in chosen if not fuzz(target, runs)]
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def _check_state(token: str) -> None:
 
 def _made(data: bytes) -> str:
     text = data[4:].decode("utf-8", "surrogateescape")
-    if len(data) < 4:  # noqa: PLR2004 - the four bytes that choose
+    if len(data) < 4:
         return text
     genuine = _GENUINE[data[0] % len(_GENUINE)][1]
     place = int.from_bytes(data[2:4], "big") % (len(genuine) + 1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import logging
 
 from funcmcp.auth.authenticator import Challenge
 from funcmcp.auth.bearer import BearerTokens
@@ -18,8 +17,8 @@ from funcmcp.auth.compact import TokenError, read
 from funcmcp.auth.easy_auth import HEADER, EasyAuth
 from funcmcp.auth.keys import GivenKeys
 from funcmcp.auth.principal import Principal
-from funcmcp.protocol.codec import encode
 from funcmcp.auth.protected_resource import unauthorized
+from funcmcp.protocol.codec import encode
 from fuzz.driving import drive
 
 ISSUER, AUDIENCE, NOW = "https://login.example.com", "https://orders.example.com/mcp", 1_800_000_000.0
@@ -66,7 +65,7 @@ def _check_parts(token: str) -> None:
     try:
         given = read(token)
     except TokenError as error:
-        assert len(str(error)) < 100  # noqa: PLR2004 - a sentence
+        assert len(str(error)) < 100
         return
     assert f"{given.signed.decode('ascii')}.{_text(given.signature)}" == token
     assert _text(given.payload) == token.split(".")[1]

@@ -1,7 +1,8 @@
 """Rounds of questions under any sequence of answers: right, wrong, missing, tampered with, replayed, by whomever.
 
-The machine keeps every state that it was given, with what was answered up to it. A state goes on from exactly there, as
-often as it comes, for its own principal and its own request alone; nothing else does, and no answer changes a later one.
+The machine keeps every state that it was given, with what was answered up to it. A state goes on from exactly there,
+as often as it comes, for its own principal and its own request alone; nothing else does, and no answer changes a later
+one.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ OWNERS = {ALICE: "alice", BOB: "bob", BOBS_NEXT: "bob"}
 GREETINGS = st.sampled_from(["Hello", "Hi"])
 NAMES = st.text(max_size=5)
 INSTANCES = st.integers(0, 2)
-WRONG = st.sampled_from([None, 7, {}, {"action": "accept"}, {"action": "accept", "content": {"name": 1}}, {"action": "no"}])
+WRONG = st.sampled_from(
+    [None, 7, {}, {"action": "accept"}, {"action": "accept", "content": {"name": 1}}, {"action": "no"}]
+)
 FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 QUESTIONS = ("first", "second", "third")
 
@@ -129,13 +132,17 @@ class Rounds(RuleBasedStateMachine):
 
     @rule(target=states, instance=INSTANCES, key=CREDENTIALS, greeting=GREETINGS)
     def begin(self, instance: int, key: str, greeting: str) -> State:
-        return self.asked(
-            self.call(instance, key, greeting), State("", OWNERS[key], greeting, (), 0, b"", 0), instance
-        )  # fmt: skip
+        return self.asked(self.call(instance, key, greeting), State("", OWNERS[key], greeting, (), 0, b"", 0), instance)
 
     @rule(
-        target=states, state=states, instance=INSTANCES, key=CREDENTIALS, name=NAMES, more=st.booleans(), declined=st.booleans()
-    )  # fmt: skip
+        target=states,
+        state=states,
+        instance=INSTANCES,
+        key=CREDENTIALS,
+        name=NAMES,
+        more=st.booleans(),
+        declined=st.booleans(),
+    )
     def answer(  # one argument for each thing that varies
         self, state: State, instance: int, key: str, name: str, more: bool, declined: bool
     ) -> State | MultipleResults[State]:
@@ -156,9 +163,7 @@ class Rounds(RuleBasedStateMachine):
         return self.asked(answer, State("", state.owner, state.greeting, answers, 0, b"", 0), instance)
 
     @rule(target=states, state=states, instance=INSTANCES, key=CREDENTIALS, wrong=WRONG)
-    def answer_wrongly(
-        self, state: State, instance: int, key: str, wrong: object
-    ) -> State | MultipleResults[State]:  # fmt: skip
+    def answer_wrongly(self, state: State, instance: int, key: str, wrong: object) -> State | MultipleResults[State]:
         """A wrong answer is asked for again, until it was wrong too often."""
         answer = self.go_on(state, instance, key, {QUESTIONS[len(state.answers)]: wrong})
         if not self.is_good(state, instance, key):
@@ -179,7 +184,7 @@ class Rounds(RuleBasedStateMachine):
     )
     def answer_nothing(
         self, state: State, instance: int, key: str, responses: object
-    ) -> State | MultipleResults[State]:  # fmt: skip
+    ) -> State | MultipleResults[State]:
         answer = self.go_on(state, instance, key, responses)
         if not self.is_good(state, instance, key):
             assert answer.outcome == (400, -32602)
@@ -189,9 +194,7 @@ class Rounds(RuleBasedStateMachine):
     @rule(state=states, instance=INSTANCES, key=CREDENTIALS, name=NAMES)
     def use_for_another_request(self, state: State, instance: int, key: str, name: str) -> None:
         responses = {question: {"action": "accept", "content": {"name": name}} for question in QUESTIONS}
-        answer = self.call(
-            instance, key, state.greeting + "!", requestState=state.text, inputResponses=responses
-        )  # fmt: skip
+        answer = self.call(instance, key, state.greeting + "!", requestState=state.text, inputResponses=responses)
         assert answer.outcome == (400, -32602)
 
     @rule(state=states, instance=INSTANCES, place=st.integers(0, 2000), sent=st.sampled_from("aZ0_.~ \n\u00e9"))
@@ -229,6 +232,6 @@ class Rounds(RuleBasedStateMachine):
 
 Rounds.TestCase.settings = settings(
     deadline=None, max_examples=40, stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow]
-)  # fmt: skip
+)
 
 TestRounds = Rounds.TestCase

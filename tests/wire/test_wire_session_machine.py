@@ -1,8 +1,9 @@
 """Sessions under any sequence of requests: whose they are, at which instance they live, and when they are over.
 
-The machine knows what has to be answered: each session has an owner, an end, and keys that its id is sealed with. Callers
-come with right and wrong keys, ids of others, ids that were tampered with, and bodies that mean nothing; instances are
-restarted with other keys, and time goes by. `Peer` checks every answer beside that: no 5xx, valid by the schema.
+The machine knows what has to be answered: each session has an owner, an end, and keys that its id is sealed with.
+Callers come with right and wrong keys, ids of others, ids that were tampered with, and bodies that mean nothing;
+instances are restarted with other keys, and time goes by. `Peer` checks every answer beside that: no 5xx, valid by the
+schema.
 """
 
 from __future__ import annotations
@@ -169,7 +170,13 @@ class Sessions(RuleBasedStateMachine):
     def call_with_an_unknown_key(self, session: Session, instance: int) -> None:
         assert self.run(self.caller(instance, "no-key-of-anybody", session).call("hours")).status == 401
 
-    @rule(session=sessions, instance=INSTANCES, key=CREDENTIALS, place=st.integers(0, 400), sent=st.sampled_from("aZ0_.~ "))
+    @rule(
+        session=sessions,
+        instance=INSTANCES,
+        key=CREDENTIALS,
+        place=st.integers(0, 400),
+        sent=st.sampled_from("aZ0_.~ "),
+    )
     def tamper(self, session: Session, instance: int, key: str | None, place: int, sent: str) -> None:
         place %= len(session.id) + 1
         forged = Session(session.id[:place] + sent + session.id[place + 1 :], None, session.revision, b"", 0.0)
@@ -259,7 +266,7 @@ class MemoryMachine(Sessions):
 
 _SETTINGS = settings(
     deadline=None, max_examples=25, stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow]
-)  # fmt: skip
+)
 
 for machine in (SignedMachine, RevokedMachine, MemoryMachine):
     machine.TestCase.settings = _SETTINGS
