@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from tests.wire.peer import Answer
 
+pytestmark = pytest.mark.timeout(600)  # a failure takes its time to be told in few steps
+
 CREDENTIALS = st.sampled_from([ALICE, BOB, BOBS_NEXT])
 OWNERS = {ALICE: "alice", BOB: "bob", BOBS_NEXT: "bob"}
 GREETINGS = st.sampled_from(["Hello", "Hi"])

@@ -12,6 +12,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from funcmcp.sessions.store import SessionStore
     from tests.wire.callers import Shop
     from tests.wire.peer import Answer
+
+pytestmark = pytest.mark.timeout(600)  # a failure takes its time to be told in few steps
 
 NAMES = {None: None, ALICE: "alice", BOB: "bob", BOBS_NEXT: "bob", CAROL: "carol"}
 CREDENTIALS = st.sampled_from(list(NAMES))
