@@ -22,6 +22,7 @@ SESSION_ID = "mcp-session-id"
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _ENCODED_PREFIX, _ENCODED_SUFFIX = "=?base64?", "?="
+_LITERAL = re.compile(r"[\t -~]*")
 _MIRRORED_TYPES = ("string", "integer", "boolean")
 
 
@@ -164,15 +165,18 @@ def decode_value(value: str) -> str | None:
             return decoded.decode("utf-8")
         except (binascii.Error, ValueError):
             return None
-    if all(character == "\t" or " " <= character <= "~" for character in value):
-        return value
-    return None
+    return value if _LITERAL.fullmatch(value) else None
 
 
 def encode_value(value: str) -> str:
     """Return the header value that says a text: literally where that is safe, as base64 elsewhere."""
-    plain = value and value == value.strip(" ") and all(" " <= character <= "~" for character in value)
-    if plain and not (value.startswith(_ENCODED_PREFIX) and value.endswith(_ENCODED_SUFFIX)):
+    if (
+        value
+        and value == value.strip(" ")
+        and value.isascii()
+        and value.isprintable()
+        and not (value.startswith(_ENCODED_PREFIX) and value.endswith(_ENCODED_SUFFIX))
+    ):
         return value
     return _ENCODED_PREFIX + base64.b64encode(value.encode()).decode("ascii") + _ENCODED_SUFFIX
 
