@@ -43,6 +43,7 @@ _GENUINE: tuple[tuple[str, str], ...] = (
     (STATE, OTHERS.seal(STATE, b"{}")),
     ("another purpose", RING.seal("another purpose", b"{}")),
 )
+_OWNERS = ("alice", "bob", None)
 _OPENING = 5
 """How many of them the ring opens."""
 
@@ -61,20 +62,19 @@ def check(data: bytes) -> None:
     if token != _GENUINE[4][1]:  # is no session, though it is sealed as one
         handshake = drive(_SESSIONS.get(token))
         assert (handshake is not None) == (token in {_GENUINE[0][1], _GENUINE[1][1]})
-    _check_state(token)
+    _check_state(token, _OWNERS[data[0] % len(_OWNERS) if data else 0])
 
 
-def _check_state(token: str) -> None:
+def _check_state(token: str, owner: str | None) -> None:
     if token == _GENUINE[3][1]:
         return
     params = {**_PARAMS, "requestState": token}
-    for owner in ("alice", "bob", None):
-        try:
-            Rounds(_CHANNEL, Request(1, "tools/call", params), RING, owner=owner)
-        except InvalidParams:
-            assert (token, owner) != (_GENUINE[2][1], "alice"), "refused, though it is the caller's own"
-        else:
-            assert (token, owner) == (_GENUINE[2][1], "alice"), "taken from somebody else"
+    try:
+        Rounds(_CHANNEL, Request(1, "tools/call", params), RING, owner=owner)
+    except InvalidParams:
+        assert (token, owner) != (_GENUINE[2][1], "alice"), "refused, though it is the caller's own"
+    else:
+        assert (token, owner) == (_GENUINE[2][1], "alice"), "taken from somebody else"
 
 
 def _made(data: bytes) -> str:
