@@ -8,7 +8,7 @@ one.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -176,6 +176,17 @@ class Rounds(RuleBasedStateMachine):
             assert answer.result["isError"] is True
             return multiple()
         return self.asked(answer, State("", state.owner, state.greeting, state.answers, count, b"", 0), instance)
+
+    @rule(state=states, instance=INSTANCES, wrong=WRONG)
+    def answer_wrongly_for_good(self, state: State, instance: int, wrong: object) -> None:
+        """Nobody is asked for ever."""
+        key = ALICE if state.owner == "alice" else BOB
+        while self.is_good(state, instance, key):
+            answer = self.go_on(state, instance, key, {QUESTIONS[len(state.answers)]: wrong})
+            if state.wrong + 1 == rounds.MOST_WRONG:
+                assert answer.result["isError"] is True
+                return
+            state = self.asked(answer, replace(state, wrong=state.wrong + 1), instance)
 
     @rule(
         target=states,

@@ -25,7 +25,7 @@ from tests.wire.peer import HANDSHAKES, PATIENCE
 from tests.wire.peer import initialize as initialize_message
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterable
 
     from funcmcp.sessions.store import SessionStore
     from tests.wire.callers import Shop
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(600)  # a failure takes its time to be told in few steps
 
 NAMES = {None: None, ALICE: "alice", BOB: "bob", BOBS_NEXT: "bob", CAROL: "carol"}
+KEYS = {None: None, "alice": ALICE, "bob": BOB, "carol": CAROL}
 CREDENTIALS = st.sampled_from(list(NAMES))
 REVISIONS = st.sampled_from(HANDSHAKES)
 INSTANCES = st.integers(0, 2)
@@ -168,6 +169,13 @@ class Sessions(RuleBasedStateMachine):
             session.ended_at.add(instance)
         else:
             assert answer.status == 404
+        self.look_at([session], range(len(self.shops)))
+
+    def look_at(self, sessions: Iterable[Session], instances: Iterable[int]) -> None:
+        """Let the owners of sessions call at instances."""
+        for instance in instances:
+            for session in sessions:
+                self.call(session, instance, KEYS[session.owner])
 
     @rule(session=sessions, instance=INSTANCES)
     def call_with_an_unknown_key(self, session: Session, instance: int) -> None:
@@ -234,6 +242,7 @@ class SignedMachine(Sessions):
         self.shops[instance] = self.shop(self.keys)
         for session in self.known:
             session.ended_at.discard(instance)
+        self.look_at(self.known[-3:], [instance])
 
 
 class RevokedMachine(Sessions):
@@ -251,6 +260,7 @@ class RevokedMachine(Sessions):
     @rule(instance=INSTANCES)
     def restart(self, instance: int) -> None:
         self.shops[instance] = self.shop(self.keys)
+        self.look_at(self.known[-3:], [instance])
 
 
 class MemoryMachine(Sessions):
