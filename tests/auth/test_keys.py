@@ -94,6 +94,16 @@ def test_every_vector_of_a_signature_is_used() -> None:
     assert (results.count("valid"), results.count("invalid"), len(results)) == (55, 421, 476)
 
 
+def test_no_encrypted_token_is_taken_for_a_signed_one() -> None:
+    require("the Wycheproof vectors (WYCHEPROOF, or ../shared/data/wycheproof)", len(VECTORS) >= _EXPECTED_VECTORS)
+    groups = json.loads((FOLDER / "json_web_crypto_test.json").read_text())["testGroups"]
+    encrypted = [test["jwe"] for group in groups for test in group["tests"] if isinstance(test.get("jwe"), str)]
+    assert encrypted
+    for token in encrypted:
+        with pytest.raises(TokenError):
+            read(token)
+
+
 SMALL = {"kty": "RSA", "e": "AQAB", "n": text(b"\xff" * 128)}
 
 
