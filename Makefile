@@ -1,5 +1,5 @@
 # `make run` serves the sample, `make test` passes the tests. Both set up what they need in this folder.
-.PHONY: run test setup lint bench clean
+.PHONY: run test setup lint bench fuzz clean
 
 run: .venv/.ready
 	.venv/bin/funcmcp run samples/orders/server.py
@@ -18,9 +18,17 @@ lint: .venv/.ready
 bench: .venv/.ready
 	.venv/bin/python benchmarks/run.py
 
+# FUZZ_RUNS=1000000 inputs for each target, or for those in TARGETS; the log is .fuzz/log.md, see docs/fuzzing.md.
+fuzz: .venv/.fuzz
+	.venv/bin/python -m fuzz.run $(TARGETS)
+
+.venv/.fuzz: .venv/.ready
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --group fuzz
+	touch $@
+
 .venv/.ready: pyproject.toml
 	scripts/setup-python.sh .venv
 
 clean:
-	rm -rf .venv .venv-3.13 .servers benchmarks/.venv tests/node/node_modules .hypothesis .coverage
+	rm -rf .venv .venv-3.13 .servers benchmarks/.venv tests/node/node_modules .hypothesis .fuzz .coverage
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -18,6 +18,7 @@ BESIDE_THE_MIRROR = {
     "conformance",
     "data",
     "docs",
+    "fuzz",
     "node",
     "samples",
     "transcripts",

@@ -24,7 +24,7 @@ _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data" / "wycheproof"
 FOLDER = Path(os.environ.get("WYCHEPROOF", _BESIDE))
 FILES = ("json_web_signature_test", "json_web_key_test", "json_web_crypto_test")
 _NOTHING_TO_READ = [pytest.param({}, {}, id="(the vectors are absent)")]
-_EXPECTED_VECTORS = 450
+_EXPECTED_VECTORS = 476
 
 SIGNATURES = "json_web_signature_test"
 THE_KEY_IS_FOR_ANOTHER_ALGORITHM = {(SIGNATURES, number) for number in (346, 347, 350, 351)}
@@ -85,6 +85,23 @@ async def test_a_vector_is_accepted_exactly_where_it_is_valid(
         assert accepted
     else:
         assert accepted == (test["result"] == "valid")
+
+
+def test_every_vector_of_a_signature_is_used() -> None:
+    require("the Wycheproof vectors (WYCHEPROOF, or ../shared/data/wycheproof)", len(VECTORS) >= _EXPECTED_VECTORS)
+    assert {path.stem for path in FOLDER.glob("*.json")} == set(FILES)
+    results = [parameters.values[1]["result"] for parameters in VECTORS]
+    assert (results.count("valid"), results.count("invalid"), len(results)) == (55, 421, 476)
+
+
+def test_no_encrypted_token_is_taken_for_a_signed_one() -> None:
+    require("the Wycheproof vectors (WYCHEPROOF, or ../shared/data/wycheproof)", len(VECTORS) >= _EXPECTED_VECTORS)
+    groups = json.loads((FOLDER / "json_web_crypto_test.json").read_text())["testGroups"]
+    encrypted = [test["jwe"] for group in groups for test in group["tests"] if isinstance(test.get("jwe"), str)]
+    assert encrypted
+    for token in encrypted:
+        with pytest.raises(TokenError):
+            read(token)
 
 
 SMALL = {"kty": "RSA", "e": "AQAB", "n": text(b"\xff" * 128)}

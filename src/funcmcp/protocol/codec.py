@@ -50,8 +50,7 @@ def decode(data: bytes, nesting: int = MAX_DEPTH) -> Any:
         _check_depth(value, nesting, nesting)
     again = to_json(value)
     if again != data and not _says_the_same(again, data):
-        _refuse_overflow(value)
-        _refuse_repeated_names(data)
+        _look_closely(data)
     return value
 
 
@@ -64,15 +63,6 @@ def _says_the_same(again: bytes, data: bytes) -> bool:
     names = data.count(b'":')
     counted = names == again.count(b'":') == data.count(b":") and again.count(b"I") == data.count(b"I")
     return counted and b"\\" not in data
-
-
-def _refuse_overflow(value: Any) -> None:
-    """Raise InvalidJSONError if a number was too large for a double."""
-    if type(value) is float and value - value != 0.0:
-        raise InvalidJSONError("The JSON has a number that is too large.")
-    if type(value) is dict or type(value) is list:
-        for member in value.values() if type(value) is dict else value:
-            _refuse_overflow(member)
 
 
 def encode(value: object, *, binary: Literal["utf8", "base64"] = "utf8") -> bytes:
@@ -113,8 +103,9 @@ class _Repeating(dict[str, Any]):
     """An object in which a name stood twice."""
 
 
-def _refuse_repeated_names(data: bytes) -> None:
-    value = json.loads(data, object_pairs_hook=_object)
+def _look_closely(data: bytes) -> None:
+    """Refuse numbers that overflow, wherever they stand, and repeated names where the protocol reads them."""
+    value = json.loads(data, object_pairs_hook=_object, parse_float=_finite)
     for message in value if isinstance(value, list) else [value]:
         params = message.get("params") if isinstance(message, dict) else None
         read = [message, params]
@@ -127,6 +118,13 @@ def _refuse_repeated_names(data: bytes) -> None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     return value if len(value) == len(pairs) else _Repeating(value)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value - value != 0.0:
+        raise InvalidJSONError("The JSON has a number that is too large.")
+    return value
 
 
 def _refuse_constant(name: str) -> NoReturn:

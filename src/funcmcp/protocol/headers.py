@@ -22,6 +22,7 @@ SESSION_ID = "mcp-session-id"
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _ENCODED_PREFIX, _ENCODED_SUFFIX = "=?base64?", "?="
+_LITERAL = re.compile(r"[\t -~]*")
 _MIRRORED_TYPES = ("string", "integer", "boolean")
 
 
@@ -108,7 +109,8 @@ def agree(fields: Mapping[bytes, bytes], version: str, method: str, name: str | 
     if name is None:
         return True
     value = fields.get(b"mcp-name")
-    return value is not None and value == name.encode() and value.isascii() and not value.startswith(b"=?")
+    literal = value is not None and value == name.encode() and value.isascii() and not value.startswith(b"=?")
+    return literal and name.isprintable() and name.strip(" ") == name
 
 
 def mismatch(headers: Mapping[str, str], message: Mapping[str, str]) -> str | None:
@@ -122,8 +124,7 @@ def mismatch(headers: Mapping[str, str], message: Mapping[str, str]) -> str | No
         value = headers.get(header)
         if value is None:
             return f"The header {header} is missing."
-        literal = value == said and value.isascii() and value.isprintable() and not value.startswith(_ENCODED_PREFIX)
-        if not literal and decode_value(value) != said:
+        if decode_value(value) != said:
             return f"The header {header} does not say what the message says."
     return None
 
@@ -164,15 +165,18 @@ def decode_value(value: str) -> str | None:
             return decoded.decode("utf-8")
         except (binascii.Error, ValueError):
             return None
-    if all(character == "\t" or " " <= character <= "~" for character in value):
-        return value
-    return None
+    return value if _LITERAL.fullmatch(value) else None
 
 
 def encode_value(value: str) -> str:
     """Return the header value that says a text: literally where that is safe, as base64 elsewhere."""
-    plain = value and value == value.strip(" ") and all(" " <= character <= "~" for character in value)
-    if plain and not (value.startswith(_ENCODED_PREFIX) and value.endswith(_ENCODED_SUFFIX)):
+    if (
+        value
+        and value == value.strip(" ")
+        and value.isascii()
+        and value.isprintable()
+        and not (value.startswith(_ENCODED_PREFIX) and value.endswith(_ENCODED_SUFFIX))
+    ):
         return value
     return _ENCODED_PREFIX + base64.b64encode(value.encode()).decode("ascii") + _ENCODED_SUFFIX
 

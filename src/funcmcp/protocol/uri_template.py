@@ -93,7 +93,7 @@ class URITemplate:
         Raises:
             UnsafeValueError: a value is a path that leads upwards, an absolute one, or has a NUL or a backslash.
         """
-        if not uri.startswith(self._begin) or len(uri) > MAX_URI or ("%" in uri and _BAD_ESCAPE.search(uri)):
+        if not uri.startswith(self._begin) or len(uri) > MAX_URI:
             return None
         path, mark, query = uri.partition("?") if self._query else (uri, "", "")
         values = self._match_path(path)
@@ -206,9 +206,11 @@ def _allowed(raw: str, variable: _Variable) -> bool:
 
 
 def _decoded(raw: str) -> str | None:
-    """Return percent-decoded text, or None if it is not UTF-8."""
+    """Return percent-decoded text, or None if it is not UTF-8 or has half an escape, as a literal may leave one."""
     if "%" not in raw:
         return raw
+    if _BAD_ESCAPE.search(raw):
+        return None
     try:
         return unquote(raw, errors="strict")
     except UnicodeDecodeError:

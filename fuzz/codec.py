@@ -1,0 +1,126 @@
+"""The codec against the standard library's, made as strict: they take the same texts and read the same values."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+from funcmcp.protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, decode, encode
+from funcmcp.protocol.jsonrpc import Malformed, Request, classify
+
+_MOST_DIGITS = 4300
+_LONGEST_REASON = 120
+
+
+class _RefusedError(ValueError):
+    """The reference does not take a text."""
+
+
+def check(data: bytes) -> None:
+    """Fail unless a text is taken exactly if it is strict JSON, read rightly, and the same when written again."""
+    try:
+        value = decode(data)
+    except RepeatedNameError:
+        assert _repeats(_read(data)), "refused, but nothing that the protocol reads has a name twice"
+        return
+    except InvalidJSONError as error:
+        assert len(str(error)) <= _LONGEST_REASON
+        assert _is_refused(data), "refused, but it is JSON"
+        return
+    reference = _read(data)
+    assert not _repeats(reference), "taken, but something that the protocol reads has a name twice"
+    assert _same(value, _plain(reference)), "read wrongly"
+    _check(value, MAX_DEPTH)
+    again = encode(value)
+    assert b"\n" not in again
+    assert _same(decode(again), value)
+    message = classify(value)
+    if isinstance(message, Request):
+        assert _same(message.message()["params"], value.get("params", {}))
+    elif not isinstance(message, Malformed):
+        assert isinstance(value, dict)
+
+
+def _is_refused(data: bytes) -> bool:
+    try:
+        _check(_read(data), MAX_DEPTH)
+    except (_RefusedError, ValueError, RecursionError):
+        return True
+    return False
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it stood in the text."""
+
+
+def _read(data: bytes) -> Any:
+    """Read a text with the standard library; raise ValueError where the codec has to refuse it, too."""
+    text = data.decode("utf-8")
+    if text.startswith("\ufeff"):
+        raise _RefusedError("a byte order mark")
+    return json.loads(text, object_pairs_hook=_Pairs, parse_constant=_constant, parse_float=_float, parse_int=_int)
+
+
+def _constant(name: str) -> NoReturn:
+    raise _RefusedError(name)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise _RefusedError("a number that is too large")
+    return value
+
+
+def _int(text: str) -> int:
+    if len(text.removeprefix("-")) > _MOST_DIGITS:
+        raise _RefusedError("too many digits")
+    return int(text)
+
+
+def _check(value: Any, levels: int) -> None:
+    """Refuse what is nested too deeply, and lone surrogates."""
+    if isinstance(value, str):
+        value.encode()
+    if not isinstance(value, list | dict):
+        return
+    if levels == 0:
+        raise _RefusedError("nested too deeply")
+    if isinstance(value, dict):
+        value = _Pairs(value.items())
+    for member in value:
+        if isinstance(value, _Pairs):
+            member[0].encode()
+        _check(member[1] if isinstance(value, _Pairs) else member, levels - 1)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, _Pairs):
+        return {name: _plain(member) for name, member in value}
+    return [_plain(member) for member in value] if isinstance(value, list) else value
+
+
+def _repeats(value: Any) -> bool:
+    """Tell whether an object that the protocol reads has a name twice."""
+    messages = [value] if isinstance(value, _Pairs) or not isinstance(value, list) else value
+    for message in messages:
+        params = dict(message).get("params") if isinstance(message, _Pairs) else None
+        read = [message, params]
+        if isinstance(params, _Pairs):
+            read += [dict(params).get("arguments"), dict(params).get("_meta")]
+        for member in read:
+            if isinstance(member, _Pairs) and len(dict(member)) < len(member):
+                return True
+    return False
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Tell whether two values are the same, in type and in the sign of zero, too."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(_same(one[name], other[name]) for name in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other) and (one != 0 or not isinstance(one, float) or str(one) == str(other))

@@ -1,0 +1,37 @@
+"""Runs one target under atheris, which looks for inputs that reach new lines: guided.py TARGET [libFuzzer options]."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import atheris
+
+from fuzz.mutation import mutate
+
+_SHAPED = {"http_endpoint", "tokens"}
+"""Targets whose inputs have so much shape that libFuzzer's own changes mostly break it."""
+
+_EVERY = 2
+"""How many of its own changes libFuzzer makes for each one of ours."""
+
+
+def main() -> None:
+    """Feed a target until libFuzzer has enough, or an input makes it fail; then the process ends."""
+    target, *options = sys.argv[1:]
+    with atheris.instrument_imports(include=["funcmcp"]):
+        check = importlib.import_module(f"fuzz.{target}").check
+    shaped = {"custom_mutator": _mutated} if target in _SHAPED else {}
+    atheris.Setup([sys.argv[0], *options], check, **shaped)
+    atheris.Fuzz()
+
+
+def _mutated(data: bytes, longest: int, seed: int) -> bytes:
+    if seed % (_EVERY + 1):
+        changed: bytes = atheris.Mutate(data, longest)
+        return changed
+    return mutate(data, seed)[:longest]
+
+
+if __name__ == "__main__":
+    main()

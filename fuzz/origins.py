@@ -1,0 +1,75 @@
+"""Host and Origin: whoever passes is one of those who may, as another reading of the two headers has it."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from funcmcp.transports.http.messages import HttpRequest
+from funcmcp.transports.http.options import HTTPOptions
+from funcmcp.transports.http.origin import OriginCheck
+
+HOST, PAGE = "orders.example.com", "https://app.example.com:8443"
+_CHECK = OriginCheck(HTTPOptions(allowed_hosts=[HOST], allowed_origins=[PAGE]))
+_LOCAL = "127.0.0.1"
+_REFUSALS = {400, 403, 421}
+
+
+def check(data: bytes) -> None:
+    """Take the lines as Host, Origin and any other headers."""
+    host, _, rest = data.partition(b"\n")
+    origin, more, others = rest.partition(b"\n")
+    pairs = [(b"host", host)]
+    if origin or more:
+        pairs.append((b"origin", origin))
+    for server in (_LOCAL, "203.0.113.9", "::1", None):
+        verdict = _CHECK.refusal(HttpRequest("POST", "/mcp", pairs, server))
+        _check_verdict(verdict, host, origin if len(pairs) > 1 else None, server)
+        for header in (b"x-forwarded-host", b"forwarded", b"x-original-host", b"x-forwarded-proto"):
+            told = HttpRequest("POST", "/mcp", [*pairs, (header, others)], server)
+            assert _CHECK.refusal(told) == verdict, "what a proxy may say is believed"
+    twice = HttpRequest("POST", "/mcp", [*pairs, (b"host", others)], _LOCAL)
+    refused = _CHECK.refusal(twice)
+    assert refused is not None
+    assert refused[0] == 400
+
+
+def _check_verdict(verdict: tuple[int, str] | None, host: bytes, origin: bytes | None, server: str | None) -> None:
+    if verdict is not None:
+        assert verdict[0] in _REFUSALS
+        assert verdict[1].isascii()
+        return
+    name = _name(host)
+    assert name == HOST or _is_here(name, server), f"{host!r} passes at {server}"
+    if origin is not None:
+        scheme, _, authority = origin.strip(b" \t").partition(b"://")
+        page = f"{scheme.decode('latin-1')}://{authority.decode('latin-1')}".lower()
+        assert scheme.lower() in {b"http", b"https"}
+        assert page == PAGE or _is_loopback(_name(authority)) or _name(authority) == name, f"{origin!r} passes"
+
+
+def _name(authority: bytes) -> str:
+    """Return the name in an authority, read by hand from its end."""
+    text = authority.decode("latin-1").strip(" \t").lower()
+    name, colon, port = text.rpartition(":")
+    if colon and port.isdigit() and (not name.startswith("[") or name.endswith("]")):
+        text = name
+    return text
+
+
+def _is_loopback(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return name == "localhost"
+
+
+def _is_here(name: str, server: str | None) -> bool:
+    if server is None:
+        return False
+    here = ipaddress.ip_address(server)
+    if here.is_loopback and _is_loopback(name):
+        return True
+    try:
+        return ipaddress.ip_address(name.strip("[]")) == here
+    except ValueError:
+        return False

@@ -1,0 +1,97 @@
+"""Session ids and request states: nothing opens but what was sealed with one of the keys, for one purpose.
+
+The first byte chooses a genuine token and the second what becomes of it; the rest is used for that.
+"""
+
+from __future__ import annotations
+
+from funcmcp.protocol.codec import encode
+from funcmcp.protocol.errors import InvalidParams
+from funcmcp.protocol.jsonrpc import Request
+from funcmcp.server.channel import ClosedChannel
+from funcmcp.server.rounds import InputRequired, Rounds
+from funcmcp.sessions.seal import KeyRing
+from funcmcp.sessions.signed import SignedSessions
+from funcmcp.sessions.store import Handshake
+from fuzz.driving import drive
+
+SESSION, STATE = "session", "request state"
+OLD, NEW = b"o" * 32, b"n" * 32
+RING, OTHERS = KeyRing([NEW, OLD]), KeyRing([b"x" * 32])
+_PARAMS = {"name": "ask", "arguments": {"a": 1}}
+_CHANNEL = ClosedChannel()
+
+
+def _asked() -> str:
+    """Return the state that comes with a question."""
+    rounds = Rounds(_CHANNEL, Request(1, "tools/call", _PARAMS), RING, owner="alice")
+    try:
+        drive(rounds.ask({"q": {"method": "roots/list"}}))
+    except InputRequired as required:
+        return required.state
+    raise AssertionError("nobody was asked")
+
+
+_SESSIONS = SignedSessions(RING)
+_GENUINE: tuple[tuple[str, str], ...] = (
+    (SESSION, drive(_SESSIONS.create(Handshake("2025-11-25", {}, {}, "alice")))),
+    (SESSION, drive(SignedSessions(KeyRing([OLD])).create(Handshake("2025-03-26")))),
+    (STATE, _asked()),
+    (STATE, RING.seal(STATE, b"")),
+    (SESSION, RING.seal(SESSION, encode("\u20ac" * 9))),
+    (SESSION, OTHERS.seal(SESSION, b"{}")),
+    (STATE, OTHERS.seal(STATE, b"{}")),
+    ("another purpose", RING.seal("another purpose", b"{}")),
+)
+_OWNERS = ("alice", "bob", None)
+_OPENING = 5
+"""How many of them the ring opens."""
+
+_SEALED = {SESSION: {token for of, token in _GENUINE[:_OPENING] if of == SESSION}}
+_SEALED[STATE] = {token for of, token in _GENUINE[:_OPENING] if of == STATE}
+
+
+def check(data: bytes) -> None:
+    """Open a token that was made of a genuine one, for each purpose, as a session and as a state."""
+    token = _made(data)
+    for purpose, sealed in _SEALED.items():
+        payload = RING.open(purpose, token)
+        assert (payload is not None) == (token in sealed), "opened, though nobody sealed it, or the other way round"
+        if payload is not None and token != _GENUINE[1][1]:
+            assert RING.seal(purpose, payload) == token
+    if token != _GENUINE[4][1]:  # is no session, though it is sealed as one
+        handshake = drive(_SESSIONS.get(token))
+        assert (handshake is not None) == (token in {_GENUINE[0][1], _GENUINE[1][1]})
+    _check_state(token, _OWNERS[data[0] % len(_OWNERS) if data else 0])
+
+
+def _check_state(token: str, owner: str | None) -> None:
+    if token == _GENUINE[3][1]:
+        return
+    params = {**_PARAMS, "requestState": token}
+    try:
+        Rounds(_CHANNEL, Request(1, "tools/call", params), RING, owner=owner)
+    except InvalidParams:
+        assert (token, owner) != (_GENUINE[2][1], "alice"), "refused, though it is the caller's own"
+    else:
+        assert (token, owner) == (_GENUINE[2][1], "alice"), "taken from somebody else"
+
+
+def _made(data: bytes) -> str:
+    text = data[4:].decode("utf-8", "surrogateescape")
+    if len(data) < 4:
+        return text
+    genuine = _GENUINE[data[0] % len(_GENUINE)][1]
+    place = int.from_bytes(data[2:4], "big") % (len(genuine) + 1)
+    parts, texts = genuine.split("."), [*text.split("."), "", "", ""]
+    return [
+        genuine,
+        genuine[:place] + text + genuine[place:],
+        genuine[:place] + text + genuine[place + len(text) :],
+        genuine[:place],
+        text,
+        f"{parts[0]}.{texts[0]}.{parts[2]}",
+        f"{parts[0]}.{parts[1]}.{texts[0]}",
+        f"{parts[0]}.{texts[0]}.{texts[1]}",
+        genuine[:place] + genuine[place:].swapcase(),
+    ][data[1] % 9]

@@ -1,0 +1,90 @@
+"""Credentials: bearer tokens from raw texts to signed claims of any kind, and Easy Auth's header.
+
+An input that begins with `{` is the header of a token, and behind a line feed the payload; both are signed rightly.
+Any other is the Authorization header as it came.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+
+from funcmcp.auth.authenticator import Challenge
+from funcmcp.auth.bearer import BearerTokens
+from funcmcp.auth.claims import TokenRules
+from funcmcp.auth.compact import TokenError, read
+from funcmcp.auth.easy_auth import HEADER, EasyAuth
+from funcmcp.auth.keys import GivenKeys
+from funcmcp.auth.principal import Principal
+from funcmcp.auth.protected_resource import unauthorized
+from funcmcp.protocol.codec import encode
+from fuzz.driving import drive
+
+ISSUER, AUDIENCE, NOW = "https://login.example.com", "https://orders.example.com/mcp", 1_800_000_000.0
+_SECRET = b"a secret of the fuzzer's own, 32+"
+_RULES = TokenRules(algorithms=["HS256"], types=["at+jwt", "JWT"])
+_PLATFORM = EasyAuth(trust_platform=True, environ={"WEBSITE_AUTH_ENABLED": "true"})
+_UNCHECKED = "The token can't be checked."
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+_KEYS = GivenKeys({"kty": "oct", "k": _text(_SECRET), "kid": "one"})
+
+
+def sign(header: bytes, payload: bytes) -> str:
+    """Return a token whose signature is right."""
+    signed = f"{_text(header)}.{_text(payload)}"
+    return f"{signed}.{_text(hmac.digest(_SECRET, signed.encode(), hashlib.sha256))}"
+
+
+def check(data: bytes) -> None:
+    """Ask for the identity of a caller with these credentials."""
+    bearer = BearerTokens(ISSUER, AUDIENCE, keys=_KEYS, rules=_RULES, clock=lambda: NOW)
+    if data.startswith(b"{"):
+        header, _, payload = data.partition(b"\n")
+        token = sign(header, payload)
+        _check_parts(token)
+        _check_found(drive(bearer({"authorization": f"Bearer {token}"})))
+        return
+    field = data.decode("latin-1")
+    _check_parts(field)
+    for value in (field, f"Bearer {field}"):
+        found = drive(bearer({"authorization": value}))
+        assert not isinstance(found, Principal), "nobody has signed this"
+        _check_found(found)
+    for value in (field, base64.b64encode(data).decode("ascii")):
+        _check_challenge(drive(_PLATFORM({HEADER: value})))
+
+
+def _check_parts(token: str) -> None:
+    """What is read is what stands there, in its only spelling."""
+    try:
+        given = read(token)
+    except TokenError as error:
+        assert len(str(error)) < 100
+        return
+    assert f"{given.signed.decode('ascii')}.{_text(given.signature)}" == token
+    assert _text(given.payload) == token.split(".")[1]
+
+
+def _check_found(found: Principal | Challenge | None) -> None:
+    _check_challenge(found)
+    if isinstance(found, Principal):
+        audience = found.claims["aud"]
+        assert found.issuer == found.claims["iss"] == ISSUER
+        assert AUDIENCE in {name.removesuffix("/") for name in ([audience] if isinstance(audience, str) else audience)}
+        assert found.claims["exp"] + 60 > NOW
+        assert found.subject == found.claims["sub"]
+        encode(dict(found.claims))
+
+
+def _check_challenge(found: Principal | Challenge | None) -> None:
+    if isinstance(found, Challenge):
+        assert found.description != _UNCHECKED, "a library failed"
+        header = unauthorized(found, metadata_url="https://orders.example.com/metadata", scopes=["read"])
+        assert header.isascii()
+        assert header.isprintable()

@@ -1,0 +1,69 @@
+"""URI templates: what a URI says by a template, said again with every character escaped, is the same."""
+
+from __future__ import annotations
+
+import re
+
+from funcmcp.protocol.uri_template import MAX_URI, InvalidTemplateError, UnsafeValueError, URITemplate, Values
+
+_VARIABLE = re.compile(r"\{([+?]?)([^{}]*)\}")
+_IN_ESCAPES = frozenset("%0123456789ABCDEF")
+
+
+def check(data: bytes) -> None:
+    """Take the first line as a template and the second as a URI."""
+    first, _, second = data.decode("utf-8", "replace").partition("\n")
+    try:
+        template = URITemplate(first)
+    except InvalidTemplateError:
+        return
+    try:
+        values = template.match(second)
+    except UnsafeValueError:
+        return
+    if values is None:
+        return
+    assert set(values) <= set(template.variables)
+    assert set(template.variables) - set(values) <= set(template.optional)
+    for name, value in values.items():
+        assert isinstance(value, list) == (name in template.exploded or name in template.repeated)
+        for text in [value] if isinstance(value, str) else value:
+            _check_text(text)
+    given = sum(text.count("%") for value in values.values() for text in value)
+    assert given <= second.count("%25"), "an escape was torn apart"
+    if not _is_ambiguous(first):
+        again = expand(first, values)
+        assert len(again) > MAX_URI or template.match(again) == values, again
+
+
+def _check_text(text: str) -> None:
+    assert "\0" not in text
+    assert "\\" not in text
+    assert not text.startswith("/")
+    assert ".." not in text.split("/")
+
+
+def _is_ambiguous(template: str) -> bool:
+    """Tell whether an escape may be taken for a part of the template behind its first variable."""
+    behind = _VARIABLE.sub("\n", template).partition("\n")[2]
+    return not _IN_ESCAPES.isdisjoint(behind)
+
+
+def expand(template: str, values: Values) -> str:
+    """Return the URI that says these values."""
+    return _VARIABLE.sub(lambda match: _said(match[1], match[2], values), template)
+
+
+def _said(operator: str, names: str, values: Values) -> str:
+    if operator != "?":
+        value = values[names.rstrip("*")]
+        return _escaped(value) if isinstance(value, str) else "/".join(map(_escaped, value))
+    pairs: list[str] = []
+    for name in (name.rstrip("*") for name in names.split(",") if name.rstrip("*") in values):
+        value = values[name]
+        pairs += [f"{name}={_escaped(text)}" for text in ([value] if isinstance(value, str) else value)]
+    return "?" + "&".join(pairs) if pairs else ""
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode())
