@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.redis_server import RedisServer
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def redis() -> Iterator[RedisServer]:
     with redis_server() as server:
         yield server
