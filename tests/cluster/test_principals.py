@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import httpx2
@@ -239,10 +240,11 @@ async def test_in_a_session_of_nobody_each_principal_has_streams_and_subscriptio
     nobody, alice, bob = await in_one_session(opened, sign)
     assert "result" in await alice.ask(opened[0], "resources/subscribe", uri=MENU)
     assert "result" in await bob.ask(opened[1], "resources/subscribe", uri="menu://bob")
-    async with alice.stream(opened[1]) as hers, bob.stream(opened[2]) as his, nobody.stream(opened[0]) as nobodys:
-        assert {stream.response.status_code for stream in (hers, his, nobodys)} == {200}
+    async with AsyncExitStack() as streams, alice.stream(opened[1]) as hers, bob.stream(opened[2]) as his:
         async with alice.stream(opened[2]) as second:
             assert second.response.status_code == 409
+        nobodys = await streams.enter_async_context(nobody.stream(opened[0]))
+        assert {stream.response.status_code for stream in (hers, his, nobodys)} == {200}
         for uri in (MENU, "menu://bob"):
             assert await bob.call(opened[0], "touch", uri=uri) == uri
         await bob.call(opened[1], "grow", name="more_for_all")
