@@ -23,14 +23,14 @@ def redis() -> Iterator[RedisServer]:
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def shops(redis: RedisServer) -> Iterator[list[str]]:
     """Three instances with sessions in Redis."""
     with instances(redis, 3) as urls:
         yield urls
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def signed_shops(redis: RedisServer) -> Iterator[list[str]]:
     """Two instances with signed sessions, and a bus between them."""
     with instances(redis, 2, "signed") as urls:

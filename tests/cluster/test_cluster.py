@@ -9,18 +9,15 @@ import pytest
 from tests.clients.plan import Step, Target, hear, tool
 from tests.clients.players import PLAYERS, Player
 from tests.cluster.proxy import proxied
-from tests.cluster.serving import instances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.redis_server import RedisServer
-
 
 @pytest.fixture(scope="module")
-def proxy(redis: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The endpoint in front of three instances that nothing happens to."""
-    with instances(redis, 3) as urls, proxied(urls, tmp_path_factory.mktemp("proxy"), balance="roundrobin") as url:
+def proxy(shops: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The endpoint in front of three instances that nothing happens to; an answer never goes to the one that asked."""
+    with proxied(shops, tmp_path_factory.mktemp("proxy"), balance="roundrobin") as url:
         yield url
 
 
