@@ -48,19 +48,27 @@ class Caller:
 
     Args:
         http: sends them.
+        identity: headers that say who calls.
+
+    Attributes:
+        session: the header that names the session.
     """
 
-    def __init__(self, http: httpx2.AsyncClient) -> None:
+    def __init__(self, http: httpx2.AsyncClient, identity: Mapping[str, str] | None = None) -> None:
         self.http = http
+        self.identity = identity or {}
         self.session: dict[str, str] = {}
         self._count = 0
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What each request carries."""
+        return {**HEADERS, **self.identity, **self.session}
 
     async def post(self, url: str, message: Mapping[str, Any], **headers: str) -> httpx2.Response:
         """Send one message."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        return await self.http.post(
-            url, json={"jsonrpc": "2.0", **message}, headers={**HEADERS, **self.session, **given}
-        )
+        return await self.http.post(url, json={"jsonrpc": "2.0", **message}, headers={**self.headers, **given})
 
     async def begin(self, url: str, **params: Any) -> None:
         """Begin a session."""
@@ -87,7 +95,7 @@ class Caller:
     @asynccontextmanager
     async def stream(self, url: str, message: Mapping[str, Any] | None = None, **headers: str) -> AsyncIterator[Events]:
         """Open a stream: the answer to a message, or of what belongs to none."""
-        given = {**HEADERS, **self.session, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        given = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
         body = None if message is None else {"jsonrpc": "2.0", **message}
         async with self.http.stream("GET" if message is None else "POST", url, json=body, headers=given) as response:
             yield Events(response)

@@ -14,6 +14,7 @@ import pytest
 from funcmcp.adapters.redis import RedisRevocations, RedisSessions
 from funcmcp.adapters.redis_bus import RedisBus
 from funcmcp.adapters.redis_link import RedisLink
+from funcmcp.server.clients import part_of
 from funcmcp.sessions.bus import RESUMED
 from funcmcp.sessions.seal import KeyRing
 from funcmcp.sessions.signed import SignedSessions
@@ -113,6 +114,30 @@ async def test_what_a_session_chooses_is_known_to_every_instance(link: RedisLink
     await here.note_subscription(session_id, "menu://b", wanted=False)
     assert await there.notes(session_id) == Notes("error", frozenset({"menu://ä", "menu://c"}))
     assert await there.get(session_id) == HANDSHAKE
+
+
+async def test_what_principals_choose_in_one_session_is_kept_apart_and_goes_with_it(
+    link: RedisLink, other: RedisLink
+) -> None:
+    here, there = RedisSessions(link), RedisSessions(other)
+    session_id = await here.create(Handshake("2025-11-25"))
+    alice, bob = part_of(session_id, "a" * 32), part_of(session_id, "b" * 32)
+    await here.note_level(alice, "error")
+    await here.note_level(session_id, "debug")
+    await here.note_subscription(alice, "menu://a", wanted=True)
+    await here.note_subscription(alice, "menu://both", wanted=True)
+    await here.note_subscription(bob, "menu://both", wanted=True)
+    await here.note_subscription(session_id, f"{'a' * 32}:menu://not-alices", wanted=True)
+    await there.note_subscription(alice, "menu://both", wanted=False)
+    assert await there.notes(alice) == Notes("error", frozenset({"menu://a"}))
+    assert await there.notes(bob) == Notes(None, frozenset({"menu://both"}))
+    assert await there.notes(session_id) == Notes("debug", frozenset({f"{'a' * 32}:menu://not-alices"}))
+    assert await there.get(alice) is None  # the key of a part is no session's id
+    assert await there.end(alice) is False
+    assert await there.end(session_id) is True
+    await here.note_level(bob, "error")
+    for key in (session_id, alice, bob):
+        assert await here.notes(key) == Notes()
 
 
 async def test_what_is_chosen_late_does_not_bring_a_session_back(link: RedisLink) -> None:

@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from tests.redis_server import RedisServer
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def redis() -> Iterator[RedisServer]:
     with redis_server() as server:
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def shops(redis: RedisServer) -> Iterator[list[str]]:
     """Three instances with sessions in Redis."""
     with instances(redis, 3) as urls:
         yield urls
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def signed_shops(redis: RedisServer) -> Iterator[list[str]]:
     """Two instances with signed sessions, and a bus between them."""
     with instances(redis, 2, "signed") as urls:

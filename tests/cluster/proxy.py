@@ -1,4 +1,4 @@
-"""HAProxy in front of instances: each request goes to the next one."""
+"""HAProxy in front of instances: each request goes to another one."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 CONFIGURATION = """
 defaults
     mode http
-    balance roundrobin
+    balance {balance}
     option redispatch 1
+    # To a second request of a connection it would answer the death of an instance with nothing at all instead of 502.
+    option httpclose
     retries 3
     retry-on conn-failure
     timeout connect 1s
@@ -38,13 +40,14 @@ _STOP_SECONDS = 10
 
 
 @contextmanager
-def round_robin(urls: Sequence[str], folder: Path) -> Iterator[str]:
-    """Put a proxy in front of endpoints; yield the endpoint that leads to all of them in turn."""
+def proxied(urls: Sequence[str], folder: Path, *, balance: str = "random(1)") -> Iterator[str]:
+    """Put a proxy in front of endpoints; yield the endpoint that leads to them, by chance or "roundrobin"."""
     command = program("haproxy")
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         servers = [f"    server i{number} {urlsplit(url).netloc}" for number, url in enumerate(urls)]
         file = folder / "haproxy.cfg"
-        file.write_text(CONFIGURATION.format(listener=listener.fileno(), instances="\n".join(servers)))
+        text = CONFIGURATION.format(balance=balance, listener=listener.fileno(), instances="\n".join(servers))
+        file.write_text(text)
         with subprocess.Popen(
             [command, "-f", str(file), "-db", "-q"], pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL
         ) as process:

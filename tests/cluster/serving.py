@@ -12,14 +12,24 @@ from tests.serving import serve
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.cluster.tokens import Tokens
     from tests.redis_server import RedisServer
 
 SHOP = Path(__file__).parent / "shop.py"
 
 
 @contextmanager
-def instances(redis: RedisServer, count: int, sessions: str = "redis") -> Iterator[list[str]]:
-    """Serve so many instances; yield their endpoints."""
-    env = {"SHOP_REDIS": redis.url, "SHOP_SESSIONS": sessions, "FUNCMCP_KEYS": secrets.token_urlsafe(32)}
+def instances(
+    redis: RedisServer, count: int, sessions: str = "redis", *, tokens: Tokens | None = None, lists: str = "closed"
+) -> Iterator[list[str]]:
+    """Serve so many instances, for those who have tokens where there are some; yield their endpoints."""
+    env = {
+        "SHOP_REDIS": redis.url,
+        "SHOP_PREFIX": secrets.token_hex(4),
+        "SHOP_SESSIONS": sessions,
+        "SHOP_SECRET": tokens.secret if tokens else "",
+        "SHOP_LISTS": lists,
+        "FUNCMCP_KEYS": secrets.token_urlsafe(32),
+    }
     with ExitStack() as stack:
         yield [stack.enter_context(serve(SHOP, env=env)).url for _ in range(count)]

@@ -1,4 +1,9 @@
-"""A server that several instances serve, for the tests beside it. Environment: SHOP_REDIS, SHOP_SESSIONS."""
+"""A server that several instances serve, for the tests beside it.
+
+Environment: SHOP_REDIS, where Redis is; SHOP_PREFIX, of its keys there; SHOP_SESSIONS, "signed" or "redis";
+SHOP_SECRET, the key of the tokens that its callers need ("" for no such need); SHOP_LISTS, "closed", or "open" for
+sessions that nobody in particular began.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,10 @@ from funcmcp import MCPServer, ToolContext
 from funcmcp.adapters.redis import RedisRevocations, RedisSessions
 from funcmcp.adapters.redis_bus import RedisBus
 from funcmcp.adapters.redis_link import RedisLink
+from funcmcp.auth.bearer import BearerTokens
+from funcmcp.auth.claims import TokenRules
+from funcmcp.auth.keys import GivenKeys
+from funcmcp.auth.policy import Auth
 from funcmcp.sessions.keys import configured_keys
 from funcmcp.sessions.signed import SignedSessions
 
@@ -24,20 +33,40 @@ class Size(BaseModel):
     size: int
 
 
-link = RedisLink(os.environ["SHOP_REDIS"], timeout=0.5)
-keys = configured_keys(os.environ)
-if os.environ.get("SHOP_SESSIONS") == "signed":
-    mcp = MCPServer(
-        "Shop", keys=keys, sessions=SignedSessions(keys.of("Shop"), revoked=RedisRevocations(link)), bus=RedisBus(link)
+def doorman(secret: str) -> Auth | None:
+    """Return what finds out who calls, if callers need tokens."""
+    if not secret:
+        return None
+    tokens = BearerTokens(
+        issuer="https://login.example.com",
+        audience="https://shop.example.com/mcp",
+        keys=GivenKeys({"kty": "oct", "k": secret}),
+        rules=TokenRules(algorithms=["HS256"]),
     )
+    return Auth(tokens, lists="open" if os.environ["SHOP_LISTS"] == "open" else "closed")
+
+
+link = RedisLink(os.environ["SHOP_REDIS"], prefix=os.environ["SHOP_PREFIX"], timeout=0.5)
+keys = configured_keys(os.environ)
+auth = doorman(os.environ["SHOP_SECRET"])
+if os.environ["SHOP_SESSIONS"] == "signed":
+    sessions = SignedSessions(keys.of("Shop"), revoked=RedisRevocations(link))
+    mcp = MCPServer("Shop", keys=keys, auth=auth, sessions=sessions, bus=RedisBus(link))
 else:
-    mcp = MCPServer("Shop", keys=keys, sessions=RedisSessions(link))
+    mcp = MCPServer("Shop", keys=keys, auth=auth, sessions=RedisSessions(link))
 
 
 @mcp.tool
 def add(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
+
+
+@mcp.tool
+def whoami(context: ToolContext) -> str:
+    """Name the caller, what the client called itself when the session began, and the instance."""
+    caller = context.principal.subject if context.principal else "nobody"
+    return f"{caller} {context.client_info['name']} {INSTANCE}"
 
 
 @mcp.tool

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.clients import Clients, SessionClient
+from funcmcp.server.clients import Clients, SessionClient, part_of
 from funcmcp.server.run import Run
 from funcmcp.sessions.store import Handshake
 
 HANDSHAKE = Handshake("2025-11-25", {"roots": {}}, {"name": "a"})
 
 
-def client(session_id: str) -> SessionClient:
-    return SessionClient(REVISIONS["2025-11-25"], HANDSHAKE, session_id, pushes=False)
+class Closing(SessionClient):
+    """A client that shows whether it was let go of."""
+
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def client(session_id: str, owner: str | None = None) -> Closing:
+    """Return the client of a session, or of a principal's part of one."""
+    key = None if owner is None else part_of(session_id, owner)
+    return Closing(REVISIONS["2025-11-25"], HANDSHAKE, session_id, pushes=False, key=key)
 
 
 def test_a_sessions_client_knows_what_the_handshake_said() -> None:
@@ -54,3 +65,67 @@ def test_beyond_the_limit_the_oldest_client_goes_if_all_are_busy() -> None:
         clients.add(one)
     assert len(clients) == 20
     assert [clients.get(name) is not None for name in ("0", "1", "2")] == [False, False, True]
+
+
+def test_parts_of_a_session_are_clients_of_their_own() -> None:
+    clients: Clients[SessionClient] = Clients()
+    session, alices, bobs = client("s1"), client("s1", "alice"), client("s1", "bob")
+    for one in (session, alices, bobs):
+        clients.add(one)
+    assert [clients.get(one.key) for one in (session, alices, bobs)] == [session, alices, bobs]
+    assert {one.session_id for one in (session, alices, bobs)} == {"s1"}
+    assert alices.conversation is not bobs.conversation
+
+
+def test_with_a_session_all_its_parts_end_and_no_others() -> None:
+    clients: Clients[SessionClient] = Clients()
+    ending = [client("s1"), client("s1", "alice"), client("s1", "bob")]
+    staying = [client("s2"), client("s2", "alice"), client("s3", "alice")]
+    for one in (*ending, *staying):
+        clients.add(one)
+    clients.end("s1")
+    assert [one.closed for one in (*ending, *staying)] == [True] * 3 + [False] * 3
+    assert len(clients) == 3
+
+
+def test_parts_end_where_nobody_used_the_session_without_credentials() -> None:
+    clients: Clients[SessionClient] = Clients()
+    alices = client("s1", "alice")
+    clients.add(alices)
+    clients.end("s1")
+    clients.end("s1")
+    assert alices.closed
+    assert len(clients) == 0
+
+
+def test_the_key_of_a_part_ends_nothing_when_it_is_sent_as_a_sessions_id() -> None:
+    clients: Clients[SessionClient] = Clients()
+    alices = client("s1", "alice")
+    clients.add(alices)
+    clients.end(alices.key)
+    assert clients.get(alices.key) is alices
+    assert not alices.closed
+
+
+def test_a_session_that_is_forgotten_to_make_room_takes_no_part_with_it() -> None:
+    clients: Clients[SessionClient] = Clients(limit=2)
+    session, alices = client("s1"), client("s1", "alice")
+    alices.conversation.begin(1, Run())
+    for one in (session, alices, client("s2")):
+        clients.add(one)
+    assert (session.closed, alices.closed) == (True, False)
+    assert clients.get(alices.key) is alices
+    clients.end("s1")
+    assert alices.closed
+
+
+def test_a_part_that_is_forgotten_to_make_room_leaves_the_others_and_may_come_back() -> None:
+    clients: Clients[SessionClient] = Clients(limit=2)
+    alices, bobs = client("s1", "alice"), client("s1", "bob")
+    for one in (alices, bobs, client("s2")):
+        clients.add(one)
+    assert (alices.closed, bobs.closed) == (True, False)
+    again = client("s1", "alice")
+    clients.add(again)
+    clients.end("s1")
+    assert (bobs.closed, again.closed) == (True, True)

@@ -9,7 +9,7 @@ import pytest
 
 from funcmcp.protocol.jsonrpc import Notification, Response
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.clients import Clients, SessionClient
+from funcmcp.server.clients import Clients, SessionClient, part_of
 from funcmcp.server.relay import Relay
 from funcmcp.server.run import Run, RunCancelledError
 from funcmcp.sessions.bus import RESUMED
@@ -24,16 +24,25 @@ SESSION = "session"
 
 
 class Instance:
-    """An instance that has met the session, or not yet."""
+    """An instance that has met the session, or not yet; and principals in it, where nobody in particular began it."""
 
-    def __init__(self, memory: SharedMemory, *, met: bool = True) -> None:
+    def __init__(self, memory: SharedMemory, *principals: str, met: bool = True) -> None:
         self.store = SharedMemorySessions(memory)
         self.clients: Clients[SessionClient] = Clients()
         self.relay = Relay(self.store.bus, self.clients, self.store)
         self.client = SessionClient(REVISIONS[NEWEST], Handshake(NEWEST), SESSION, pushes=True)
         if met:
-            self.relay.meet(self.client)
-            self.clients.add(self.client)
+            self._meet(self.client)
+        self.parts = {
+            name: SessionClient(REVISIONS[NEWEST], Handshake(NEWEST), SESSION, pushes=True, key=part_of(SESSION, name))
+            for name in principals
+        }
+        for part in self.parts.values():
+            self._meet(part)
+
+    def _meet(self, client: SessionClient) -> None:
+        self.relay.meet(client)
+        self.clients.add(client)
 
     @property
     def conversation(self) -> Conversation:
@@ -167,3 +176,59 @@ async def test_a_client_whose_choices_are_kept_elsewhere_may_be_forgotten_for_ot
     await client.conversation.restore()
     await client.conversation.set_level("error")
     assert not client.conversation.idle
+
+
+# A session that nobody in particular began, and who uses it
+
+
+async def test_a_response_counts_only_from_the_principal_who_was_asked(memory: SharedMemory) -> None:
+    here, there = (Instance(memory, "alice", "bob") for _ in range(2))
+    sent: asyncio.Queue[bytes] = asyncio.Queue()
+    asked = here.parts["alice"].conversation
+    task = asyncio.create_task(asked.ask({"name": ASK_NAME}, sent.put))
+    await sent.get()
+    [question_id] = asked._questions
+    forged = Response(question_id, {"action": "accept", "content": {"name": "Mallory"}}, None)
+    for instance in (here, there):
+        for other in (instance.client, instance.parts["bob"]):
+            await instance.relay.receive(forged, other)
+    assert not task.done()
+    assert question_id in asked._questions
+    answer = {"action": "accept", "content": {"name": "Ada"}}
+    await there.relay.receive(Response(question_id, answer, None), there.parts["alice"])
+    async with asyncio.timeout(PATIENCE):
+        assert await task == {"name": answer}
+
+
+async def test_a_request_is_cancelled_only_by_the_principal_who_sent_it(memory: SharedMemory) -> None:
+    here, there = (Instance(memory, "alice", "bob") for _ in range(2))
+    run = Run()
+    here.parts["alice"].conversation.begin(7, run)
+    cancel = Notification("notifications/cancelled", {"requestId": 7})
+    for instance in (here, there):
+        for other in (instance.client, instance.parts["bob"]):
+            await instance.relay.receive(cancel, other)
+    assert not run.cancelled
+    await there.relay.receive(cancel, there.parts["alice"])
+    assert run.cancelled
+
+
+async def test_what_a_principal_chooses_in_a_session_is_its_own_at_every_instance(memory: SharedMemory) -> None:
+    here, there = (Instance(memory, "alice", "bob") for _ in range(2))
+    await here.parts["alice"].conversation.set_level("error")
+    await here.parts["alice"].conversation.subscribe("menu://alice", wanted=True)
+    await there.parts["bob"].conversation.subscribe("menu://bob", wanted=True)
+    await there.conversation.set_level("debug")
+    late = Instance(memory, "alice", "bob")
+    for client in (late.client, *late.parts.values()):
+        await client.conversation.restore()
+    for instance in (here, there, late):
+        chosen = [(one.conversation.log_level, one.conversation.subscribed) for one in instance.parts.values()]
+        assert chosen == [("error", {"menu://alice"}), ("info", {"menu://bob"})]
+        assert (instance.conversation.log_level, instance.conversation.subscribed) == ("debug", set())
+
+
+async def test_with_a_session_the_parts_of_all_principals_are_forgotten_everywhere(memory: SharedMemory) -> None:
+    here, there = Instance(memory, "alice", "bob"), Instance(memory, "carol", met=False)
+    here.relay.end(SESSION)
+    assert [len(here.clients), len(there.clients)] == [0, 0]

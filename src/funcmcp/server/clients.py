@@ -74,19 +74,24 @@ class Clients(Generic[C]):
         if client.key != client.session_id:
             self._parts.setdefault(client.session_id, set()).add(client.key)
         if len(self._clients) > self._limit:
-            self.end(self._dispensable())
+            self._forget(self._dispensable())
 
-    def end(self, key: str) -> None:
-        """Forget a session, or a part of one."""
-        client = self._clients.pop(key, None)
-        if client is not None:
-            client.close()
-            parts = self._parts.get(client.session_id, set())
-            parts.discard(key)
-            if not parts:
-                self._parts.pop(client.session_id, None)
-        for part in self._parts.pop(key, set()):
-            self.end(part)
+    def end(self, session_id: str) -> None:
+        """Forget a session with all its parts; a part's key is no session's id, whoever sends it as one."""
+        client = self._clients.get(session_id)
+        if client is not None and client.session_id == session_id:
+            self._forget(session_id)
+        for part in tuple(self._parts.get(session_id, ())):
+            self._forget(part)
+
+    def _forget(self, key: str) -> None:
+        """Let go of one client. Others of its session, which lives on, may have something under way."""
+        client = self._clients.pop(key)
+        client.close()
+        parts = self._parts.get(client.session_id, set())
+        parts.discard(key)
+        if not parts:
+            self._parts.pop(client.session_id, None)
 
     def _dispensable(self) -> str:
         """Return the key of the oldest client that is idle; if none of the first few is, that of the oldest."""
