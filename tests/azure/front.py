@@ -39,7 +39,7 @@ class Route:
         self.name = function.name
         self.parameter = trigger["name"]
         self._methods = {method.upper() for method in trigger.get("methods") or ()}
-        parts = re.split(r"(\{\*?\w+\})", f"{prefix}/{trigger.get('route') or function.name}")
+        parts = re.split(r"(/\{\*\w+\}|\{\w+\})", f"{prefix}/{trigger.get('route') or function.name}")
         self._pattern = re.compile("".join(map(_pattern, parts)))
 
     def values(self, method: str, path: str) -> dict[str, str] | None:
@@ -51,9 +51,9 @@ class Route:
 
 
 def _pattern(part: str) -> str:
-    if part.startswith("{*"):
-        return f"(?P<{part[2:-1]}>.*)"
-    return f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part).removesuffix("/")
+    if part.startswith("/{*"):
+        return f"(?:/(?P<{part[3:-1]}>.*))?"
+    return f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part)
 
 
 class Front:

@@ -80,10 +80,10 @@ def http(served: Served) -> Iterator[httpx2.Client]:
         yield client
 
 
-def call(name: str, **arguments: Any) -> dict[str, Any]:
+def call(tool: str, **arguments: Any) -> dict[str, Any]:
     """Return what the client sends to call a tool."""
-    params = {"name": name, "arguments": arguments, "_meta": {**ENVELOPE, "progressToken": 1}}
-    headers = {"Accept": "application/json, text/event-stream", "Mcp-Method": "tools/call", "Mcp-Name": name}
+    params = {"name": tool, "arguments": arguments, "_meta": {**ENVELOPE, "progressToken": 1}}
+    headers = {"Accept": "application/json, text/event-stream", "Mcp-Method": "tools/call", "Mcp-Name": tool}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     return {"json": body, "headers": {**headers, "MCP-Protocol-Version": "2026-07-28"}}
 
