@@ -10,6 +10,7 @@ from tests.azure.serving import serve_app, write_sample
 from tests.azure.worker import needs_worker
 from tests.conformance.suite import disagreements, run
 from tests.conformance.test_conformance import EXPECTED as TASKS
+from tests.serving import REPOSITORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,3 +60,4 @@ def test_every_scenario_passes_that_can(
     problems = disagreements(report, failing)
     assert not problems, "\n" + "\n".join(problems)
     assert report.cells()[0] == (streamed if streams else whole)
+    assert (streamed if streams else whole) in (REPOSITORY / "docs/azure.md").read_text(encoding="utf-8")

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp import MCPServer
+from funcmcp.transports.http.messages import HttpResponse
 from tests.azure.serving import write_app, write_sample
 from tests.azure.worker import SECONDS, http_input, needs_worker, worker
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from funcmcp.transports.http.messages import HttpRequest
     from tests.azure.worker import Invoked, Worker
 
 URL = "https://shop.azurewebsites.net/api/mcp"
@@ -188,17 +192,40 @@ def test_the_challenge_leads_to_the_metadata_wherever_the_functions_are(tmp_path
 
 
 @needs_worker
-def test_lines_of_one_header_are_joined_where_the_platform_keeps_one(tmp_path: Path) -> None:
-    code = GUARDED.replace(
-        "mcp = MCPServer(", "http = funcmcp.HTTPOptions(allowed_origins=['https://a.example'])\nmcp = MCPServer("
-    ).replace('"shop", auth', '"shop", http=http, auth')
+def test_a_browsers_preflight_needs_no_key(tmp_path: Path) -> None:
+    allowing = "http = funcmcp.HTTPOptions(allowed_origins=['https://a.example'])\nmcp = MCPServer('shop', http=http"
+    code = GUARDED.replace('mcp = MCPServer("shop"', allowing)
     with worker(write_app(tmp_path, code), env=DEPLOYED) as loaded:
-        refused = initialize(loaded, {"Origin": "https://a.example"}).value
-        exposed = refused["headers"]["access-control-expose-headers"]
-        assert refused["status_code"] == 401
-        assert exposed == "mcp-session-id, www-authenticate"
         asked = {**HEADERS, "Origin": "https://a.example", "Access-Control-Request-Method": "POST"}
-        assert loaded.invoke_http("mcp_preflight", "OPTIONS", URL, headers=asked).value["status_code"] == 204
+        answer = loaded.invoke_http("mcp_preflight", "OPTIONS", URL, headers=asked).value
+    assert answer["status_code"] == 204
+    assert answer["headers"]["access-control-allow-origin"] == "https://a.example"
+
+
+async def test_lines_of_one_header_are_joined_as_the_platform_keeps_one_but_for_cookies() -> None:
+    func = pytest.importorskip("azure.functions")
+    from funcmcp.adapters.azure_http import Site
+
+    lines = (
+        ("www-authenticate", "Bearer"),
+        ("set-cookie", "a=1"),
+        ("www-authenticate", "Basic"),
+        ("set-cookie", "b=2"),
+    )
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"one "
+        yield b"two"
+
+    async def exchange(_: HttpRequest) -> HttpResponse:
+        return HttpResponse(401, lines, body())
+
+    mcp = MCPServer("joining")
+    mcp.exchange = exchange
+    answer = await Site(mcp).answer(func.HttpRequest("POST", URL, body=b""), "/mcp")
+    assert answer.headers.getlist("www-authenticate") == ["Bearer, Basic"]
+    assert answer.headers.getlist("set-cookie") == ["a=1", "b=2"]
+    assert (answer.status_code, answer.get_body()) == (401, b"one two")
 
 
 @needs_worker
