@@ -18,6 +18,7 @@ from funcmcp.auth.keys import GivenKeys
 from funcmcp.auth.policy import Auth
 from funcmcp.auth.protected_resource import ProtectedResource
 from funcmcp.authoring.content import ResourceInfo
+from funcmcp.server.limits import Limits
 from funcmcp.sessions.seal import KeyRing
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def serving() -> Exchange:
         keys=KeyRing([b"k" * 32]),
         page_size=2,
         sse="/sse",
-        http=HTTPOptions(max_body=_MOST_BYTES),
+        limits=Limits(message_bytes=_MOST_BYTES),
     )
     guarded = MCPServer(
         "Guarded", path="/guarded", keys=KeyRing([b"k" * 32]), auth=_auth(), http=HTTPOptions(allowed_origins=[PAGE])

@@ -240,14 +240,17 @@ class MCPServer(ASGIApplication):
 
         return register
 
-    def run(self, transport: Literal["http", "stdio"] = "http", *, host: str = "127.0.0.1", port: int = 8000) -> None:
+    def run(
+        self, transport: Literal["http", "stdio"] = "http", *, host: str = "127.0.0.1", port: int | None = None
+    ) -> None:
         """Serve until the process is told to stop.
 
         Args:
             transport: "http" for Streamable HTTP, which needs ``pip install "funcmcp[server]"``; "stdio" for one
                 client on this process's stdin and stdout, until it closes stdin.
             host: the address that HTTP listens on.
-            port: the port that HTTP listens on; 0 for a free one.
+            port: the port that HTTP listens on; 0 for a free one. By default it is the one that the Azure Functions
+                host gave this process, if it started it, or 8000.
 
         Raises:
             ValueError: there is no such transport.
@@ -259,8 +262,9 @@ class MCPServer(ASGIApplication):
             return
         if transport != "http":
             raise ValueError(f"The transport must be 'http' or 'stdio', not {transport!r}.")
-        from funcmcp.adapters.uvicorn import announce, serve  # noqa: PLC0415 - vendor code is loaded by those who serve with it
+        from funcmcp.adapters.uvicorn import announce, default_port, serve  # noqa: PLC0415 - vendor code is loaded by those who serve with it
 
+        port = default_port() if port is None else port
         serve(self, host=host, port=port, on_ready=lambda origin: announce(origin + self.path))
 
     def begin(self) -> None:

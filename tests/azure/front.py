@@ -7,16 +7,18 @@ whole, in an invocation; or, where the app has HTTP streams on, over HTTP to the
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import httpx2
 
 from funcmcp.adapters.azure_settings import route_prefix
-from tests.azure.worker import FunctionsWorker, LoadError, http_input
+from tests.azure.worker import SECONDS, FunctionsWorker, LoadError, http_input
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -37,7 +39,7 @@ class Route:
         self.name = function.name
         self.parameter = trigger["name"]
         self._methods = {method.upper() for method in trigger.get("methods") or ()}
-        parts = re.split(r"(\{\*?\w+\})", f"{prefix}/{trigger.get('route') or function.name}")
+        parts = re.split(r"(/\{\*\w+\}|\{\w+\})", f"{prefix}/{trigger.get('route') or function.name}")
         self._pattern = re.compile("".join(map(_pattern, parts)))
 
     def values(self, method: str, path: str) -> dict[str, str] | None:
@@ -49,9 +51,9 @@ class Route:
 
 
 def _pattern(part: str) -> str:
-    if part.startswith("{*"):
-        return f"(?P<{part[2:-1]}>.*)"
-    return f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part).removesuffix("/")
+    if part.startswith("/{*"):
+        return f"(?:/(?P<{part[3:-1]}>.*))?"
+    return f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part)
 
 
 class Front:
@@ -76,11 +78,16 @@ class Front:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
+        log = logging.getLogger("uvicorn.error")
+        log.disabled = True  # the worker's own server is not the one that the tests are to find
         try:
             await self._worker.start()
+            await self._listening()
         except LoadError as error:
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
+        finally:
+            log.disabled = False
         prefix = route_prefix()
         http = [found for found in self._worker.functions.values() if found.trigger["type"] == "httpTrigger"]
         self._routes = [Route(function, prefix) for function in http]
@@ -88,6 +95,21 @@ class Front:
         await receive()
         await self._http.aclose()
         await send({"type": "lifespan.shutdown.complete"})
+
+    async def _listening(self) -> None:
+        """Wait until the worker's own server, if it has one, accepts connections."""
+        if self._worker.stream_url is None:
+            return
+        port = urlsplit(self._worker.stream_url).port
+        async with asyncio.timeout(SECONDS):
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                except ConnectionRefusedError:
+                    await asyncio.sleep(0)
+                else:
+                    writer.close()
+                    return
 
     async def _invoke(
         self, route: Route, values: dict[str, str], scope: dict[str, Any], receive: Receive, send: Send
@@ -110,7 +132,7 @@ class Front:
         data = http_input(scope["method"], _url(scope), values=values)
         invoked = asyncio.create_task(self._worker.invoke(route.name, {route.parameter: data}, invocation_id=number))
         url = f"{self._worker.stream_url}{scope['path']}?{scope['query_string'].decode()}"
-        lines = [(name, value) for name, value in scope["headers"] if name not in _HOP_BY_HOP]
+        lines = [(name, value.strip()) for name, value in scope["headers"] if name not in _HOP_BY_HOP]
         lines.append((b"x-ms-invocation-id", number.encode()))
         body = await _body(receive)
         left = asyncio.create_task(_gone(receive))

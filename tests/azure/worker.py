@@ -228,6 +228,19 @@ class Worker:
         """Invoke a function whose HTTP trigger's parameter is named `req`."""
         return self.invoke(name, {"req": http_input(method, url, headers, body)})
 
+    def terminate(self) -> None:
+        """Send SIGTERM, which is how a platform ends its processes."""
+        self._process.terminate()
+
+    def finish(self) -> None:
+        """Let the worker's main coroutine end, as it does when its connection to the host breaks off."""
+        stdin: IO[str] = self._process.stdin  # type: ignore[assignment] # it is a pipe
+        stdin.close()
+
+    def exit_code(self) -> int:
+        """Wait for the process's end and return its exit code; a signal's number is negative."""
+        return self._process.wait(SECONDS)
+
     def _read(self) -> None:
         for line in self._process.stdout or ():
             number, ok, value = _unpacked(json.loads(line))

@@ -274,3 +274,13 @@ def test_ctrl_c_in_a_terminal_reaches_all_processes_and_prints_no_traceback(fold
             assert process.stdout.read() == b""
         finally:
             process.kill()
+
+
+def test_the_port_is_the_one_on_which_azure_looks_for_the_program_it_started(folder: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with running(
+        [*FUNCMCP, "run", "server.py"], folder=folder, env={"FUNCTIONS_CUSTOMHANDLER_PORT": str(port)}
+    ) as process:
+        assert process.endpoint() == f"http://127.0.0.1:{port}/mcp"

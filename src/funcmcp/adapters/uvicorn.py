@@ -61,6 +61,14 @@ class WorkerError(RuntimeError):
     """A worker process ended before it could serve."""
 
 
+def default_port() -> int:
+    """Return the port to listen on where nobody said one.
+
+    It is the one where the Azure Functions host looks for the program that it started (a "custom handler"), or 8000.
+    """
+    return int(os.environ.get("FUNCTIONS_CUSTOMHANDLER_PORT", "8000"))
+
+
 def announce(origin: str) -> None:
     """Tell people on stderr where the server is."""
     sys.stderr.write(f"Serving on {origin}\n")

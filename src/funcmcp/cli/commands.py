@@ -50,7 +50,8 @@ def run(  # noqa: PLR0913 - one for each option of the command
     *,
     host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="The port; 0 for a free one.", show_default="8000")
+        int | None,
+        typer.Option(min=0, max=65535, help="The port; 0 for a free one.", show_default="8000"),
     ] = None,
     reload: Annotated[bool, typer.Option("--reload", help="Start again when a Python file changes.")] = False,
     workers: Annotated[
@@ -72,7 +73,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
     """Serve TARGET over HTTP until Ctrl+C or SIGTERM; calls in flight are finished."""
     if not stdio:
         _allow(allowed_host or [], host)
-        _serve_http(target, (host or "127.0.0.1", 8000 if port is None else port), reload=reload, workers=workers or 1)
+        _serve_http(target, (host or "127.0.0.1", port), reload=reload, workers=workers or 1)
         return
     given: dict[str, object] = {"--host": host, "--port": port, "--reload": reload or None, "--workers": workers}
     given["--allowed-host"] = allowed_host or None
@@ -109,14 +110,14 @@ def _serve_stdio(target: str) -> None:
         raise Failure(f"{error.strerror}. With --stdio the server talks to its client there.") from error
 
 
-def _serve_http(target: str, address: tuple[str, int], *, reload: bool, workers: int) -> None:
+def _serve_http(target: str, address: tuple[str, int | None], *, reload: bool, workers: int) -> None:
     from functools import partial
 
-    from funcmcp.adapters.uvicorn import AddressError, WorkerError, serve, serve_processes
+    from funcmcp.adapters.uvicorn import AddressError, WorkerError, default_port, serve, serve_processes
     from funcmcp.cli.failure import Failure
     from funcmcp.cli.targets import find, load, load_or_exit
 
-    host, port = address
+    host, port = address[0], default_port() if address[1] is None else address[1]
     server = load(target)
     ready = partial(_announce, server, host, here=not (reload or workers > 1))
     try:

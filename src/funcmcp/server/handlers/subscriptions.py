@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.envelope import SUBSCRIPTION_ID
-from funcmcp.protocol.errors import INVALID_REQUEST, InvalidParams, MCPError
-from funcmcp.server.access import owner_of
+from funcmcp.protocol.errors import INVALID_REQUEST, METHOD_NOT_FOUND, InvalidParams, MCPError
 from funcmcp.server.handlers.resources import MAX_SUBSCRIPTIONS
 from funcmcp.server.hub import LISTS, updated
 
@@ -23,6 +22,8 @@ _URIS = "resourceSubscriptions"
 
 async def listen(server: Server, context: Context) -> dict[str, Any]:
     """Answer `subscriptions/listen`: say what is honoured, tell of each change, and end when the server stops."""
+    if context.http is not None and not context.http.streams:
+        raise MCPError(METHOD_NOT_FOUND, "subscriptions/listen needs a live event stream, which this platform lacks.")
     if not context.channel.pushes:
         raise MCPError(
             INVALID_REQUEST, "This needs an event stream: accept text/event-stream, where the server can send one."

@@ -1,0 +1,271 @@
+"""A server as HTTP-triggered functions, loaded and invoked by Microsoft's worker library."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp import MCPServer
+from funcmcp.transports.http.messages import HttpResponse
+from tests.azure.serving import write_app, write_sample
+from tests.azure.worker import SECONDS, http_input, needs_worker, worker
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from funcmcp.transports.http.messages import HttpRequest
+    from tests.azure.worker import Invoked, Worker
+
+URL = "https://shop.azurewebsites.net/api/mcp"
+DEPLOYED = {"WEBSITE_HOSTNAME": "shop.azurewebsites.net"}
+HEADERS = {
+    "Host": "shop.azurewebsites.net",
+    "X-Forwarded-Proto": "https",
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+}
+PER_REQUEST = {**HEADERS, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call"}
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+SERVER = """
+import asyncio
+import json
+import os
+
+import azure.functions as func
+
+import funcmcp.azure
+from funcmcp import MCPServer, ToolContext
+from funcmcp.auth.api_key import APIKeys
+from funcmcp.auth.policy import Auth
+
+
+class Shop:
+    pass
+
+
+def note(word):
+    with open(os.environ["NOTES"], "a") as notes:
+        print(word, file=notes)
+
+
+async def opened():
+    note("opened")
+    await asyncio.sleep(0.05)
+    yield Shop()
+    note("closed")
+
+
+mcp = MCPServer("shop")
+mcp.services.register_factory(Shop, opened, scope="app")
+
+@mcp.tool
+def where(context: ToolContext, shop: Shop) -> str:
+    return context.http_request.url
+
+app = func.FunctionApp()
+
+@app.route(route="other", auth_level="anonymous")
+def other(req: func.HttpRequest) -> func.HttpResponse:
+    return func.HttpResponse("as before")
+
+funcmcp.azure.http_app(mcp, app=app)
+"""
+GUARDED = """
+import funcmcp.azure
+from funcmcp import MCPServer
+from funcmcp.auth.api_key import APIKeys
+from funcmcp.auth.policy import Auth
+
+resource = funcmcp.azure.protected_resource(["https://login.example.com"], scopes=["shop.read"])
+mcp = MCPServer("shop", auth=Auth(APIKeys({"me": "kq3vJ8wZ1xP5sT7u"}), resource=resource))
+
+@mcp.tool
+def hello() -> str:
+    return "hello"
+
+app = funcmcp.azure.http_app(mcp)
+"""
+
+
+def where(host: str = "shop.azurewebsites.net") -> Any:
+    """Return the value of an HTTP trigger that calls the tool."""
+    params = {"name": "where", "arguments": {}, "_meta": ENVELOPE}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+    return http_input("POST", f"{URL}?x=1", {**PER_REQUEST, "Mcp-Name": "where", "Host": host}, body)
+
+
+def initialize(loaded: Worker, headers: dict[str, str] | None = None) -> Invoked:
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    return loaded.invoke_http(
+        "mcp", "POST", URL, headers={**HEADERS, **(headers or {})}, body=json.dumps(body).encode()
+    )
+
+
+def triggers(loaded: Worker) -> list[dict[str, Any]]:
+    return [
+        {"name": function.name, **{key: function.trigger[key] for key in ("methods", "authLevel", "route")}}
+        for function in loaded.functions.values()
+        if "methods" in function.trigger
+    ]
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    return tmp_path / "notes.txt"
+
+
+@needs_worker
+def test_the_functions_of_a_server_stand_beside_those_of_the_app(tmp_path: Path, notes: Path) -> None:
+    with worker(write_app(tmp_path, SERVER, prefix="api"), env={**DEPLOYED, "NOTES": str(notes)}) as loaded:
+        assert list(loaded.functions) == ["other", "mcp", "mcp_preflight"]
+        assert triggers(loaded) == [
+            {"name": "mcp", "methods": ["POST", "GET", "DELETE"], "authLevel": "FUNCTION", "route": "mcp"},
+            {"name": "mcp_preflight", "methods": ["OPTIONS"], "authLevel": "ANONYMOUS", "route": "mcp"},
+        ]
+        assert (
+            loaded.invoke_http("other", "GET", "https://shop.azurewebsites.net/api/other").value["body"] == b"as before"
+        )
+
+
+@needs_worker
+def test_a_deployed_app_answers_on_its_own_name_at_once_and_on_no_other(tmp_path: Path, notes: Path) -> None:
+    with worker(write_app(tmp_path, SERVER), env={**DEPLOYED, "NOTES": str(notes)}) as loaded:
+        answered = initialize(loaded)
+        assert answered.value["status_code"] == 200
+        assert "mcp-session-id" in answered.value["headers"]
+        assert answered.value["headers"]["content-type"] == "application/json"
+        for host in ("evil.example.com", "localhost:7071", "127.0.0.1"):
+            assert initialize(loaded, {"Host": host}).value["status_code"] == 421
+
+
+@needs_worker
+def test_32_first_requests_at_once_start_the_services_once(tmp_path: Path, notes: Path) -> None:
+    with worker(write_app(tmp_path, SERVER), env={**DEPLOYED, "NOTES": str(notes)}) as loaded:
+        calls = [loaded.submit("mcp", {"req": where()}) for _ in range(32)]
+        answers = [json.loads(call.result(SECONDS).value["body"]) for call in calls]
+    assert {answer["result"]["content"][0]["text"] for answer in answers} == {f"{URL}?x=1"}
+    assert notes.read_text().split().count("opened") == 1
+
+
+@needs_worker
+def test_services_are_closed_when_the_worker_is_told_to_end(tmp_path: Path, notes: Path) -> None:
+    with worker(write_app(tmp_path, SERVER), env={**DEPLOYED, "NOTES": str(notes)}) as loaded:
+        loaded.invoke("mcp", {"req": where()})
+        loaded.terminate()
+        assert loaded.exit_code() == -signal.SIGTERM
+    assert notes.read_text().split() == ["opened", "closed"]
+
+
+@needs_worker
+def test_services_are_closed_when_the_worker_closes_its_event_loop(tmp_path: Path, notes: Path) -> None:
+    with worker(write_app(tmp_path, SERVER), env={**DEPLOYED, "NOTES": str(notes)}) as loaded:
+        loaded.invoke("mcp", {"req": where()})
+        loaded.finish()
+        assert loaded.exit_code() == 0
+    assert notes.read_text().split() == ["opened", "closed"]
+
+
+@needs_worker
+@pytest.mark.parametrize("prefix", ["", "api"])
+def test_the_challenge_leads_to_the_metadata_wherever_the_functions_are(tmp_path: Path, prefix: str) -> None:
+    with worker(write_app(tmp_path, GUARDED, prefix=prefix), env=DEPLOYED) as loaded:
+        assert loaded.functions["mcp"].trigger["authLevel"] == "ANONYMOUS"
+        assert loaded.functions["mcp_metadata"].trigger["route"] == ".well-known/oauth-protected-resource/{*path}"
+        refused = initialize(loaded).value
+        base = "https://shop.azurewebsites.net" + (f"/{prefix}" if prefix else "")
+        place = f"{base}/.well-known/oauth-protected-resource" + ("" if prefix else "/mcp")
+        assert refused["status_code"] == 401
+        assert f'resource_metadata="{place}"' in refused["headers"]["www-authenticate"]
+        told = loaded.invoke_http("mcp_metadata", "GET", place, headers=HEADERS).value
+        assert told["status_code"] == 200
+        assert json.loads(told["body"])["resource"] == f"{base}/mcp"
+
+
+@needs_worker
+def test_a_browsers_preflight_needs_no_key(tmp_path: Path) -> None:
+    allowing = "http = funcmcp.HTTPOptions(allowed_origins=['https://a.example'])\nmcp = MCPServer('shop', http=http"
+    code = GUARDED.replace('mcp = MCPServer("shop"', allowing)
+    with worker(write_app(tmp_path, code), env=DEPLOYED) as loaded:
+        asked = {**HEADERS, "Origin": "https://a.example", "Access-Control-Request-Method": "POST"}
+        answer = loaded.invoke_http("mcp_preflight", "OPTIONS", URL, headers=asked).value
+    assert answer["status_code"] == 204
+    assert answer["headers"]["access-control-allow-origin"] == "https://a.example"
+
+
+async def test_lines_of_one_header_are_joined_as_the_platform_keeps_one_but_for_cookies() -> None:
+    func = pytest.importorskip("azure.functions")
+    from funcmcp.adapters.azure_http import Site
+
+    lines = (
+        ("www-authenticate", "Bearer"),
+        ("set-cookie", "a=1"),
+        ("www-authenticate", "Basic"),
+        ("set-cookie", "b=2"),
+    )
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"one "
+        yield b"two"
+
+    async def exchange(_: HttpRequest) -> HttpResponse:
+        return HttpResponse(401, lines, body())
+
+    mcp = MCPServer("joining")
+    mcp.exchange = exchange
+    answer = await Site(mcp).answer(func.HttpRequest("POST", URL, body=b""), "/mcp")
+    assert answer.headers.getlist("www-authenticate") == ["Bearer, Basic"]
+    assert answer.headers.getlist("set-cookie") == ["a=1", "b=2"]
+    assert (answer.status_code, answer.get_body()) == (401, b"one two")
+
+
+@needs_worker
+def test_the_orders_sample_is_indexed_and_answers(tmp_path: Path) -> None:
+    folder = write_sample(tmp_path / "app", "orders")
+    with worker(folder, env={**DEPLOYED, "ORDERS_DB": str(tmp_path / "orders.db")}) as loaded:
+        assert json.loads(initialize(loaded).value["body"])["result"]["serverInfo"]["title"] == "Restaurant orders"
+
+
+def test_the_binding_json_is_complete(tmp_path: Path) -> None:
+    """The library for the app's own Python version: azure-functions 1.26 before 3.13."""
+    pytest.importorskip("azure.functions")
+    show = "\nfor f in app.get_functions(): print(f.get_raw_bindings()[0])"
+    folder = write_app(tmp_path, GUARDED + show)
+    run = subprocess.run(
+        [sys.executable, "function_app.py"], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert [json.loads(line) for line in run.stdout.splitlines()] == [
+        trigger("mcp", "POST", "GET", "DELETE"),
+        trigger("mcp", "OPTIONS"),
+        trigger(".well-known/oauth-protected-resource/{*path}", "GET"),
+    ]
+
+
+def trigger(route: str, *methods: str) -> dict[str, Any]:
+    common = {"direction": "IN", "type": "httpTrigger", "name": "req", "authLevel": "ANONYMOUS"}
+    return {**common, "methods": list(methods), "route": route}
+
+
+def test_a_server_whose_metadata_nobody_would_find_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("azure.functions")
+    own = 'ProtectedResource(resource="https://a.example/api/mcp", authorization_servers=["https://login.example.com"])'
+    code = GUARDED.replace(
+        'funcmcp.azure.protected_resource(["https://login.example.com"], scopes=["shop.read"])', own
+    ).replace(
+        "import funcmcp.azure", "import funcmcp.azure\nfrom funcmcp.auth.protected_resource import ProtectedResource"
+    )
+    folder = write_app(tmp_path, code, prefix="api")
+    run = subprocess.run(
+        [sys.executable, "function_app.py"], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert '"routePrefix": "" in host.json' in run.stderr
