@@ -25,9 +25,10 @@ import asyncio
 import azure.functions as func
 
 import funcmcp.azure
-from funcmcp import HTTPOptions, MCPServer, ToolContext
+from funcmcp import MCPServer, ToolContext
+from funcmcp.server.limits import Limits
 
-mcp = MCPServer("live", http=HTTPOptions(max_body=2000), sessions="memory")
+mcp = MCPServer("live", limits=Limits(message_bytes=2000), sessions="memory")
 gates = {}
 
 @mcp.tool
