@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,5 +32,6 @@ def instances(
         "SHOP_LISTS": lists,
         "FUNCMCP_KEYS": secrets.token_urlsafe(32),
     }
-    with ExitStack() as stack:
-        yield [stack.enter_context(serve(SHOP, env=env)).url for _ in range(count)]
+    with ExitStack() as stack, ThreadPoolExecutor(count) as starting:
+        served = starting.map(lambda _: stack.enter_context(serve(SHOP, env=env)), range(count))
+        yield [instance.url for instance in served]
