@@ -56,7 +56,7 @@ def test_a_target_may_be_in_any_folder_and_its_siblings_can_be_imported(folder: 
             "notes.txt/x",
             "There is no Python file notes.txt/x. Name one, such as server.py, or a module, such as shop.server.",
         ),
-        ("shop", "shop is a folder. Name the file in it that has the server, such as shop/server.py."),
+        ("odd", "odd is a folder without server.py. Name the file in it that has the server."),
         (
             "nope",
             f"There is no module 'nope' {ELSEWHERE}",
