@@ -110,8 +110,8 @@ def versions(version: str) -> str:
 def _check(name: str) -> None:
     if not _NAME.fullmatch(name) or not _MIN_NAME <= len(name) <= _MAX_NAME:
         raise Failure(
-            f"{name!r} can't be the name: take {_MIN_NAME} to {_MAX_NAME} lower-case letters, digits and single hyphens, "
-            "with a letter first, such as order-desk."
+            f"{name!r} can't be the name: take {_MIN_NAME} to {_MAX_NAME} lower-case letters, digits and single "
+            "hyphens, with a letter first, such as order-desk."
         )
     if name in _RESERVED:
         raise Failure(f"{name!r} is a name that Windows keeps for itself. Choose another one.")

@@ -44,7 +44,7 @@ def load(target: str) -> MCPServer:
         Failure: there is no such file, module or server, or importing it fails.
     """
     found = find(target)
-    return _server_in(_import(found), found)
+    return _server_in(import_target(found), found)
 
 
 def load_or_exit(target: str) -> MCPServer:
@@ -99,7 +99,8 @@ def _split(target: str) -> tuple[str, str | None]:
     return before, name
 
 
-def _import(target: Target) -> ModuleType:
+def import_target(target: Target) -> ModuleType:
+    """Import the module of a target; raise Failure, with the line of the user's own code, if that fails."""
     sys.path.insert(0, str(target.root))  # as Python does for a script: its siblings can be imported
     try:
         module = importlib.import_module(target.module)
