@@ -129,7 +129,7 @@ def _allows(operator: str, version: Version, wanted: int) -> bool:
 
 
 def check_python(project: Project) -> Iterator[Finding]:
-    """The version of Python is one that Azure and funcmcp have, and the same here and there."""
+    """The version of Python is one that Azure and funcmcp have."""
     pinned, here = _pinned_python(project), sys.version_info[:2]
     python = pinned or here
     supported = f"Azure and funcmcp both have {_shown(OLDEST_PYTHON)} to {_shown(NEWEST_PYTHON)}"
@@ -137,14 +137,9 @@ def check_python(project: Project) -> Iterator[Finding]:
         yield Finding("error", "Python", f"{_shown(python)} is too old: {supported}.")
     elif python > NEWEST_PYTHON:
         yield Finding("warning", "Python", f"{_shown(python)} may not be on your plan yet: {supported}.")
-    elif pinned is not None and pinned != here:
-        yield Finding(
-            "warning",
-            "Python",
-            f"is {_shown(here)} here, and {_shown(pinned)} on Azure (infra/main.bicep). Test with that one, too.",
-        )
     else:
-        yield Finding("ok", "Python", f"{_shown(python)} runs on Azure.")
+        where = f" on Azure (infra/main.bicep); here it is {_shown(here)}" if pinned else " runs on Azure"
+        yield Finding("ok", "Python", f"{_shown(python)}{where}.")
 
 
 def check_settings(project: Project) -> Iterator[Finding]:
