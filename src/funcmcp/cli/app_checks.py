@@ -61,6 +61,8 @@ def check_handler(project: Project) -> Iterator[Finding]:
 
 def check_route(project: Project) -> Iterator[Finding]:
     """The endpoint has the same path on Azure and on a developer's machine."""
+    if "host.json" not in project.documents:
+        return
     default = "" if at(project.host, "configurationProfile") == "mcp-custom-handler" else "api"
     given = at(project.host, "extensions", "http", "routePrefix")
     prefix = str(default if given is None else given).strip("/")
