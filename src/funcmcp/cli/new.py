@@ -25,7 +25,7 @@ Hosting: TypeAlias = Literal["http", "triggers", "self-hosted"]
 PYTHON = "3.13"
 """The version of Python that a new project runs on in Azure."""
 
-_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_NAME = re.compile(r"[a-z](?!.*--)[a-z0-9-]*[a-z0-9]")
 _MIN_NAME, _MAX_NAME = 2, 32
 _RESERVED = {"aux", "con", "nul", "prn", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 _SUFFIX = ".template"  # so that no tool takes a template for what it becomes
