@@ -39,6 +39,7 @@ WHO_MAY = {
 
 RUNNING_CODE = {"eval", "exec", "compile", "__import__"}
 FROM_DATA = {"code", "dill", "jsonpickle", "marshal", "pickle", "shelve", "subprocess", "yaml", "xml", "pty", "ctypes"}
+STARTS_A_PROCESS = {"cli/project.py": "Python itself, to import the code that the person at the command names"}
 CALLS_OF_THE_SYSTEM = re.compile(r"os\.(system|popen|exec\w*|spawn\w*|posix_spawn\w*)")
 
 
@@ -71,7 +72,7 @@ def test_nothing_reaches_out_but_for_keys_to_redis_and_from_the_command_line() -
 def test_no_data_is_ever_code() -> None:
     for path in MODULES:
         tree = tree_of(path)
-        assert not uses(tree, FROM_DATA), path
+        assert not uses(tree, FROM_DATA - ({"subprocess"} if name_of(path) in STARTS_A_PROCESS else set())), path
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func)

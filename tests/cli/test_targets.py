@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from funcmcp import __version__
 from tests.cli.processes import funcmcp
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +57,7 @@ def test_a_target_may_be_in_any_folder_and_its_siblings_can_be_imported(folder: 
             "notes.txt/x",
             "There is no Python file notes.txt/x. Name one, such as server.py, or a module, such as shop.server.",
         ),
-        ("shop", "shop is a folder. Name the file in it that has the server, such as shop/server.py."),
+        ("odd", "odd is a folder without server.py. Name the file in it that has the server."),
         (
             "nope",
             f"There is no module 'nope' {ELSEWHERE}",
@@ -114,3 +115,16 @@ def test_the_orders_sample_is_a_target_from_anywhere(tmp_path: Path) -> None:
     shown = funcmcp("call", target, "search_menu", "query=espresso", folder=tmp_path, env={"ORDERS_DB": str(file)})
     assert shown.stdout == '[{"itemId":"espresso","name":"Espresso","category":"drink","price":2.4}]\n'
     assert file.exists()
+
+
+@pytest.mark.parametrize("file", ["server.py", "function_app.py"])
+def test_a_folder_is_the_server_in_its_server_py_or_function_app_py(folder: Path, tmp_path: Path, file: str) -> None:
+    (tmp_path / file).write_text((folder / "same.py").read_text())
+    shown = [funcmcp("inspect", target, folder=tmp_path).stdout.splitlines()[:1] for target in (".", str(tmp_path))]
+    assert shown == [[f"same {__version__} (MCP 2026-07-28)"]] * 2
+
+
+def test_run_in_a_folder_without_a_server_says_what_to_name(tmp_path: Path) -> None:
+    ended = funcmcp("run", folder=tmp_path)
+    line = ". is a folder without server.py. Name the file in it that has the server.\n"
+    assert (ended.returncode, ended.stderr) == (1, line)

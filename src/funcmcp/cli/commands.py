@@ -1,4 +1,4 @@
-"""The commands run, inspect, call, read and prompt. What a command needs is imported when it runs."""
+"""The commands of the command line. What a command needs is imported when it runs."""
 
 # ruff: noqa: PLC0415 - the reason is above
 
@@ -7,7 +7,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,7 +22,7 @@ app = typer.Typer(
 )
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(:[0-9]{1,5})?")
-_TARGET = "path/to/server.py, path/to/server.py:name, package.module or package.module:name"
+_TARGET = "path/to/server.py, path/to/server.py:name, package.module, package.module:name or a project's folder"
 Target = Annotated[str, typer.Argument(metavar="TARGET", help=f"The server: {_TARGET}.", show_default=False)]
 TargetOrURL = Annotated[
     str, typer.Argument(metavar="TARGET|URL", help=f"A server ({_TARGET}) or an endpoint's URL.", show_default=False)
@@ -45,8 +46,43 @@ def options(
 
 
 @app.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name and folder.", show_default=False)],
+    *,
+    hosting: Annotated[
+        Literal["http", "triggers", "self-hosted"],
+        typer.Option(
+            help="How Azure serves it: by HTTP triggers (all of MCP), by Azure's own MCP triggers, "
+            "or as a server of its own (a custom handler)."
+        ),
+    ] = "http",
+) -> None:
+    """Make a project for Azure Functions in a new folder NAME: it runs at once, has tests, and azd deploys it."""
+    from funcmcp.cli.new import create
+
+    folder = create(name, Path.cwd(), hosting)
+    typer.echo(f"{folder.name} is made. Next: cd {folder.name} && funcmcp run (README.md says more)")
+
+
+@app.command()
+def doctor(
+    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The project.")] = Path(),
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Check a project for Azure Functions and say what to mend; exit code 1 if something would not work."""
+    from funcmcp.cli import show
+    from funcmcp.cli.doctor import examine
+
+    findings = examine(folder)
+    (show.print_findings_as_json if as_json else show.print_findings)(findings)
+    if any(finding.level == "error" for finding in findings):
+        raise typer.Exit(1)
+
+
+@app.command()
 def run(  # noqa: PLR0913 - one for each option of the command
-    target: Target,
+    target: Annotated[str, typer.Argument(metavar="[TARGET]", help=f"The server: {_TARGET}.")] = ".",
     *,
     host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")] = None,
     port: Annotated[

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from base64 import b64decode
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -15,9 +16,12 @@ from rich.table import Table
 from funcmcp.cli.failure import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+    from funcmcp.cli.project import Finding
 
 _WIDTH_OF_PIPES = 160
+_COLOURS = {"error": "red", "warning": "yellow", "ok": "green"}
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
@@ -34,6 +38,21 @@ def plain(text: object) -> str:
 def print_json(value: object) -> None:
     """Print a JSON document."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_findings(findings: Sequence[Finding]) -> None:
+    """Print what the doctor found, a line for each finding, and how many errors and warnings there are."""
+    console = Console()
+    for finding in findings:
+        level = f"[{_COLOURS[finding.level]}]{finding.level:7}[/]"
+        console.print(f"{level}  {plain(finding.about)}: {plain(finding.text)}", highlight=False, soft_wrap=True)
+    errors, warnings = (sum(finding.level == level for finding in findings) for level in ("error", "warning"))
+    console.print(f"{errors} errors, {warnings} warnings", highlight=False)
+
+
+def print_findings_as_json(findings: Sequence[Finding]) -> None:
+    """Print what the doctor found as a JSON array of objects with `level`, `about` and `text`."""
+    print_json([asdict(finding) for finding in findings])
 
 
 def print_server(facts: Mapping[str, Any]) -> None:

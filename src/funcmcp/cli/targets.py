@@ -15,6 +15,8 @@ from funcmcp.cli.failure import Failure
 if TYPE_CHECKING:
     from types import ModuleType
 
+_PROJECT_FILES = ("server.py", "function_app.py")
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -42,7 +44,7 @@ def load(target: str) -> MCPServer:
         Failure: there is no such file, module or server, or importing it fails.
     """
     found = find(target)
-    return _server_in(_import(found), found)
+    return _server_in(import_target(found), found)
 
 
 def load_or_exit(target: str) -> MCPServer:
@@ -60,9 +62,9 @@ def find(target: str) -> Target:
     shown, attribute = _split(target)
     if not shown.endswith(".py") and not Path(shown).is_dir() and "/" not in shown:
         return Target(shown, Path.cwd(), shown, attribute, None)
+    if Path(shown).is_dir():
+        shown = _in_project(shown)
     file = Path(shown).resolve()
-    if file.is_dir():
-        raise Failure(f"{shown} is a folder. Name the file in it that has the server, such as {shown}/server.py.")
     if not file.is_file() or file.suffix != ".py":
         raise Failure(
             f"There is no Python file {shown}. Name one, such as server.py, or a module, such as shop.server."
@@ -72,6 +74,14 @@ def find(target: str) -> Target:
         parts.insert(0, root.name)
         root = root.parent
     return Target(shown, root, ".".join(parts), attribute, file)
+
+
+def _in_project(folder: str) -> str:
+    """Return the file of a project's folder that has the server."""
+    for file in (Path(folder, name) for name in _PROJECT_FILES):
+        if file.is_file():
+            return str(file)
+    raise Failure(f"{folder} is a folder without server.py. Name the file in it that has the server.")
 
 
 def _looks_like_url(target: str) -> bool:
@@ -89,7 +99,8 @@ def _split(target: str) -> tuple[str, str | None]:
     return before, name
 
 
-def _import(target: Target) -> ModuleType:
+def import_target(target: Target) -> ModuleType:
+    """Import the module of a target; raise Failure, with the line of the user's own code, if that fails."""
     sys.path.insert(0, str(target.root))  # as Python does for a script: its siblings can be imported
     try:
         module = importlib.import_module(target.module)

@@ -1,0 +1,357 @@
+"""``funcmcp new``: each project runs, passes its own tests, and is what Azure and its tools take."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp import __version__
+from funcmcp.cli.failure import Failure
+from funcmcp.cli.new import create, title_of, versions
+from funcmcp.cli.remote import remote
+from funcmcp.testing import Client
+from tests.azure.messages import TypedData
+from tests.azure.serving import serve_app
+from tests.azure.worker import needs_worker, worker
+from tests.cli.processes import FUNCMCP, PYTHON, environment, funcmcp, running
+from tests.requirements import require
+from tests.serving import REPOSITORY
+
+if TYPE_CHECKING:
+    from funcmcp.cli.new import Hosting
+
+HOSTINGS: tuple[Hosting, ...] = ("http", "triggers", "self-hosted")
+EVERYWHERE = {
+    ".funcignore",
+    ".gitignore",
+    "README.md",
+    "azure.yaml",
+    "host.json",
+    "infra/app.bicep",
+    "infra/main.bicep",
+    "infra/main.parameters.json",
+    "local.settings.json",
+    "pytest.ini",
+    "requirements-dev.txt",
+    "requirements.txt",
+    "server.py",
+    "tests/test_server.py",
+}
+MORE = {
+    "http": {"function_app.py", "sign_in.py"},
+    "triggers": {"function_app.py"},
+    "self-hosted": {"sign_in.py"},
+}
+TENANT, CLIENT = "11111111-2222-3333-4444-555555555555", "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
+SIGN_IN = {"ENTRA_TENANT_ID": TENANT, "ENTRA_CLIENT_ID": CLIENT}
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}},
+}
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    parent = Path(tmp_path_factory.mktemp("projects"))
+    return {hosting: create(f"order-desk-{hosting}", parent, hosting) for hosting in HOSTINGS}
+
+
+@pytest.fixture(params=HOSTINGS)
+def project(request: pytest.FixtureRequest, projects: dict[str, Path]) -> Path:
+    return projects[request.param]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def files_in(folder: Path) -> set[str]:
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    return {name for name in found if "__pycache__" not in name and ".pytest_cache" not in name}
+
+
+async def add(url: str) -> Any:
+    async with remote(url) as exchange, Client(exchange) as client:
+        return (await client.call_tool("add", {"a": 1, "b": 2}))["structuredContent"]
+
+
+def test_the_command_makes_a_project_that_runs_at_once(tmp_path: Path) -> None:
+    made = funcmcp("new", "demo", folder=tmp_path)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout == "demo is made. Next: cd demo && funcmcp run (README.md says more)\n"
+    assert files_in(tmp_path / "demo") == EVERYWHERE | MORE["http"]
+    assert [path.name for path in tmp_path.iterdir()] == ["demo"]
+
+
+@pytest.mark.parametrize("hosting", HOSTINGS)
+def test_each_hosting_has_its_files(projects: dict[str, Path], hosting: str) -> None:
+    assert files_in(projects[hosting]) == EVERYWHERE | MORE[hosting]
+
+
+async def test_funcmcp_run_answers_a_client(project: Path) -> None:
+    with running([*FUNCMCP, "run", "--port", "0"], folder=project) as process:
+        assert await add(process.endpoint()) == {"result": 3}
+
+
+def test_its_own_tests_pass(project: Path) -> None:
+    command = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio"]
+    run = subprocess.run(
+        command, cwd=project, env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "3 passed" in run.stdout
+
+
+def test_the_doctor_finds_nothing_to_mend(project: Path) -> None:
+    done = funcmcp("doctor", folder=project)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "0 errors, 0 warnings"), done.stdout
+
+
+@needs_worker
+async def test_azure_serves_the_http_project_by_http_triggers(projects: dict[str, Path]) -> None:
+    with serve_app(projects["http"]) as served:
+        assert await add(served.url) == {"result": 3}
+
+
+async def test_azure_starts_the_self_hosted_project_on_the_port_of_its_choice(projects: dict[str, Path]) -> None:
+    folder = projects["self-hosted"]
+    handler = json.loads((folder / "host.json").read_text())["customHandler"]["description"]
+    assert handler["defaultExecutablePath"] == "python"
+    port = free_port()
+    settings = {"FUNCTIONS_CUSTOMHANDLER_PORT": str(port), "PYTHONUNBUFFERED": "1"}
+    with running([PYTHON, *handler["arguments"]], folder=folder, env=settings) as process:
+        assert process.endpoint() == f"http://127.0.0.1:{port}/mcp"
+        assert await add(f"http://127.0.0.1:{port}/mcp") == {"result": 3}
+
+
+@needs_worker
+def test_the_http_project_loads_in_azures_worker(projects: dict[str, Path]) -> None:
+    with worker(projects["http"]) as loaded:
+        endpoint = loaded.functions["mcp"].trigger
+        assert (endpoint["type"], endpoint["route"], endpoint["authLevel"]) == ("httpTrigger", "mcp", "FUNCTION")
+        done = loaded.invoke_http(
+            "mcp",
+            "POST",
+            "http://localhost:7071/mcp",
+            headers={"Host": "localhost:7071", "Content-Type": "application/json", "Accept": "application/json"},
+            body=json.dumps(INITIALIZE).encode(),
+        )
+    assert done.value["status_code"] == 200, done
+    assert json.loads(done.value["body"])["result"]["serverInfo"]["name"] == "Order Desk Http"
+
+
+@needs_worker
+def test_the_project_of_triggers_loads_in_azures_worker(projects: dict[str, Path]) -> None:
+    with worker(projects["triggers"]) as loaded:
+        triggers = {function.trigger["type"]: name for name, function in loaded.functions.items()}
+        assert set(triggers) == {"mcpToolTrigger", "mcpResourceTrigger"}
+        context = TypedData(string=json.dumps({"name": "add", "arguments": {"a": 1, "b": 2}}))
+        done = loaded.invoke(triggers["mcpToolTrigger"], {"context": context})
+    assert done.error is None
+    assert json.loads(json.loads(done.value)["structuredContent"]) == {"result": 3}
+
+
+@pytest.mark.parametrize("hosting", ["http", "self-hosted"])
+def test_with_an_application_of_entra_callers_must_sign_in(projects: dict[str, Path], hosting: str) -> None:
+    settings = {**SIGN_IN, "WEBSITE_HOSTNAME": "localhost:7071"}
+    shown = "import server; r = server.mcp.metadata; print(r.resource, *r.authorization_servers, *r.scopes)"
+    run = subprocess.run(
+        [PYTHON, "-c", shown], cwd=projects[hosting], env=environment(settings), capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    issuer, scope = f"https://login.microsoftonline.com/{TENANT}/v2.0", f"api://{CLIENT}/user_impersonation"
+    assert run.stdout == f"http://localhost:7071/mcp {issuer} {scope}\n", run.stderr
+    done = funcmcp("doctor", "--json", folder=projects[hosting], env=settings)
+    assert [finding for finding in json.loads(done.stdout) if finding["level"] != "ok"] == []
+
+
+def test_an_application_without_its_tenant_stops_the_server(projects: dict[str, Path]) -> None:
+    done = funcmcp("inspect", ".", folder=projects["http"], env={"ENTRA_CLIENT_ID": CLIENT})
+    assert done.returncode == 1
+    assert "KeyError: 'ENTRA_TENANT_ID'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "a", "Demo", "1st", "-a", "a-", "a--b", "a_b", "a.b", "a/b", "../ab", ".", "a b", "ä-desk", "a" * 33, "con"],
+)
+def test_a_name_that_azure_or_a_machine_would_refuse_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Failure, match="name"):
+        create(name, tmp_path, "http")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_is_there_already_is_left_alone(tmp_path: Path, kind: str) -> None:
+    there = tmp_path / "demo"
+    there.write_text("mine") if kind == "file" else there.mkdir()
+    done = funcmcp("new", "demo", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "demo is there already. Choose another name, or remove it first.\n",
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["demo"]
+    assert there.read_text() == "mine" if kind == "file" else list(there.iterdir()) == []
+
+
+def test_a_project_that_can_not_be_written_whole_is_not_there_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writing = Path.write_text
+
+    def write_text(path: Path, *arguments: Any, **options: Any) -> int:
+        if path.name == "requirements.txt":
+            raise OSError(28, "No space left on device")
+        return writing(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    with pytest.raises(Failure, match="No space left on device"):
+        create("demo", tmp_path, "http")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "range_"), [("0.1.0", ">=0.1.0,<0.2"), ("0.12.3", ">=0.12.3,<0.13"), ("1.4.0", ">=1.4.0,<2")]
+)
+def test_a_project_takes_versions_that_keep_the_promises_of_its_own(version: str, range_: str) -> None:
+    assert versions(version) == range_
+
+
+def test_a_title_is_the_name_for_people() -> None:
+    assert title_of("order-desk") == "Order Desk"
+
+
+def test_requirements_name_this_version_and_the_extras_of_the_hosting(projects: dict[str, Path]) -> None:
+    lines = {hosting: (folder / "requirements.txt").read_text() for hosting, folder in projects.items()}
+    assert lines == {
+        "http": f"funcmcp[azure,auth]{versions(__version__)}\n",
+        "triggers": f"funcmcp[azure]{versions(__version__)}\n",
+        "self-hosted": f"funcmcp[server,auth]{versions(__version__)}\n",
+    }
+
+
+def test_host_json_has_what_its_hosting_needs(projects: dict[str, Path]) -> None:
+    hosts = {hosting: json.loads((folder / "host.json").read_text()) for hosting, folder in projects.items()}
+    assert {host["version"] for host in hosts.values()} == {"2.0"}
+    assert hosts["http"]["extensions"] == {"http": {"routePrefix": ""}}
+    assert hosts["triggers"]["extensionBundle"] == {
+        "id": "Microsoft.Azure.Functions.ExtensionBundle",
+        "version": "[4.36.0, 5.0.0)",
+    }
+    assert hosts["triggers"]["extensions"]["mcp"]["serverName"] == "Order Desk Triggers"
+    assert hosts["self-hosted"]["configurationProfile"] == "mcp-custom-handler"
+    assert hosts["self-hosted"]["customHandler"]["http"] == {"defaultAuthorizationLevel": "function"}
+
+
+def test_settings_of_the_machine_hold_no_secret_and_stay_there(project: Path) -> None:
+    settings = json.loads((project / "local.settings.json").read_text())
+    allowed = {"AzureWebJobsStorage", "FUNCTIONS_WORKER_RUNTIME", "AzureWebJobsFeatureFlags"}
+    assert set(settings["Values"]) <= allowed
+    assert settings["Values"]["AzureWebJobsStorage"] == "UseDevelopmentStorage=true"
+    for name in (".gitignore", ".funcignore"):
+        assert "local.settings.json" in (project / name).read_text().splitlines()
+
+
+def test_no_word_of_a_template_is_left(project: Path) -> None:
+    assert not [name for name in files_in(project) if re.search(r"\{\{|\}\}", (project / name).read_text())]
+
+
+def test_azure_yaml_has_one_function_app_that_the_infrastructure_names(project: Path) -> None:
+    """The schema of azure.yaml wants a name of this form; azd finds the app by the tag azd-service-name."""
+    lines = (project / "azure.yaml").read_text().splitlines()[1:]
+    assert lines == [
+        f"name: {project.name}",
+        "services:",
+        "  mcp:",
+        "    project: .",
+        "    host: function",
+        "    language: python",
+    ]
+    assert re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", project.name)
+    assert "'azd-service-name': 'mcp'" in (project / "infra/app.bicep").read_text()
+
+
+def declared(kind: str, text: str) -> set[str]:
+    return set(re.findall(rf"^{kind} (\w+)", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", ["main.bicep", "app.bicep"])
+def test_bicep_is_parsed(project: Path, name: str) -> None:
+    """By an independent parser; Microsoft's compiler is in no package registry."""
+    require("pycep-parser", find_spec("pycep"))
+    from pycep import BicepParser  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    parsed = BicepParser().parse(file_path=project / "infra" / name)
+    text = (project / "infra" / name).read_text()
+    assert set(parsed["parameters"]) == declared("param", text)
+    assert set(parsed["resources"]) == declared("resource", text)
+
+
+@pytest.mark.parametrize("name", ["main.bicep", "app.bicep"])
+def test_all_that_bicep_declares_is_used(project: Path, name: str) -> None:
+    text = (project / "infra" / name).read_text()
+    code = re.sub(r"//.*|^@description.*", "", text, flags=re.MULTILINE)
+    names = declared("param", text) | declared("var", text)
+    assert names
+    assert not [name for name in names if len(re.findall(rf"\b{name}\b", code)) < 2]
+
+
+def test_bicep_files_and_parameters_fit_together(project: Path) -> None:
+    main, app = ((project / "infra" / name).read_text() for name in ("main.bicep", "app.bicep"))
+    given = json.loads((project / "infra/main.parameters.json").read_text())["parameters"]
+    assert set(given) <= declared("param", main)
+    assert set(re.findall(r"^param (\w+) \w+$", main, re.MULTILINE)) <= set(given)
+    (block,) = re.findall(r"^  params: \{\n(.*?)^  \}", main, re.MULTILINE | re.DOTALL)
+    passed = set(re.findall(r"^    (\w+):", block, re.MULTILINE))
+    assert passed <= declared("param", app)
+    assert set(re.findall(r"^param (\w+) \w+$", app, re.MULTILINE)) <= passed
+    assert set(re.findall(r"app\.outputs\.(\w+)", main)) <= declared("output", app)
+
+
+def test_the_app_uses_its_identity_and_no_keys(project: Path) -> None:
+    app = (project / "infra/app.bicep").read_text()
+    assert "allowSharedKeyAccess: false" in app
+    assert "DisableLocalAuth: true" in app
+    assert "AzureWebJobsStorage__credential: 'managedidentity'" in app
+    assert "type: 'UserAssignedIdentity'" in app
+    assert "name: 'FC1'" in app
+    assert not re.search(r"listKeys|AccountKey|secret|password", app, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("hosting", "setting"),
+    [
+        ("http", "ENTRA_CLIENT_ID: entraClientId"),
+        ("self-hosted", "AzureFunctionsJobHost__customHandler__http__defaultAuthorizationLevel: 'anonymous'"),
+        ("triggers", "AzureFunctionsJobHost__extensions__mcp__system__webhookAuthorizationLevel: 'Anonymous'"),
+    ],
+)
+def test_the_platform_asks_for_no_key_only_where_callers_sign_in(
+    projects: dict[str, Path], hosting: str, setting: str
+) -> None:
+    main = (projects[hosting] / "infra/main.bicep").read_text()
+    (block,) = re.findall(r"= empty\(entraClientId\) \? \{\} : \{\n(.*?)^\}", main, re.MULTILINE | re.DOTALL)
+    assert setting in block
+    assert main.lower().count("anonymous") == block.lower().count("anonymous")
+
+
+def test_the_wheel_has_the_templates(tmp_path: Path) -> None:
+    require("hatchling", find_spec("hatchling"))
+    command = [PYTHON, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, timeout=60)
+    (wheel,) = tmp_path.glob("*.whl")
+    source = REPOSITORY / "src"
+    wanted = {str(path.relative_to(source)) for path in source.rglob("*.template")}
+    assert len(wanted) > 20
+    assert wanted <= set(zipfile.ZipFile(wheel).namelist())
