@@ -62,7 +62,7 @@ _PLANS: dict[str, _Plan] = {
         "/runtime/webhooks/mcp",
         "systemKeys.mcp_extension",
         "Azure checks the tokens before it calls the app: the tenant's users may call every tool, through the client\n"
-        "applications in `ENTRA_CLIENTS` (`azd env set ENTRA_CLIENTS <id>,<id>`). Without it that is Visual Studio Code.",
+        "applications in `ENTRA_CLIENTS` (`azd env set ENTRA_CLIENTS <id>,<id>`). Without it: Visual Studio Code.",
     ),
     "self-hosted": _Plan(
         ("common", "sign_in", "self-hosted"), "server,auth", "/mcp", "functionKeys.default", _OWN_SIGN_IN
