@@ -320,6 +320,19 @@ def test_an_older_python_on_azure_takes_the_older_library(made: Path, tmp_path: 
     assert found(folder) == {("error", "requirements.txt")}
 
 
+def test_pyproject_toml_does_where_there_is_no_requirements_txt(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    remove("requirements.txt")(folder)
+    write("pyproject.toml", '[project]\nname = "x"\ndependencies = ["funcmcp[azure]>=0.1"]\n')(folder)
+    assert found(folder) == set()
+    write("pyproject.toml", "[project]\nname = 'x'\n")(folder)
+    assert found(folder) == {("error", "requirements.txt")}
+    write("pyproject.toml", "[project\n")(folder)
+    with pytest.raises(Failure, match=r"pyproject\.toml can't be read"):
+        examine(folder)
+
+
 def test_without_infrastructure_it_is_this_python_that_counts(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -346,6 +346,13 @@ def test_the_platform_asks_for_no_key_only_where_callers_sign_in(
     assert main.lower().count("anonymous") == block.lower().count("anonymous")
 
 
+def test_azure_lets_users_in_through_named_client_applications_only(projects: dict[str, Path]) -> None:
+    main, app = ((projects["triggers"] / "infra" / name).read_text() for name in ("main.bicep", "app.bicep"))
+    assert "allowedApplications: clients" in app
+    assert "clients: split(entraClients, ',')" in main
+    assert "unauthenticatedClientAction: 'Return401'" in app
+
+
 def test_the_wheel_has_the_templates(tmp_path: Path) -> None:
     require("hatchling", find_spec("hatchling"))
     command = [PYTHON, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]

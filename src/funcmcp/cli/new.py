@@ -37,7 +37,7 @@ class _Plan:
     """What differs between hostings.
 
     Attributes:
-        layers: folders of templates; a project gets the files of all of them.
+        layers: folders of templates; a project gets the files of all of them, of two with one name the later one.
         extras: of funcmcp that the app needs.
         endpoint: the path of the endpoint on Azure.
         key: where ``az functionapp keys list`` shows the key that callers need.
@@ -52,8 +52,7 @@ class _Plan:
 
 
 _OWN_SIGN_IN = (
-    "The server itself checks the tokens (`sign_in.py`), so a tool can ask for scopes or roles: "
-    '`@mcp.tool(scopes=["..."])`.'
+    'The server itself checks the tokens (`sign_in.py`), so a tool can ask for scopes: `@mcp.tool(scopes=["..."])`.'
 )
 _PLANS: dict[str, _Plan] = {
     "http": _Plan(("common", "sign_in", "http"), "azure,auth", "/mcp", "functionKeys.default", _OWN_SIGN_IN),
@@ -62,7 +61,8 @@ _PLANS: dict[str, _Plan] = {
         "azure",
         "/runtime/webhooks/mcp",
         "systemKeys.mcp_extension",
-        "Azure checks the tokens before it calls the app: whoever may sign in may call every tool.",
+        "Azure checks the tokens before it calls the app: the tenant's users may call every tool, through the client\n"
+        "applications in `ENTRA_CLIENTS` (`azd env set ENTRA_CLIENTS <id>,<id>`). Without it: Visual Studio Code.",
     ),
     "self-hosted": _Plan(
         ("common", "sign_in", "self-hosted"), "server,auth", "/mcp", "functionKeys.default", _OWN_SIGN_IN

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -40,7 +41,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A line of requirements.txt.
+    """A package that the app needs.
 
     Attributes:
         extras: in the brackets.
@@ -77,7 +78,7 @@ class Project:
         folder: where it is.
         documents: the JSON objects host.json and local.settings.json, by name, as far as they are there.
         broken: of those that could not be read, why.
-        requirements: by name in lower case with hyphens; None without requirements.txt.
+        requirements: by name in lower case with hyphens; None without requirements.txt and pyproject.toml.
         loaded: what its code has.
     """
 
@@ -161,7 +162,7 @@ def read_project(folder: Path) -> Project:
         except ValueError as error:
             broken[name] = str(error)
     loaded = _load(folder, _code_of(folder, documents.get("host.json", {})), _settings(documents))
-    return Project(folder, documents, broken, _requirements(folder / "requirements.txt"), loaded)
+    return Project(folder, documents, broken, _requirements(folder), loaded)
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -183,15 +184,28 @@ def _code_of(folder: Path, host: Mapping[str, Any]) -> Path:
     return folder / (scripts[0] if scripts else "function_app.py")
 
 
-def _requirements(file: Path) -> dict[str, Requirement] | None:
-    if not file.is_file():
+def _requirements(folder: Path) -> dict[str, Requirement] | None:
+    """Return what Azure's build installs: from requirements.txt, or else what pyproject.toml depends on."""
+    if (folder / "requirements.txt").is_file():
+        lines = (folder / "requirements.txt").read_text(encoding="utf-8-sig").splitlines()
+    elif (folder / "pyproject.toml").is_file():
+        lines = _dependencies(folder / "pyproject.toml")
+    else:
         return None
     found = {}
-    for line in file.read_text(encoding="utf-8-sig").splitlines():
+    for line in lines:
         if match := _REQUIREMENT.match(line.strip()):
             extras = frozenset(extra.strip().lower() for extra in (match[2] or "").split(",") if extra.strip())
             found[re.sub("[-_.]+", "-", match[1]).lower()] = Requirement(extras, match[3].strip())
     return found
+
+
+def _dependencies(file: Path) -> list[str]:
+    try:
+        found = at(tomllib.loads(file.read_text(encoding="utf-8-sig")), "project", "dependencies")
+    except ValueError as error:
+        raise Failure(f"{file} can't be read: {error}.") from error
+    return [str(line) for line in found] if isinstance(found, list) else []
 
 
 def _load(folder: Path, code: Path, settings: Mapping[str, str]) -> Loaded:
