@@ -36,12 +36,16 @@ from funcmcp.transports.http.streamable import StreamableHTTP
 from funcmcp.transports.websocket import WebSocket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Literal, Unpack
 
+    from azure.functions import FunctionApp
     from opentelemetry.trace import TracerProvider
 
     from funcmcp.adapters.asgi import Receive, Scope, Send
+    from funcmcp.adapters.asgi_calls import Application
+    from funcmcp.adapters.asgi_tools import ASGIToolsKeywords
+    from funcmcp.adapters.azure_existing import HTTPFunctionKeywords
     from funcmcp.auth.authenticator import Authenticator
     from funcmcp.authoring.permissions import AccessKeywords
     from funcmcp.authoring.prompts import PromptKeywords
@@ -207,6 +211,46 @@ class MCPServer(ASGIApplication):
             raise RegistrationError(f"{owner!r} has no method marked with @tool, @resource or @prompt of funcmcp.")
         for feature in features:
             self.server.add(feature)
+
+    def tools_from_asgi(
+        self,
+        app: Application,
+        openapi: Mapping[str, Any] | str = "/openapi.json",
+        **options: Unpack[ASGIToolsKeywords],
+    ) -> None:
+        """Make tools of the operations of an ASGI application, such as one of FastAPI; calls stay in this process.
+
+        Args:
+            app: the application.
+            openapi: its OpenAPI document (3.0 or later), or the path at which it gives the document itself.
+            options: which operations, and how they are called: see `ASGIToolsOptions`.
+
+        Raises:
+            RegistrationError: there is no document, an operation can't be a tool, or a name is taken.
+        """
+        from funcmcp.adapters.asgi_tools import ASGIToolsOptions, tools_from_asgi  # noqa: PLC0415 - few servers do this
+
+        for tool in tools_from_asgi(app, openapi, ASGIToolsOptions(**options), self.services):
+            self.server.add(tool)
+
+    def tool_from_http_function(
+        self, app: FunctionApp, function: str, /, **options: Unpack[HTTPFunctionKeywords]
+    ) -> None:
+        """Make a tool of an HTTP-triggered function of an Azure function app; calls stay in this process.
+
+        The variables of its route are arguments of the tool. Needs ``pip install "funcmcp[azure]"``.
+
+        Args:
+            app: the function app.
+            function: the function's name in it.
+            options: those of `tool`, and what else the function takes: see `HTTPFunctionOptions`.
+
+        Raises:
+            RegistrationError: there is no such function, it can't be a tool, or a name is taken.
+        """
+        from funcmcp.adapters.azure_existing import tool_from_http_function  # noqa: PLC0415 - vendor code
+
+        self.server.add(tool_from_http_function(app, function, dict(options), self.services))
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool; raise KeyError if there is none of that name."""

@@ -6,6 +6,7 @@ Source: ASGI 3.0, "HTTP Connection Scope", "Lifespan Protocol".
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -122,8 +123,9 @@ class _Exchange:
         return Response(self._start["status"], types[-1].decode("latin-1") if types else "", b"".join(self._parts))
 
 
+@asynccontextmanager
 async def lifespan(app: Application) -> AsyncIterator[dict[str, Any]]:
-    """Start an application, yield the state that its requests get, and shut it down.
+    """Start an application, give the state that its requests get, and shut it down.
 
     The application runs in a task of its own, because it may be started and stopped from different ones.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator  # noqa: TC003 - read from the signature of a factory
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from funcmcp.protocol.codec import InvalidJSONError, decode
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import TypeAlias
 
     from funcmcp.adapters.asgi_calls import Application
@@ -139,8 +139,8 @@ def _running(app: Application, services: Services, *, starts: bool) -> type[Any]
         def __init__(self, state: Mapping[str, Any]) -> None:
             self.state = state
 
-    async def start() -> AsyncIterator[Running]:
-        async for state in lifespan(app):
+    async def start() -> AsyncIterator[Any]:
+        async with lifespan(app) as state:
             yield Running(state)
 
     if starts:
@@ -155,19 +155,13 @@ def _caller(
 ) -> Callable[..., Any]:
     names = tuple(name.lower() for name in options.forward_headers)
 
-    async def run(arguments: Any, context: Any, started: Any) -> ToolResult:
-        target = plan.target(arguments)
+    async def run(context: ToolContext, started: Any) -> ToolResult:
+        target = plan.target(context.arguments)
         headers = {**target.headers, **forwarded(context, names)}
         request = Request(operation.method, target.path, target.query, headers, target.body)
         return result_of(await call(app, request, base_url=options.base_url, state=started.state), operation.name)
 
-    run.__doc__ = None
-    run.__annotations__ = {
-        "arguments": dict[str, Any],
-        "context": ToolContext,
-        "started": running,
-        "return": ToolResult,
-    }
+    run.__annotations__ = {"context": ToolContext, "started": running, "return": ToolResult}
     return run
 
 

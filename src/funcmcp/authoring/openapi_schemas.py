@@ -7,6 +7,7 @@ Source: OpenAPI 3.0.4 "Schema Object", 3.1.1 "Schema Object", "Reference Object"
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 _COMPONENTS = "#/components/schemas/"
 _MOST_STEPS = 50
+_MODEL = re.compile(r"-(?:Input|Output)$")
+"""What FastAPI adds to a model's name where it reads and writes the model in different ways."""
+
 _DROPPED = frozenset({"discriminator", "externalDocs", "nullable", "readOnly", "writeOnly", "xml"})
 _MAPS = frozenset({"dependentSchemas", "patternProperties", "properties"})
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
@@ -104,7 +108,7 @@ class Schemas:
         if name not in self._definitions:
             self._definitions[name] = {}  # for schemas that refer to themselves
             converted = self.convert(_target(self._document, str(reference)))
-            if isinstance(converted, dict) and converted.get("title") == name:
+            if isinstance(converted, dict) and converted.get("title") == _MODEL.sub("", name):
                 del converted["title"]  # it is only the model's name
             self._definitions[name] = converted
         return name
