@@ -152,8 +152,9 @@ async def lifespan(app: Application) -> AsyncIterator[dict[str, Any]]:
 async def _said(running: asyncio.Future[None], from_app: asyncio.Queue[Message]) -> bool:
     """Wait for an application's word; return False if it ends without one, as those do that have no lifespan."""
     word = asyncio.ensure_future(from_app.get())
+    waiting: set[asyncio.Future[Any]] = {running, word}
     try:
-        await asyncio.wait({running, word}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         if not word.done() and from_app.empty():
             return False
         message = await word

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.openapi import Operation, Plan
     from funcmcp.authoring.permissions import AccessKeywords
     from funcmcp.authoring.services import Services
+    from funcmcp.authoring.tools import ToolKeywords
     from funcmcp.server.features import Tool
 
     Choice: TypeAlias = "Collection[str] | Callable[[Operation], bool]"
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 _OK = 200
 _SECONDS = 30
-_HINTS: dict[str, dict[str, bool]] = {
+_HINTS: dict[str, ToolKeywords] = {
     "GET": {"read_only": True},
     "PUT": {"read_only": False, "idempotent": True},
     "DELETE": {"read_only": False, "destructive": True, "idempotent": True},
@@ -168,17 +169,19 @@ def _caller(
 def _tool(
     operation: Operation, run: Callable[..., Any], plan: Plan, options: ASGIToolsOptions, services: Services
 ) -> Tool:
-    chosen = ToolOptions(
-        name=operation.name,
-        title=operation.title,
-        description=operation.description,
-        input_schema=plan.input_schema,
-        output_schema=plan.output_schema,
-        timeout=options.timeout,
-        allow_anonymous=options.allow_anonymous,
-        scopes=options.scopes,
-        authorize=options.authorize,
-        **_HINTS.get(operation.method, {}),
-    )
+    about: ToolKeywords = {
+        "name": operation.name,
+        "title": operation.title,
+        "description": operation.description,
+        "input_schema": plan.input_schema,
+        "timeout": options.timeout,
+        "allow_anonymous": options.allow_anonymous,
+        "scopes": options.scopes,
+    }
+    if plan.output_schema is not None:
+        about["output_schema"] = plan.output_schema
+    if options.authorize is not None:
+        about["authorize"] = options.authorize
+    chosen = ToolOptions(**{**about, **_HINTS.get(operation.method, {})})
     # The context is only asked for headers, so that no stream has to be ready for the call.
     return replace(make_tool(run, chosen, services), interactive=False)

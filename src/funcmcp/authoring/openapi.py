@@ -256,9 +256,12 @@ def _place(parameter: dict[str, Any], schemas: Schemas) -> tuple[Place, Any]:
 def _add_body(
     operation: Operation, document: Mapping[str, Any], schemas: Schemas, merged: dict[str, Any]
 ) -> tuple[frozenset[str], bool, bool]:
-    """Add the body's members as arguments, or the body as one; return the members, if it is one, if there is always one.
+    """Add the body's members as arguments, or the whole body as one.
 
     Members of an object stand beside the parameters, where that says the same and no two have one name.
+
+    Returns:
+        The members, whether there is an argument for the whole, and whether there is always a body.
     """
     node = operation.source.get("requestBody")
     if node is None:
