@@ -182,6 +182,7 @@ def _tool(
         about["output_schema"] = plan.output_schema
     if options.authorize is not None:
         about["authorize"] = options.authorize
-    chosen = ToolOptions(**{**about, **_HINTS.get(operation.method, {})})
+    about.update(_HINTS.get(operation.method, {}))
+    chosen = ToolOptions(**about)
     # The context is only asked for headers, so that no stream has to be ready for the call.
     return replace(make_tool(run, chosen, services), interactive=False)

@@ -221,7 +221,6 @@ def _caller(
 ) -> Callable[..., Any]:
     """Return a function whose signature has what the HTTP function takes, so that it is listed and checked as any."""
     names = tuple(name.lower() for name in options.forward_headers)
-    tool_name = function.name
 
     async def run(**given: Any) -> ToolResult:
         context: ToolContext = given[_CONTEXT]
@@ -232,7 +231,7 @@ def _caller(
             returned = await services.threads.run(function.code, {function.request: request})
             if inspect.isawaitable(returned):
                 returned = await returned
-        return result_of(_response(returned), tool_name)
+        return result_of(_response(returned), context.tool_name)
 
     parameters = [Parameter(_CONTEXT, ToolContext, EMPTY)]
     parameters += [
