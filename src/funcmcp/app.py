@@ -36,7 +36,7 @@ from funcmcp.transports.http.streamable import StreamableHTTP
 from funcmcp.transports.websocket import WebSocket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Literal, Unpack
 
     from azure.functions import FunctionApp
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from funcmcp.adapters.asgi import Receive, Scope, Send
     from funcmcp.adapters.asgi_calls import Application
-    from funcmcp.adapters.asgi_tools import ASGIToolsKeywords
+    from funcmcp.adapters.asgi_tools import ASGIToolsKeywords, Document
     from funcmcp.adapters.azure_existing import HTTPFunctionKeywords
     from funcmcp.auth.authenticator import Authenticator
     from funcmcp.authoring.permissions import AccessKeywords
@@ -213,20 +213,12 @@ class MCPServer(ASGIApplication):
             self.server.add(feature)
 
     def tools_from_asgi(
-        self,
-        app: Application,
-        openapi: Mapping[str, Any] | str = "/openapi.json",
-        **options: Unpack[ASGIToolsKeywords],
+        self, app: Application, openapi: Document = "/openapi.json", **options: Unpack[ASGIToolsKeywords]
     ) -> None:
-        """Make tools of the operations of an ASGI application, such as one of FastAPI; calls stay in this process.
+        """Make tools of the operations of an ASGI application, by its OpenAPI document or where it gives that itself.
 
-        Args:
-            app: the application.
-            openapi: its OpenAPI document (3.0 or later), or the path at which it gives the document itself.
-            options: which operations, and how they are called: see `ASGIToolsOptions`.
-
-        Raises:
-            RegistrationError: there is no document, an operation can't be a tool, or a name is taken.
+        Calls stay in this process. `ASGIToolsOptions` says which operations, and how they are called. Raises
+        RegistrationError: there is no document, an operation can't be a tool, or a name is taken.
         """
         from funcmcp.adapters.asgi_tools import ASGIToolsOptions, tools_from_asgi  # noqa: PLC0415 - few servers do this
 
@@ -236,17 +228,10 @@ class MCPServer(ASGIApplication):
     def tool_from_http_function(
         self, app: FunctionApp, function: str, /, **options: Unpack[HTTPFunctionKeywords]
     ) -> None:
-        """Make a tool of an HTTP-triggered function of an Azure function app; calls stay in this process.
+        """Make a tool of an HTTP-triggered function of an Azure function app, by its name there.
 
-        The variables of its route are arguments of the tool. Needs ``pip install "funcmcp[azure]"``.
-
-        Args:
-            app: the function app.
-            function: the function's name in it.
-            options: those of `tool`, and what else the function takes: see `HTTPFunctionOptions`.
-
-        Raises:
-            RegistrationError: there is no such function, it can't be a tool, or a name is taken.
+        Calls stay in this process. Variables of the route are arguments; `HTTPFunctionOptions` says what others there
+        are. Raises RegistrationError: there is no such function, it can't be a tool, or a name is taken.
         """
         from funcmcp.adapters.azure_existing import tool_from_http_function  # noqa: PLC0415 - vendor code
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.tools import ToolKeywords
     from funcmcp.server.features import Tool
 
+    Document: TypeAlias = Mapping[str, Any] | str
     Choice: TypeAlias = "Collection[str] | Callable[[Operation], bool]"
 
     class ASGIToolsKeywords(AccessKeywords, total=False):
@@ -74,9 +75,7 @@ class ASGIToolsOptions(AccessOptions):
     timeout: float | None = 60.0
 
 
-def tools_from_asgi(
-    app: Application, openapi: Mapping[str, Any] | str, options: ASGIToolsOptions, services: Services
-) -> list[Tool]:
+def tools_from_asgi(app: Application, openapi: Document, options: ASGIToolsOptions, services: Services) -> list[Tool]:
     """Make tools of an application's operations.
 
     Args:
@@ -114,7 +113,7 @@ def _asked(app: Application, path: str, base_url: str) -> dict[str, Any]:
         try:
             response = pool.submit(asyncio.run, asyncio.wait_for(asking, _SECONDS)).result()
         except (CallError, TimeoutError) as error:
-            raise RegistrationError(f"{path}: {error or 'no answer'}. Give the document with openapi=.") from None
+            raise RegistrationError(f"{path}: {error or 'No answer.'} Give the document with openapi=.") from None
     try:
         document = decode(response.body) if response.status == _OK else None
     except InvalidJSONError:

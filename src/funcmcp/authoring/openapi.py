@@ -170,7 +170,7 @@ def operations(document: Mapping[str, Any]) -> list[Operation]:
 
 
 def _operation(method: str, path: str, source: dict[str, Any], shared: list[Any]) -> Operation:
-    name = _NO_NAME.sub("_", source.get("operationId") or f"{method}_{path}").strip("_")[:_LONGEST_NAME]
+    name = _NO_NAME.sub("_", source.get("operationId") or f"{method}_{path.strip('/{')}").strip("_")[:_LONGEST_NAME]
     summary = str(source.get("summary") or "")
     return Operation(
         name=name,
