@@ -271,7 +271,7 @@ async def test_headers_of_the_caller_stay_behind_and_no_model_chooses_credential
 
 async def test_headers_go_along_that_the_author_names() -> None:
     caller = {"authorization": "Bearer secret"}
-    options = {"forward_headers": ["Authorization"], "base_url": "https://orders.example"}
+    options: dict[str, Any] = {"forward_headers": ["Authorization"], "base_url": "https://orders.example"}
     found = await result(echoing(), "headers", headers=caller, **options)
     assert found["structuredContent"]["headers"]["authorization"] == "Bearer secret"
     assert found["structuredContent"]["headers"]["host"] == "orders.example"
@@ -405,7 +405,8 @@ async def test_an_application_that_is_served_otherwise_is_not_started_again() ->
 async def test_an_application_that_can_not_start_is_an_error_of_each_call() -> None:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        raise RuntimeError("no database")
+        if app.title:
+            raise RuntimeError("no database")
         yield
 
     app = FastAPI(lifespan=lifespan)

@@ -35,15 +35,15 @@ class Change:
     dish: str
 
 
-def seen(request: func.HttpRequest) -> func.HttpResponse:
+def seen(req: func.HttpRequest) -> func.HttpResponse:
     """Answer with all that a request says."""
     told = {
-        "method": request.method,
-        "url": request.url,
-        "headers": dict(request.headers),
-        "params": dict(request.params),
-        "route": dict(request.route_params),
-        "body": request.get_body().decode(),
+        "method": req.method,
+        "url": req.url,
+        "headers": dict(req.headers),
+        "params": dict(req.params),
+        "route": dict(req.route_params),
+        "body": req.get_body().decode(),
     }
     return func.HttpResponse(json.dumps(told), mimetype=JSON)
 
@@ -66,7 +66,7 @@ def orders() -> func.FunctionApp:
         return seen(req)
 
     @app.function_name("ChangeOrder")
-    @app.route("orders/{id:int}/change", methods=[func.HttpMethod.PUT])
+    @app.route("orders/{id:int}/change", methods=[func.HttpMethod.PUT], trigger_arg_name="request")
     def change(request: func.HttpRequest) -> func.HttpResponse:
         return seen(request)
 
@@ -135,7 +135,7 @@ async def test_a_tool_has_the_functions_name_its_docstring_and_the_variables_of_
 
 async def test_options_say_what_any_tool_s_do() -> None:
     output = {"type": "object", "properties": {"method": {"type": "string"}}}
-    options = {"name": "order", "title": "Orders", "description": "All of it.", "read_only": False}
+    options: dict[str, Any] = {"name": "order", "title": "Orders", "description": "All of it.", "read_only": False}
     listed = await tool("get_order", output_schema=output, **options)
     assert (listed["name"], listed["title"], listed["description"]) == ("order", "Orders", "All of it.")
     assert (listed["outputSchema"], listed["annotations"]["readOnlyHint"]) == (output, False)
@@ -305,7 +305,7 @@ def test_a_function_with_several_methods_of_which_none_fits_needs_a_choice() -> 
 
 def test_a_blueprint_is_refused_in_words() -> None:
     with pytest.raises(RegistrationError, match="Give the FunctionApp that x is in, not Blueprint"):
-        MCPServer("Tools").tool_from_http_function(func.Blueprint(), "x")  # type: ignore[arg-type]
+        MCPServer("Tools").tool_from_http_function(func.Blueprint(), "x")  # type: ignore[arg-type, no-untyped-call]
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_a_blueprint_is_refused_in_words() -> None:
         ("{a:decimal}", {"type": "number"}),
         ("{a:guid}", {"type": "string", "format": "uuid"}),
         ("{a:long:range(1,9)}", {"type": "integer", "minimum": 1, "maximum": 9}),
-        ("{a:max(9)}", {"maximum": 9}),
+        ("{a:int:max(9)}", {"type": "integer", "maximum": 9}),
         ("{a:length(3)}", {"type": "string", "minLength": 3, "maxLength": 3}),
         ("{a:length(3,5)}", {"type": "string", "minLength": 3, "maxLength": 5}),
         ("{a:minlength(3):maxlength(5)}", {"type": "string", "minLength": 3, "maxLength": 5}),

@@ -119,7 +119,10 @@ def _limits(constraint: str, arguments: str) -> dict[str, Any]:
     if constraint == "regex":
         return {"pattern": arguments}
     names = _LIMITS.get(constraint, ())
-    numbers = [int(argument) for argument in arguments.split(",")] if names else []
-    if constraint == "length" and len(numbers) == 1:
-        numbers *= 2
-    return dict(zip(names, numbers, strict=True))
+    try:
+        numbers = [int(argument) for argument in arguments.split(",")] if names else []
+        if constraint == "length" and len(numbers) == 1:
+            numbers *= 2
+        return dict(zip(names, numbers, strict=True))
+    except ValueError:
+        raise RegistrationError(f"The route's constraint {constraint}({arguments}) can't be read.") from None
