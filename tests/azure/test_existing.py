@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.azure.messages import TypedData
 from tests.azure.serving import write_app
-from tests.azure.worker import needs_worker, worker
+from tests.azure.worker import http_input, needs_worker, worker
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,8 +42,9 @@ def test_a_function_and_the_tool_that_is_made_of_it_answer_alike(tmp_path: Path)
         assert schema["properties"] == {"id": {"type": "integer"}}
         said = json.dumps({"name": "get_order", "arguments": {"id": 17}})
         called = loaded.invoke("tool_get_order", {"context": TypedData(string=said)})
-        direct = loaded.invoke_http("get_order", "GET", "https://shop.azurewebsites.net/api/orders/17")
+        url = "https://shop.azurewebsites.net/api/orders/17"
+        direct = loaded.invoke("get_order", {"req": http_input("GET", url, values={"id": "17"})})
     assert (called.error, direct.error) == (None, None)
     structured = json.loads(json.loads(called.value)["structuredContent"])
-    assert structured == {"id": "17", "url": "https://shop.azurewebsites.net/api/orders/17"}
-    assert json.loads(direct.value["body"])["url"] == structured["url"]
+    assert structured == {"id": "17", "url": url}
+    assert json.loads(direct.value["body"]) == structured
