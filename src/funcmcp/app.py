@@ -39,13 +39,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Literal, Unpack
 
-    from azure.functions import FunctionApp
     from opentelemetry.trace import TracerProvider
 
     from funcmcp.adapters.asgi import Receive, Scope, Send
     from funcmcp.adapters.asgi_calls import Application
     from funcmcp.adapters.asgi_tools import ASGIToolsKeywords, Document
-    from funcmcp.adapters.azure_existing import HTTPFunctionKeywords
+    from funcmcp.adapters.azure_existing import FunctionApp, HTTPFunctionKeywords
     from funcmcp.auth.authenticator import Authenticator
     from funcmcp.authoring.permissions import AccessKeywords
     from funcmcp.authoring.prompts import PromptKeywords

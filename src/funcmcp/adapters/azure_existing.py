@@ -42,6 +42,8 @@ if TYPE_CHECKING:
         forward_headers: Sequence[str]
 
 
+FunctionApp = func.FunctionApp
+
 _OWN = ("query", "body", "method", "forward_headers")
 _BODY = "body"
 _CONTEXT = "tool_context_of_the_call"
@@ -93,7 +95,7 @@ class _Shape(NamedTuple):
     members: frozenset[str]
 
 
-def tool_from_http_function(app: func.FunctionApp, name: str, options: Mapping[str, Any], services: Services) -> Tool:
+def tool_from_http_function(app: FunctionApp, name: str, options: Mapping[str, Any], services: Services) -> Tool:
     """Make a tool of a function.
 
     Args:
@@ -119,8 +121,8 @@ def tool_from_http_function(app: func.FunctionApp, name: str, options: Mapping[s
     return replace(make_tool(run, ToolOptions(**more), services), interactive=False)
 
 
-def _found(app: func.FunctionApp, name: str) -> _Function:
-    if not isinstance(app, func.FunctionApp):
+def _found(app: FunctionApp, name: str) -> _Function:
+    if not isinstance(app, FunctionApp):
         raise RegistrationError(f"Give the FunctionApp that {name} is in, not {type(app).__name__}.")
     seen = app.functions_bindings
     app.functions_bindings = None  # else the worker, which asks once more, would find each name taken

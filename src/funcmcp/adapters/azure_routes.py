@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _VARIABLE = re.compile(r"\{(\*{0,2})([A-Za-z_]\w*)((?:[^{}]|\{\{|\}\})*)\}")
-_CONSTRAINT = re.compile(r":([A-Za-z]+)(?:\(((?:[^()]|\([^()]*\))*)\))?")
+_CONSTRAINT = re.compile(r"([A-Za-z]+)(?:\((.*)\))?")
 _DEFAULT = re.compile(r"=([^:?]*)\??$")
 _TYPES: dict[str, Any] = {
     "bool": bool,
@@ -96,13 +96,12 @@ def _variable(stars: str, name: str, rest: str) -> Variable:
     rest = rest.removesuffix("?").replace("{{", "{").replace("}}", "}")
     annotation: Any = str
     limits: dict[str, Any] = {}
-    end = 0
-    for match in _CONSTRAINT.finditer(rest):
-        end = match.end() if match.start() == end else -1
+    for constraint in _constraints(rest):
+        match = _CONSTRAINT.fullmatch(constraint)
+        if match is None:
+            raise RegistrationError(f"The route's variable {name!r} has a constraint that can't be read: {rest!r}.")
         annotation = _TYPES.get(match[1].lower(), annotation)
         limits |= _limits(match[1].lower(), match[2] or "")
-    if end != len(rest):
-        raise RegistrationError(f"The route's variable {name!r} has a constraint that can't be read: {rest!r}.")
     if limits:
         from pydantic import Field  # noqa: PLC0415 - few routes have limits
 
@@ -110,6 +109,19 @@ def _variable(stars: str, name: str, rest: str) -> Variable:
     has_default = default is not None
     is_optional = optional or has_default or bool(stars)
     return Variable(name, annotation, is_optional, default[1] if default else None, bool(stars))
+
+
+def _constraints(text: str) -> list[str]:
+    """Split ``:int:min(1)`` at its colons; one in parentheses belongs to an expression."""
+    found: list[str] = []
+    depth = 0
+    for character in text:
+        if character == ":" and depth == 0:
+            found.append("")
+            continue
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        found[-1:] = [found[-1] + character] if found else [character]
+    return found
 
 
 def _limits(constraint: str, arguments: str) -> dict[str, Any]:
