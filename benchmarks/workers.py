@@ -46,7 +46,9 @@ class Start:
 
 def function_apps(plan: Plan) -> list[dict[str, Any]]:
     """Measure each app in turn, in a process of its own for each start."""
-    _install()
+    if not _install():
+        print("No rows of Azure: they need Python 3.13, which the worker library is for.", file=sys.stderr)
+        return []
     starts: dict[str, list[Start]] = {name: [] for name in APPS}
     for turn in range(plan.starts + 1):
         for name in rotated(APPS, turn):
@@ -104,12 +106,12 @@ def _start(name: str) -> Start:
     return Start(ready, first["cpu_seconds"], last["seconds"])
 
 
-def _install() -> None:
-    """Make the virtual environment if need be."""
+def _install() -> bool:
+    """Make the virtual environment if need be; return False where there is no Python 3.13 for it."""
     wanted = (HERE / "requirements-azure.txt").read_text()
     mark = PYTHON.parent.parent / ".ready"
     if mark.exists() and mark.read_text() == wanted:
-        return
+        return True
     found = subprocess.run(
         [HERE.parent / "scripts" / "find-python.sh", "v == (3, 13)", "python3.13", *_of_pyenv()],
         capture_output=True,
@@ -117,12 +119,13 @@ def _install() -> None:
         check=False,
     )
     if found.returncode:
-        sys.exit("The rows of Azure need Python 3.13: it is what the worker library is for.")
+        return False
     subprocess.run([found.stdout.strip(), "-m", "venv", "--clear", PYTHON.parent.parent], check=True)
     install = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     requirements = str(HERE / "requirements-azure.txt")
     subprocess.run([*install, "-r", requirements, "-e", f"{HERE.parent}[azure]"], check=True)
     mark.write_text(wanted)
+    return True
 
 
 def _of_pyenv() -> list[str]:

@@ -323,6 +323,7 @@ def test_a_blueprint_is_refused_in_words() -> None:
         ("{a:length(3,5)}", {"type": "string", "minLength": 3, "maxLength": 5}),
         ("{a:minlength(3):maxlength(5)}", {"type": "string", "minLength": 3, "maxLength": 5}),
         (r"{a:regex(^\d{{3}}(-\d)$)}", {"type": "string", "pattern": r"^\d{3}(-\d)$"}),
+        ("{a:regex(^a=b$)}", {"type": "string", "pattern": "^a=b$"}),
         ("{a:required}", {"type": "string"}),
     ],
 )
@@ -344,6 +345,7 @@ async def test_constraints_of_a_route_are_in_the_schema(route: str, schema: dict
         ("a/{b:int=3}/c", {}, "a/3/c", {"b": "3"}),
         ("a/{*rest}", {}, "a", {}),
         ("a/{**rest}", {"rest": "b/c"}, "a/b/c", {"rest": "b/c"}),
+        ("grüße/{b}", {"b": "ü"}, "gr%C3%BC%C3%9Fe/%C3%BC", {"b": "ü"}),
         ("{a}.{b}", {"a": "x", "b": "{a}"}, "x.%7Ba%7D", {"a": "x", "b": "{a}"}),
     ],
 )

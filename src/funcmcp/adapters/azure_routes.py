@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from uuid import UUID
 
-from funcmcp.authoring.http_calls import path_text, text_of
+from funcmcp.authoring.http_calls import path_text, text_of, written_path
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _VARIABLE = re.compile(r"\{(\*{0,2})([A-Za-z_]\w*)((?:[^{}]|\{\{|\}\})*)\}")
 _CONSTRAINT = re.compile(r"([A-Za-z]+)(?:\((.*)\))?")
-_DEFAULT = re.compile(r"=([^:?]*)\??$")
+_DEFAULT = re.compile(r"=([^:?()]*)\??$")
 _TYPES: dict[str, Any] = {
     "bool": bool,
     "datetime": datetime,
@@ -85,7 +85,7 @@ def path_of(route: str, values: Mapping[str, Any]) -> tuple[str, dict[str, str]]
         found[variable.name] = text_of(value)
         return written
 
-    return _VARIABLE.sub(put, route).strip("/"), found
+    return written_path(_VARIABLE.sub(put, route).strip("/")), found
 
 
 def _variable(stars: str, name: str, rest: str) -> Variable:

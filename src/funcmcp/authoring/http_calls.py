@@ -74,6 +74,11 @@ def path_text(name: str, value: Any, *, rest: bool = False) -> str:
     return "/".join(quote(segment, safe="") for segment in segments)
 
 
+def written_path(path: str) -> str:
+    """Return a path whose variables are filled in as a URL has it: what the author wrote may be any text."""
+    return quote(path, safe="/%:@!$&'()*+,;=~")
+
+
 def _stays(segment: str) -> bool:
     return not any(character in "/\\\x7f" or character < " " for character in segment)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from funcmcp.authoring.http_calls import NEVER_ARGUMENTS, header_text, path_text, text_of
+from funcmcp.authoring.http_calls import NEVER_ARGUMENTS, header_text, path_text, text_of, written_path
 from funcmcp.authoring.naming import humanised
 from funcmcp.authoring.openapi_schemas import Schemas, resolved
 from funcmcp.protocol.codec import encode
@@ -135,7 +135,7 @@ class Plan:
             else:
                 query.append((name, _joined(place, value)))
         path = _VARIABLE.sub(lambda match: variables[match[1]], self.path)
-        return Target(path, urlencode(query, quote_via=quote), headers, self._body(arguments))
+        return Target(written_path(path), urlencode(query, quote_via=quote), headers, self._body(arguments))
 
     def _body(self, arguments: Mapping[str, Any]) -> bytes | None:
         if self.whole:
