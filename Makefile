@@ -30,5 +30,5 @@ fuzz: .venv/.fuzz
 	scripts/setup-python.sh .venv
 
 clean:
-	rm -rf .venv .venv-3.13 .servers benchmarks/.venv tests/node/node_modules .hypothesis .fuzz .coverage
+	rm -rf .venv .venv-3.13 .servers benchmarks/.venv benchmarks/.venv-3.13 tests/node/node_modules .hypothesis .fuzz .coverage
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -36,6 +36,7 @@ def table(results: dict[str, Any]) -> str:
     lines += ["", "## Start", "", "Milliseconds; times the floor in brackets.", ""]
     lines += _times([row for row in results["rows"] if "milliseconds" in row])
     lines += _callers([row for row in results["rows"] if "share_of_open" in row])
+    lines += _function_apps([row for row in results["rows"] if "apps" in row])
     lines += _streams([row for row in results["rows"] if "kib_per_stream" in row])
     lines += ["", "## Memory", ""]
     for row in results["rows"]:
@@ -76,6 +77,17 @@ def _callers(rows: list[Row]) -> list[str]:
         for row in rows
     ]
     return ["", "## Who calls", "", *lines] if lines else []
+
+
+def _function_apps(rows: list[Row]) -> list[str]:
+    """Return a table whose columns are function apps."""
+    lines: list[str] = []
+    for row in rows:
+        names = list(row["apps"])
+        lines += ["", f"| {title(row)} | {' | '.join(names)} |", "|" + "---|" * (len(names) + 1)]
+        for figure in row["apps"][names[0]]:
+            lines.append(f"| {figure} | {' | '.join(str(row['apps'][name][figure]) for name in names)} |")
+    return ["", "## Azure Functions", "", "In the worker library; milliseconds.", *lines] if lines else []
 
 
 def _streams(rows: list[Row]) -> list[str]:

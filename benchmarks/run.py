@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PYTHON = HERE / ".venv" / "bin" / "python"
 PACKAGES = ("funcmcp", "mcp", "fastmcp", "pydantic", "uvicorn", "uvloop", "httptools")
-MEASUREMENTS = ("calls", "tools", "resources", "prompts", "imports", "starts", "memory", "streams", "callers")
+MEASUREMENTS = ("calls", "tools", "resources", "prompts", "imports", "starts", "memory", "streams", "callers", "azure")
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ def measure(plan: Plan, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
     import startup
     import streams
     import throughput
+    import workers
 
     kinds = {
         "calls": throughput.calls,
@@ -90,6 +91,7 @@ def measure(plan: Plan, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
         "memory": startup.memory,
         "streams": streams.listening,
         "callers": callers.signed,
+        "azure": workers.function_apps,
     }
     return [row for name in wanted for row in kinds[name](plan)]
 

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from funcmcp.adapters.asgi import Receive, Scope, Send
+    from funcmcp.adapters.asgi_calls import Application
+    from funcmcp.adapters.asgi_tools import ASGIToolsKeywords, Document
+    from funcmcp.adapters.azure_existing import FunctionApp, HTTPFunctionKeywords
     from funcmcp.auth.authenticator import Authenticator
     from funcmcp.authoring.permissions import AccessKeywords
     from funcmcp.authoring.prompts import PromptKeywords
@@ -207,6 +210,31 @@ class MCPServer(ASGIApplication):
             raise RegistrationError(f"{owner!r} has no method marked with @tool, @resource or @prompt of funcmcp.")
         for feature in features:
             self.server.add(feature)
+
+    def tools_from_asgi(
+        self, app: Application, openapi: Document = "/openapi.json", **options: Unpack[ASGIToolsKeywords]
+    ) -> None:
+        """Make tools of the operations of an ASGI application, by its OpenAPI document or where it gives that itself.
+
+        Calls stay in this process. `ASGIToolsOptions` says which operations, and how they are called. Raises
+        RegistrationError: there is no document, an operation can't be a tool, or a name is taken.
+        """
+        from funcmcp.adapters.asgi_tools import ASGIToolsOptions, tools_from_asgi  # noqa: PLC0415 - few servers do this
+
+        for tool in tools_from_asgi(app, openapi, ASGIToolsOptions(**options), self.services):
+            self.server.add(tool)
+
+    def tool_from_http_function(
+        self, app: FunctionApp, function: str, /, **options: Unpack[HTTPFunctionKeywords]
+    ) -> None:
+        """Make a tool of an HTTP-triggered function of an Azure function app, by its name there.
+
+        Calls stay in this process. Variables of the route are arguments; `HTTPFunctionOptions` says what others there
+        are. Raises RegistrationError: there is no such function, it can't be a tool, or a name is taken.
+        """
+        from funcmcp.adapters.azure_existing import tool_from_http_function  # noqa: PLC0415 - vendor code
+
+        self.server.add(tool_from_http_function(app, function, dict(options), self.services))
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool; raise KeyError if there is none of that name."""
