@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import pytest
 from hypothesis import settings
+
+from tests.clock import Clock
 
 # No deadline: on a busy machine it would measure the neighbours. The same commit gets the same verdict.
 settings.register_profile("suite", deadline=None, derandomize=True)
@@ -28,3 +31,8 @@ def _refuse_other_machines(event: str, args: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(_refuse_other_machines)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()

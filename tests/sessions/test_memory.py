@@ -6,24 +6,10 @@ import pytest
 
 from funcmcp.sessions.memory import MemorySessions
 from funcmcp.sessions.store import Handshake, SessionsFullError
+from tests.clock import Clock
 
 IDLE = 100.0
 HANDSHAKE = Handshake("2025-11-25", {"roots": {}}, {"name": "client"})
-
-
-class Clock:
-    """Seconds that pass only when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

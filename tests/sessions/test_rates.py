@@ -7,21 +7,7 @@ from typing import Any
 import pytest
 
 from funcmcp.sessions.rates import MemoryRates
-
-
-class Clock:
-    """Seconds that pass only when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+from tests.clock import Clock
 
 
 async def passed(rates: MemoryRates, caller: str, attempts: int) -> int:

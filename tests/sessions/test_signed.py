@@ -9,27 +9,13 @@ import pytest
 from funcmcp.sessions.seal import KeyRing
 from funcmcp.sessions.signed import SignedSessions
 from funcmcp.sessions.store import Handshake
+from tests.clock import Clock
 
 LIFETIME = 100.0
 PAGES = "io.modelcontextprotocol/ui"
 HANDSHAKE = Handshake(
     "2025-11-25", {"roots": {}, "elicitation": {"form": {}, "url": {}}}, {"name": "client", "version": "1"}, "somebody"
 )
-
-
-class Clock:
-    """Seconds that pass only when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from funcmcp import HTTPOptions
 from funcmcp.server.limits import Limits
 from funcmcp.sessions.memory import MemorySessions
 from funcmcp.sessions.rates import MemoryRates
+from tests.clock import Clock
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, open_shop
 from tests.wire.offering import offer
 from tests.wire.peer import (
@@ -32,21 +33,6 @@ if TYPE_CHECKING:
 
     from funcmcp import MCPServer
     from tests.wire.peer import Answer
-
-
-class Clock:
-    """Seconds that pass only when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 def is_refused(answer: Answer, status: int, retry_after: int) -> bool:
