@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from funcmcp.sessions.memory import MemorySessions
 from funcmcp.sessions.store import Handshake, SessionsFullError
-from tests.clock import Clock
+
+if TYPE_CHECKING:
+    from tests.clock import Clock
 
 IDLE = 100.0
 HANDSHAKE = Handshake("2025-11-25", {"roots": {}}, {"name": "client"})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from funcmcp.sessions.rates import MemoryRates
-from tests.clock import Clock
+
+if TYPE_CHECKING:
+    from tests.clock import Clock
 
 
 async def passed(rates: MemoryRates, caller: str, attempts: int) -> int:

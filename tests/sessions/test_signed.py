@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from funcmcp.sessions.seal import KeyRing
 from funcmcp.sessions.signed import SignedSessions
 from funcmcp.sessions.store import Handshake
-from tests.clock import Clock
+
+if TYPE_CHECKING:
+    from tests.clock import Clock
 
 LIFETIME = 100.0
 PAGES = "io.modelcontextprotocol/ui"

@@ -11,7 +11,6 @@ from funcmcp import HTTPOptions
 from funcmcp.server.limits import Limits
 from funcmcp.sessions.memory import MemorySessions
 from funcmcp.sessions.rates import MemoryRates
-from tests.clock import Clock
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, open_shop
 from tests.wire.offering import offer
 from tests.wire.peer import (
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from funcmcp import MCPServer
+    from tests.clock import Clock
     from tests.wire.peer import Answer
 
 
