@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 
 import atheris
@@ -21,6 +22,7 @@ def main() -> None:
     target, *options = sys.argv[1:]
     with atheris.instrument_imports(include=["funcmcp"]):
         check = importlib.import_module(f"fuzz.{target}").check
+    logging.getLogger("funcmcp").setLevel(logging.CRITICAL)  # a line for each bad request would be a million
     shaped = {"custom_mutator": _mutated} if target in _SHAPED else {}
     atheris.Setup([sys.argv[0], *options], check, **shaped)
     atheris.Fuzz()

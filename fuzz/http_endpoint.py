@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.codec import decode
@@ -78,7 +77,6 @@ class Endpoint:
     """The servers under test, in one event loop."""
 
     def __init__(self) -> None:
-        logging.getLogger("funcmcp").setLevel(logging.CRITICAL)
         self._loop = asyncio.new_event_loop()
         self._answered = 0
         self._serve: Exchange
