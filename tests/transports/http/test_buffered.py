@@ -63,7 +63,7 @@ def mcp() -> MCPServer:
 
 
 async def send(
-    mcp: MCPServer, body: dict[str, Any] | None, headers: Mapping[str, str | None] | None = None, method: str = "POST"
+    mcp: MCPServer, body: object, headers: Mapping[str, str | None] | None = None, method: str = "POST"
 ) -> Got:
     usual = {"host": "127.0.0.1", "content-type": "application/json", "accept": BOTH, **(headers or {})}
     lines = [(name.encode(), value.encode()) for name, value in usual.items() if value is not None]
@@ -159,7 +159,7 @@ async def test_what_a_call_changes_comes_with_its_own_answer(mcp: MCPServer) -> 
     assert (told(got), got.text) == (["a://b"], "touched")
     call["params"]["_meta"] = {"progressToken": 7}
     got = await send(mcp, call, session)
-    methods = [message.get("method") for message in got.messages]
+    methods = [str(message.get("method")) for message in got.messages]
     assert sorted(methods[:-1]) == ["notifications/progress", "notifications/resources/updated"]
     assert got.text == "touched"
     assert not (await send(mcp, PING, session)).streamed
@@ -188,8 +188,9 @@ async def test_a_batch_of_answers_comes_behind_what_changed(mcp: MCPServer) -> N
     await send(mcp, [request("resources/subscribe", {"uri": "a://b"})], session)
     await mcp.resource_updated("a://b")
     got = await send(mcp, [PING, request("ping", request_id=2)], session)
-    assert got.messages[0]["params"] == {"uri": "a://b"}
-    assert [answer["id"] for answer in got.messages[1]] == [1, 2]
+    news, answers = (json.loads(line[6:]) for line in got.body.splitlines() if line.startswith(b"data: "))
+    assert news["params"] == {"uri": "a://b"}
+    assert [answer["id"] for answer in answers] == [1, 2]
 
 
 async def test_what_is_not_wanted_any_more_is_not_told(mcp: MCPServer) -> None:
