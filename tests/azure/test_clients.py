@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from tests.azure.serving import serve_app, write_sample
 from tests.azure.worker import needs_worker
-from tests.clients.plan import Call, Target, tool
-from tests.clients.players import PER_REQUEST, PLAYERS, Player
+from tests.clients.plan import Call, Step, Target, hear, tool
+from tests.clients.players import HANDSHAKE, PER_REQUEST, PLAYERS, Player
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +59,38 @@ def test_a_client_orders_hears_of_progress_and_is_asked_where_that_is_possible(
         assert cancelled.result is not None
         assert cancelled.result["isError"] is True
         assert "complete" in cancelled.result["content"][0]["text"]
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    app = write_sample(tmp_path_factory.mktemp("everything") / "app", "everything")
+    with serve_app(app) as served:
+        yield Target("http", served.url)
+
+
+WATCHING = [player for player in PLAYERS if player.revision == HANDSHAKE]
+URI = "test://watched-resource"
+
+
+@pytest.mark.parametrize("player", WATCHING, ids=lambda player: player.name)
+def test_a_client_of_the_handshake_era_hears_of_updates_without_streams(player: Player, watched: Target) -> None:
+    plan = [
+        Step("watch", {"resourceSubscriptions": [URI]}),
+        hear(("resources/updated", {"uri": URI}), again=["test_trigger_resource_update"]),
+        Step("resources/unsubscribe", {"uri": URI}),
+        tool("test_trigger_resource_update"),
+        hear(),
+    ]
+    calls = player.play(watched, plan).calls
+    assert [call.error for call in calls] == [None] * len(plan)
+    assert [message["params"]["uri"] for message in heard(calls[1])] == [URI]
+    assert heard(calls[4]) == []
+
+
+def heard(call: Call) -> list[dict[str, Any]]:
+    assert call.result is not None, call.error
+    found: list[dict[str, Any]] = call.result["heard"]
+    return found
 
 
 def structured(call: Call) -> dict[str, object]:

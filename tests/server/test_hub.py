@@ -64,6 +64,28 @@ async def test_a_change_that_comes_again_after_it_was_told_is_told_again() -> No
                 assert await anext(listener) == TOOLS
 
 
+async def test_what_waits_can_be_taken_at_once_without_what_is_not_wanted_any_more() -> None:
+    hub, wanted = Hub(), {TOOLS, PROMPTS, RESOURCES}
+    with hub.listening(wanted.__contains__) as listener:
+        for change in (TOOLS, PROMPTS, TOOLS, RESOURCES):
+            hub.publish(change)
+        wanted.remove(PROMPTS)
+        assert listener.take() == [TOOLS, RESOURCES]
+        assert listener.take() == []
+        hub.publish(TOOLS)
+        assert listener.take() == [TOOLS]
+
+
+async def test_a_change_that_was_told_elsewhere_is_told_no_more() -> None:
+    hub = Hub()
+    with hub.listening(everything) as listener:
+        hub.publish(TOOLS)
+        hub.publish(PROMPTS)
+        for change in (TOOLS, RESOURCES):
+            listener.forget(change)
+        assert listener.take() == [PROMPTS]
+
+
 async def test_a_listener_waits_until_there_is_something() -> None:
     hub = Hub()
     with hub.listening(everything) as listener:

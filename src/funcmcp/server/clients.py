@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from funcmcp.protocol.revisions import Revision
+    from funcmcp.server.hub import Change
     from funcmcp.sessions.store import Handshake
 
 _LOOKS = 16
@@ -47,6 +48,9 @@ class SessionClient(Client):
 
     def close(self) -> None:
         """Let go of what goes on for the client outside of requests."""
+
+    def forget(self, change: Change) -> None:
+        """Tell it a change no more: another instance has."""
 
 
 C = TypeVar("C", bound=SessionClient)

@@ -77,6 +77,15 @@ class Listener:
         self._pending.update(dict.fromkeys(self._missed()))
         self._wake()
 
+    def take(self) -> list[Change]:
+        """Return what waits to be told, and is still wanted, without waiting for more; it counts as told."""
+        taken = [self._pending.popitem()[0] for _ in range(len(self._pending))]
+        return [change for change in reversed(taken) if self._wants(change)]
+
+    def forget(self, change: Change) -> None:
+        """Tell a change no more: that was done elsewhere."""
+        self._pending.pop(change, None)
+
     def close(self) -> None:
         """Say that nothing more will come; from any thread."""
         self._closed = True

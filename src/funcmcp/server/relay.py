@@ -1,7 +1,8 @@
 """One session at several instances of a server: what its client sends to one of them reaches the one that it is for.
 
 A response goes where its question was asked, and `notifications/cancelled` where the request runs. What the session
-chooses (log level, subscriptions) is kept in its store, and told to the instances that know the session already.
+chooses (log level, subscriptions) is kept in its store, and told to the instances that know the session already; so is
+what its client has been told of.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from funcmcp.protocol.jsonrpc import Notification, Response
 from funcmcp.server.clients import SessionClient
 from funcmcp.server.conversation import cancel_requested
+from funcmcp.server.hub import Change
 from funcmcp.sessions.bus import RESUMED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from funcmcp.server.clients import Clients
-    from funcmcp.server.conversation import Conversation
     from funcmcp.sessions.bus import Bus, Message
     from funcmcp.sessions.store import SharedSessions
 
@@ -62,6 +63,11 @@ class Relay(Generic[C]):
         self._clients.end(session_id)
         self._bus.tell(_TOPIC, {"session": session_id, "kind": "ended", "said": {}})
 
+    def told(self, client: C, changes: Iterable[Change]) -> None:
+        """Take note that a client was told of changes, so that no other instance tells it of them again."""
+        for change in changes:
+            self._bus.tell(_TOPIC, {"session": client.key, "kind": "told", "said": change._asdict()})
+
     async def send(self, key: str, kind: str, said: Mapping[str, Any]) -> None:
         """Tell the other instances something about a session, by its client's key; raise StoreAwayError."""
         await self._bus.send(_TOPIC, {"session": key, "kind": kind, "said": said})
@@ -77,7 +83,7 @@ class Relay(Generic[C]):
             return
         client = self._clients.get(message["session"])
         if client is not None:
-            _KINDS[message["kind"]](client.conversation, message["said"])
+            _KINDS[message["kind"]](client, message["said"])
 
     def _resume(self, _message: Message) -> None:
         self._gaps += 1
@@ -116,25 +122,31 @@ class _Keeper:
         await self._relay.send(self._client.key, "subscription", {"uri": uri, "wanted": wanted})
 
 
-def _response(conversation: Conversation, said: Mapping[str, Any]) -> None:
-    conversation.answer(Response(said["id"], said["result"], said["error"]))
+def _response(client: SessionClient, said: Mapping[str, Any]) -> None:
+    client.conversation.answer(Response(said["id"], said["result"], said["error"]))
 
 
-def _cancelled(conversation: Conversation, said: Mapping[str, Any]) -> None:
-    cancel_requested(conversation, said)
+def _cancelled(client: SessionClient, said: Mapping[str, Any]) -> None:
+    cancel_requested(client.conversation, said)
 
 
-def _level(conversation: Conversation, said: Mapping[str, Any]) -> None:
-    conversation.log_level = said["level"]
+def _level(client: SessionClient, said: Mapping[str, Any]) -> None:
+    client.conversation.log_level = said["level"]
 
 
-def _subscription(conversation: Conversation, said: Mapping[str, Any]) -> None:
-    (conversation.subscribed.add if said["wanted"] else conversation.subscribed.discard)(said["uri"])
+def _subscription(client: SessionClient, said: Mapping[str, Any]) -> None:
+    subscribed = client.conversation.subscribed
+    (subscribed.add if said["wanted"] else subscribed.discard)(said["uri"])
 
 
-_KINDS: dict[str, Callable[[Conversation, Mapping[str, Any]], None]] = {
+def _told(client: SessionClient, said: Mapping[str, Any]) -> None:
+    client.forget(Change(**said))
+
+
+_KINDS: dict[str, Callable[[SessionClient, Mapping[str, Any]], None]] = {
     "response": _response,
     "cancelled": _cancelled,
     "level": _level,
     "subscription": _subscription,
+    "told": _told,
 }

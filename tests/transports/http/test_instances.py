@@ -11,6 +11,7 @@ import pytest
 
 from funcmcp.server.hub import TOOLS, updated
 from funcmcp.sessions.bus import RESUMED
+from funcmcp.testing import MemoryRequest
 from funcmcp.transports.http import elsewhere
 from funcmcp.transports.http.stream import KEEP_ALIVE
 from tests.server.parts import PATIENCE, resource, text_result, tool
@@ -317,6 +318,41 @@ async def test_an_open_stream_stays_while_the_store_is_away(cluster: Cluster) ->
         await cluster.there.send(b"", session, method="DELETE")
         with pytest.raises(StopAsyncIteration):
             await part(stream)
+
+
+PING = request("ping")
+
+
+async def test_without_streams_a_change_is_told_at_one_instance(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MemoryRequest, "streams", False)
+    session = await cluster.here.begin()
+    await cluster.here.send(request("resources/subscribe", {"uri": URI}), session)
+    await cluster.there.send(PING, session)
+    for change in (updated(URI), TOOLS):
+        cluster.here.server.hub.publish(change)
+        told, answer = (await cluster.there.send(PING, session)).messages
+        assert (told["method"], answer["result"]) == (change.method, {})
+        assert not (await cluster.here.send(PING, session)).streamed
+    cluster.there.server.hub.publish(TOOLS)
+    assert (await cluster.here.send(PING, session)).streamed
+
+
+async def test_without_streams_a_session_hears_after_a_gap_what_it_may_have_missed(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MemoryRequest, "streams", False)
+    session = await cluster.here.begin()
+    await cluster.there.send(request("resources/subscribe", {"uri": URI}), session)
+    await cluster.here.send(PING, session)
+    cluster.here.server.bus.deliver(RESUMED, {})  # type: ignore[attr-defined]
+    got = await cluster.here.send(PING, session)
+    assert [message["method"] for message in got.messages[:-1]] == [
+        "notifications/tools/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/resources/updated",
+    ]
 
 
 def test_what_a_reader_is_given_is_more_than_the_silence_of_a_stream() -> None:

@@ -10,6 +10,7 @@ from funcmcp import MCPServer, ToolContext
 from funcmcp.auth.policy import Auth
 from funcmcp.server.hub import TOOLS
 from funcmcp.transports.http import elsewhere
+from funcmcp.transports.http.messages import HttpRequest
 from tests.sessions.shared import SharedMemory, SharedMemorySessions
 from tests.wire.callers import ALICE, BOB, KEYS, Caller
 from tests.wire.peer import HANDSHAKE, exchange, initialize
@@ -158,6 +159,20 @@ async def test_subscriptions_and_streams_are_a_principals_own_and_end_with_the_s
     for instance in (shared.here, shared.there):
         for key in (None, ALICE, BOB):
             assert (await shared.at(instance, key).request("ping")).status == 404
+
+
+async def test_without_streams_a_principal_hears_of_its_own_subscriptions_only(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HttpRequest, "streams", False)
+    await shared.at(shared.here, ALICE).request("resources/subscribe", {"uri": MENU})
+    for key in (BOB, None):
+        await shared.at(shared.here, key).request("ping")
+    await shared.here.resource_updated(MENU)
+    for key in (BOB, None):
+        assert (await shared.at(shared.here, key).request("ping")).messages[0]["result"] == {}
+    told, answer = (await shared.at(shared.here, ALICE).request("ping")).messages
+    assert (told["params"], answer["result"]) == ({"uri": MENU}, {})
 
 
 async def test_a_stream_is_taken_up_again_at_another_instance_by_its_principal_and_by_nobody_else(

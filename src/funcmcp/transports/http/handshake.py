@@ -28,7 +28,13 @@ from funcmcp.transports.http.elsewhere import Elsewhere
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.resumable import KeptStreams, ResumableChannel, Streams, resumable_response
 from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse
-from funcmcp.transports.http.stream import STREAM_HEADERS, BufferedChannel, StreamChannel, stream_response
+from funcmcp.transports.http.stream import (
+    STREAM_HEADERS,
+    BufferedChannel,
+    StreamChannel,
+    event,
+    stream_response,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
@@ -37,13 +43,14 @@ if TYPE_CHECKING:
     from funcmcp.protocol.revisions import Revision
     from funcmcp.server.conversation import Conversation
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.hub import Listener
+    from funcmcp.server.hub import Change, Listener
     from funcmcp.sessions.store import Handshake, SessionStore
     from funcmcp.transports.http.gate import Entry
     from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.status import Accepts
 
 _MAX_BATCH = 100
+_OK = 200
 _CLOSED = ClosedChannel()
 
 
@@ -75,6 +82,17 @@ class HandshakeEra:
         client = self._client(http, await self._sessions.get(session_id), entry, message)
         if isinstance(client, HttpResponse):
             return client
+        if http.streams or not self._sessions.pushes:
+            return await self._respond(http, message, entry, client)
+        await self._server.bus.ready()
+        await client.conversation.restore()
+        client.listen()  # nothing but answers will ever reach it
+        response = await self._respond(http, message, entry, client)
+        return await self._with_news(response, client) if entry.accept.events else response
+
+    async def _respond(
+        self, http: HttpRequest, message: Message | list[Any], entry: Entry, client: _Client
+    ) -> HttpResponse:
         if not isinstance(message, Request):
             return await self._other(http, message, client)
         context = Context(message, client, _CLOSED, http)
@@ -88,15 +106,25 @@ class HandshakeEra:
         except RunCancelledError:
             return _cancelled(message, entry.accept)
 
-    def _pushes(self, http: HttpRequest) -> bool:
-        """Tell whether clients can be told of what belongs to no request, and take broken streams up again."""
-        return self._sessions.pushes and http.streams
+    async def _with_news(self, response: HttpResponse, client: _Client) -> HttpResponse:
+        """Put what a client is to be told before an answer, which then is a complete event stream."""
+        body = response.body
+        if not isinstance(body, bytes):
+            body = b"".join([part async for part in body])
+        whole = HttpResponse(response.status, response.headers, body)
+        changes = client.news() if response.status == _OK and body else []
+        if not changes:
+            return whole
+        self._relay.told(client, changes)
+        told = b"".join(event(_told(change)) for change in changes)
+        answer = event(body) if response.headers == JSON_HEADERS else body
+        return HttpResponse(_OK, STREAM_HEADERS, told + answer)
 
     async def _stream(self, http: HttpRequest, context: Context, client: _Client) -> HttpResponse:
         """Run a request that may send something before its answer."""
         await self._server.bus.ready()
         await client.conversation.restore()
-        if not self._pushes(http):
+        if not (self._sessions.pushes and http.streams):
             channel = StreamChannel(client.conversation) if http.streams else BufferedChannel()
             context.channel = channel
             work = _run(context, client.conversation, self._server.answer(context))
@@ -124,7 +152,7 @@ class HandshakeEra:
                 return self._open(http, events)
         if found is None and (general.is_read or (self._elsewhere and await self._elsewhere.is_read(client.key))):
             return refuse(409, INVALID_REQUEST, "This session has a stream already; end it, or resume it.")
-        client.listen()
+        client.tell()
         if found is None:
             found = general, general.told
         return self._open(http, found[0].follow(found[1]))
@@ -168,7 +196,7 @@ class HandshakeEra:
     async def _initialize(self, http: HttpRequest, request: Request) -> HttpResponse:
         owner = owner_of(http.principal)
         try:
-            handshake, result = initialize(self._server, request.params, pushes=self._pushes(http), owner=owner)
+            handshake, result = initialize(self._server, request.params, pushes=self._sessions.pushes, owner=owner)
             session_id = await self._sessions.create(handshake)
         except MCPError as error:
             return handshake_response(error_reply(error, request.id))
@@ -189,7 +217,7 @@ class HandshakeEra:
             key = session_id if handshake.owner == owner else part_of(session_id, owner)
             client = self._clients.get(key)
             if client is None:
-                server = self._server if self._pushes(http) else None
+                server = self._server if self._sessions.pushes else None
                 client = _Client(revision, handshake, session_id, server, key=key)
                 self._relay.meet(client)
                 self._clients.add(client)
@@ -250,7 +278,6 @@ class _Client(SessionClient):
     """
 
     __slots__ = ("_changes", "_server", "_streams", "_telling")
-    _changes: Listener
 
     def __init__(
         self, revision: Revision, handshake: Handshake, session_id: str, server: Server | None, *, key: str
@@ -258,6 +285,7 @@ class _Client(SessionClient):
         super().__init__(revision, handshake, session_id, pushes=server is not None, key=key)
         self._server = server
         self._streams: Streams | None = None
+        self._changes: Listener | None = None
         self._telling: asyncio.Task[None] | None = None
 
     @property
@@ -270,24 +298,42 @@ class _Client(SessionClient):
         return self._streams
 
     def listen(self) -> None:
-        """Begin to put changes on the general stream, if that has not begun yet."""
-        if self._telling is None and self._server is not None:
+        """Begin to take note of changes, if that has not begun yet."""
+        if self._changes is None and self._server is not None:
             missed = partial(self._server.missed, self.conversation)
             self._changes = self._server.hub.add(self.conversation.wants, missed)
+
+    def tell(self) -> None:
+        """Begin to put changes on the general stream, if that has not begun yet."""
+        self.listen()
+        if self._telling is None and self._changes is not None:
             self._telling = asyncio.create_task(self._tell(self._changes))
 
+    def news(self) -> list[Change]:
+        """Return the changes that the client has not been told of; it is told of them now."""
+        return [] if self._changes is None else self._changes.take()
+
+    def forget(self, change: Change) -> None:
+        """Tell it a change no more: another instance has."""
+        if self._changes is not None:
+            self._changes.forget(change)
+
     def close(self) -> None:
-        """End the general stream."""
-        if self._telling is not None and self._server is not None:
-            self._telling.cancel()
+        """Take note of nothing more, and end the general stream."""
+        if self._changes is not None and self._server is not None:
             self._server.hub.remove(self._changes)
+        if self._telling is not None:
+            self._telling.cancel()
             self.streams.general.finish()
 
     async def _tell(self, changes: Listener) -> None:
         async for change in changes:
-            message = {"jsonrpc": "2.0", "method": change.method, "params": change.params}
-            self.streams.general.append(encode(message))
+            self.streams.general.append(_told(change))
         self.streams.general.finish()
+
+
+def _told(change: Change) -> bytes:
+    return encode({"jsonrpc": "2.0", "method": change.method, "params": change.params})
 
 
 def _bodies(replies: list[Reply | BaseException]) -> list[bytes]:
