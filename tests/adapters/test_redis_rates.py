@@ -46,6 +46,26 @@ async def test_instances_count_together(links: list[RedisLink]) -> None:
     assert await there.take("b") == 0.0
 
 
+async def test_a_full_redis_is_one_line_in_the_log_however_many_requests_come(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Row 34: reading goes on while writing is refused, so that each request finds Redis well and unwell."""
+    with redis_server() as server:
+        link = RedisLink(server.url)
+        rates, sessions = RedisRates(link, HOURLY, 4), RedisSessions(link)
+        session_id = await sessions.create(Handshake("2025-11-25", {}, {}, "somebody"))
+        await link.do(lambda redis: redis.config_set("maxmemory", "1"))
+        waits = []
+        for _ in range(6):
+            waits.append(await rates.take("a"))
+            assert await sessions.get(session_id) is not None
+        assert [wait > 0 for wait in waits] == [False] * 4 + [True] * 2
+        assert [record.message for record in caplog.records] == [
+            "Redis refuses (OutOfMemoryError); what needs it is answered with 503."
+        ]
+        await link.aclose()
+
+
 async def test_of_many_at_the_same_moment_no_more_pass_than_may(links: list[RedisLink]) -> None:
     instances = [RedisRates(link, HOURLY, 10) for link in links]
     waits = await asyncio.gather(*(instances[turn % 2].take("a") for turn in range(50)))

@@ -13,7 +13,7 @@ import pytest
 from funcmcp.server.limits import Limits
 from funcmcp.sessions.rates import MemoryRates
 from funcmcp.transports import stdio
-from tests.transports.test_http_sse import HOST, call, exchange, opened, served
+from tests.transports.test_http_sse import HOST, Stream, call, exchange, opened, served
 from tests.transports.test_known_callers import accepted, signed
 from tests.transports.test_websocket import Opened
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, open_shop
@@ -44,6 +44,33 @@ async def test_a_stream_that_comes_too_early_is_429_and_a_message_too() -> None:
     assert (refused.status, refused.header("retry-after")) == (429, "3600")
     assert refused.error["data"] == {"retryAfter": 3600}
     assert (await exchange(app, "GET", "/sse", HOST).answer()).status == 429
+    await stream.leave()
+
+
+async def test_a_batch_on_a_stream_that_comes_too_early_is_429_as_a_whole_and_holds_no_place() -> None:
+    """Row 27: waiting for its time, each batch of a caller held one of the places that all requests share."""
+    app = served(rates=MemoryRates(HOURLY, 8), limits=Limits(requests=1)).app
+    stream = await opened(app)  # one GET, two POSTs
+    batch = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(6)]
+    assert (await stream.post(batch)).status == 429
+    assert app.server.load.arriving == 0
+    assert (await stream.post(call("add", {"a": 1, "b": 1}))).status == 202
+    assert (await stream.hear())["result"]["content"][0]["text"] == "2"
+    await stream.leave()
+
+
+async def test_messages_on_a_stream_are_counted_once() -> None:
+    rates = MemoryRates(HOURLY, 9)
+    app = served(rates=rates).app
+    stream = Stream(app)
+    await stream.begin()
+    await stream.post(initialize("2025-03-26"))
+    await stream.part()
+    await stream.post([{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(5)])
+    assert (await stream.part()).count('"result"') == 5
+    assert (await stream.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})).status == 202
+    assert (await stream.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})).status == 202  # 1 + 1 + 5 + 1 + 1
+    assert (await stream.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})).status == 429
     await stream.leave()
 
 

@@ -28,6 +28,9 @@ _CONNECTIONS = 32
 _REST = 0.25
 """Seconds for which nobody else has to find out that Redis is away."""
 
+_QUIET = 60.0
+"""Seconds between two lines about what Redis refuses: a full one may refuse something of every request."""
+
 
 class RedisLink:
     """A way to Redis, which sessions, revocations and a bus can have in common.
@@ -49,6 +52,7 @@ class RedisLink:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._away = False
         self._resting_until = 0.0
+        self._quiet_until = 0.0
 
     async def do(self, work: Callable[[Redis], Awaitable[Any]]) -> Any:
         """Do something with Redis and return what comes of it; raise StoreAwayError."""
@@ -70,9 +74,14 @@ class RedisLink:
             await work(self._here())
 
     def note_failure(self, error: BaseException) -> None:
-        """Say once that Redis is away, and spare others the wait for a moment, unless it only refused one thing."""
-        if not isinstance(error, ResponseError):
-            self._resting_until = monotonic() + _REST
+        """Say once that Redis is away, and spare others the wait for a moment; of what it only refuses, say so."""
+        now = monotonic()
+        if isinstance(error, ResponseError):
+            if now >= self._quiet_until:
+                self._quiet_until = now + _QUIET
+                logger.warning("Redis refuses (%s); what needs it is answered with 503.", type(error).__name__)
+            return
+        self._resting_until = now + _REST
         if not self._away:
             self._away = True
             logger.warning("Redis fails (%s); what needs it is answered with 503.", type(error).__name__)

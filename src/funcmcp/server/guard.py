@@ -6,6 +6,7 @@ Security Considerations".
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from funcmcp.protocol.errors import INVALID_REQUEST, MCPError
 from funcmcp.server.handlers.completions import find_completed
 from funcmcp.server.handlers.prompts import find_prompt
 from funcmcp.server.handlers.resources import find_resource, uri_of
+from funcmcp.server.handlers.runs import is_of_the_feature
 from funcmcp.server.handlers.tools import find_tool
 from funcmcp.server.log import log_failure
 
@@ -51,6 +53,9 @@ _FEATURE_OF: dict[str, Callable[[Server, dict[str, Any]], Feature]] = {
     "prompts/get": lambda server, params: find_prompt(server, params.get("name")),
     "completion/complete": find_completed,
 }
+
+LONGEST_DECISION = 30.0
+"""Seconds in which an author's function has to find out who a caller is, or what it may do."""
 
 _WORDS = {
     "unauthorized": "This needs an access token or a key.",
@@ -177,12 +182,15 @@ class Guard:
 
 
 async def _allows(allow: Allow, principal: Principal) -> bool:
-    """Ask an author's function. Nothing but True is a yes; a function that fails has not said it."""
+    """Ask an author's function. Nothing but True is a yes; a function that fails or hangs has not said it."""
     try:
         said = allow(principal)
         if inspect.isawaitable(said):
-            said = await said
-    except Exception as error:  # noqa: BLE001 - an author's own function may raise anything
+            async with asyncio.timeout(LONGEST_DECISION):
+                said = await said
+    except BaseException as error:
+        if not is_of_the_feature(error):
+            raise
         log_failure(error, os.urandom(8).hex(), "authorize")
         return False
     return said is True

@@ -102,7 +102,7 @@ class Connection:
         Args:
             data: the JSON text.
             http: the HTTP request that carried it, if any did.
-            pace: waits until it is time for so many messages.
+            pace: waits until it is time for so many messages, or raises LimitReachedError.
         """
         try:
             value = decode(data, self._server.options.limits.nesting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,27 @@ if TYPE_CHECKING:
     from funcmcp.auth.authenticator import Authenticator
 
 
-@pytest.mark.parametrize("answer", [True, "alice", {"sub": "alice"}, RuntimeError("secret-of-the-house")])
+class PanicError(BaseException):
+    """What a library that is not written in Python may raise."""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        True,
+        "alice",
+        {"sub": "alice"},
+        RuntimeError("secret-of-the-house"),
+        PanicError("secret-of-the-house"),
+        SystemExit(3),
+        asyncio.CancelledError(),
+    ],
+)
 async def test_a_faulty_authenticator_is_500_with_an_error_id_and_lets_nobody_in(
     answer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def faulty(_headers: Mapping[str, str]) -> Any:
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 
@@ -37,6 +53,21 @@ async def test_a_faulty_authenticator_is_500_with_an_error_id_and_lets_nobody_in
     assert said["code"] == -32603
     assert "secret" not in said["message"]
     assert said["message"].split()[-1].rstrip(".") in caplog.text
+
+
+async def test_an_authenticator_that_never_answers_is_500_and_holds_up_no_place(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def hang(_headers: Mapping[str, str]) -> Principal:
+        await asyncio.Event().wait()
+        return Principal("alice")
+
+    monkeypatch.setattr("funcmcp.transports.http.identity.LONGEST_DECISION", 0.01)
+    mcp = MCPServer("Orders", auth=Auth(hang, lists="open"))
+    response = await asyncio.wait_for(post(mcp.exchange, "/mcp", b"{}", {}), 10)
+    assert response.status == 500
+    assert "feature=authenticator exception=TimeoutError" in caplog.text
+    assert mcp.server.load.arriving == 0
 
 
 async def test_no_more_than_100_messages_of_a_batch_are_decided_about() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -111,11 +112,16 @@ class HTTPSSE:
         body = await read_body(request, self._limits)
         if isinstance(body, HttpResponse):
             return body
-        pace = self._pace
-        await connection.receive(
-            body, request, pace=None if pace is None else lambda count: pace.wait(request, count - 1)
-        )
+        await connection.receive(body, request, pace=partial(self._count_rest, request))
         return accepted()
+
+    async def _count_rest(self, request: HttpRequest, count: int) -> None:
+        """Count the messages of a batch but for one, which was counted with its POST.
+
+        A POST does not wait until it is time for them, as a WebSocket does: it has one of the places for requests.
+        """
+        if self._pace is not None and count > 1:
+            await self._pace.take(request, count - 1)
 
     async def _events(self, request: HttpRequest) -> AsyncIterator[bytes]:
         """Yield the events of a stream. The connection begins here: a response that is never sent leaves nothing."""

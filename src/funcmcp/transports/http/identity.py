@@ -5,6 +5,7 @@ Source: MCP "basic/authorization", "Error Handling" (401, 403, 400); RFC 6750 se
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,7 +16,10 @@ from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
 from funcmcp.protocol.jsonrpc import Request, classify
 from funcmcp.server.access import owner_of
 from funcmcp.server.dispatch import error_reply
+from funcmcp.server.guard import LONGEST_DECISION
+from funcmcp.server.handlers.runs import is_of_the_feature
 from funcmcp.server.log import log_failure
+from funcmcp.server.run import Waiting, begin
 from funcmcp.transports.http.credentials import RepeatedFieldError, credentials
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS, refuse
@@ -61,10 +65,12 @@ class Identity:
     async def admit(self, request: HttpRequest) -> HttpResponse | None:
         """Note who sends a request, before its body is read; return the refusal of bad or missing credentials."""
         try:
-            found = _identity(await self._authenticate(credentials(request)))
+            found = await self._find(request)
         except RepeatedFieldError as error:
             found = Challenge("invalid_request", str(error))
-        except Exception as error:  # noqa: BLE001 - an author's own authenticator may raise anything
+        except BaseException as error:
+            if not is_of_the_feature(error):
+                raise
             error_id = os.urandom(8).hex()
             log_failure(error, error_id, "authenticator")
             words = f"It failed: the server's log has the details under error id {error_id}."
@@ -77,6 +83,16 @@ class Identity:
         if found is None and not self._guard.lets_in_anybody(self._server):
             return self._general(request)
         return None
+
+    async def _find(self, request: HttpRequest) -> Found:
+        begun = begin(self._ask(request))
+        if not isinstance(begun, Waiting):
+            return begun  # most authenticators know at once
+        async with asyncio.timeout(LONGEST_DECISION):
+            return await begun
+
+    async def _ask(self, request: HttpRequest) -> Found:
+        return _identity(await self._authenticate(credentials(request)))
 
     async def open(self, request: HttpRequest) -> HttpResponse | None:
         """Do as `admit`, and return the refusal of a principal who may not begin a conversation, too."""

@@ -54,8 +54,17 @@ class Pace:
 
     async def refusal(self, request: HttpRequest, count: int = 1) -> HttpResponse | None:
         """Count an HTTP request, or so many messages in it; return the refusal of one that comes too early, or None."""
+        try:
+            await self.take(request, count)
+        except LimitReachedError as error:
+            return no_room(error)
+        return None
+
+    async def take(self, request: HttpRequest, count: int) -> None:
+        """Count messages; raise LimitReachedError for what comes too early."""
         wait = await self._rates.take(caller_of(request, self._proxies), count)
-        return no_room(LimitReachedError("Too many requests; slow down.", wait, own=True)) if wait else None
+        if wait:
+            raise LimitReachedError("Too many requests; slow down.", wait, own=True)
 
     async def wait(self, request: HttpRequest, count: int = 1) -> None:
         """Count messages, once it is time for them: where there is no status for an answer, the sender has to wait."""

@@ -124,11 +124,10 @@ class _Headers(Mapping[str, str]):
 
 
 def _joined(pairs: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    joined: dict[bytes, bytes] = {}
+    lines: dict[bytes, list[bytes]] = {}
     for name, value in pairs:
-        separator = b"; " if name == b"cookie" else b", "
-        joined[name] = joined[name] + separator + value if name in joined else value
-    return joined
+        lines.setdefault(name, []).append(value)
+    return {name: (b"; " if name == b"cookie" else b", ").join(values) for name, values in lines.items()}
 
 
 class HttpResponse:
