@@ -21,6 +21,7 @@ from pydantic_core import (
     from_json,
 )
 
+from funcmcp.authoring.unions import BoundedValidator, bounded
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -143,9 +144,12 @@ def _hasty(node: Node) -> Node:
     return node
 
 
-def validator(schema: Node) -> SchemaValidator:
+def validator(schema: Node) -> SchemaValidator | BoundedValidator:
     """Build the validator of a changed schema; the ready-made ones of models inside it don't know the changes."""
-    return SchemaValidator(schema, _use_prebuilt=False)
+    with_bounds = bounded(schema)
+    if with_bounds is None:
+        return SchemaValidator(schema, _use_prebuilt=False)
+    return BoundedValidator(SchemaValidator(with_bounds, _use_prebuilt=False))
 
 
 def serializer(schema: Node) -> SchemaSerializer:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from pydantic_core import SchemaValidator
 
+    from funcmcp.authoring.unions import BoundedValidator
+
 _AWAITABLES = frozenset({"Awaitable", "Coroutine"})
 
 
@@ -31,7 +33,7 @@ class Writer:
     def __init__(self, annotation: Any, name: str) -> None:
         self._annotation = annotation
         self._name = name
-        self._built: tuple[SchemaValidator, Callable[[Any], bytes]] | None = None
+        self._built: tuple[SchemaValidator | BoundedValidator, Callable[[Any], bytes]] | None = None
 
     def core(self) -> dict[str, Any]:
         """Return pydantic's core schema of what is written; raise RegistrationError if the type is nothing in JSON."""
@@ -52,7 +54,7 @@ class Writer:
         except UserWarning as warning:
             raise ValueError(f"{self._name} returned what its annotation does not allow: {warning}") from None
 
-    def prepare(self) -> tuple[SchemaValidator, Callable[[Any], bytes]]:
+    def prepare(self) -> tuple[SchemaValidator | BoundedValidator, Callable[[Any], bytes]]:
         """Build what checks and what writes values; raise RegistrationError if the type is nothing in JSON."""
         from funcmcp.authoring.core import is_finite, serializer, validator  # noqa: PLC0415 - pydantic
 
@@ -70,7 +72,7 @@ class Writer:
         self._built = validator(core), write
         return self._built
 
-    def _as_json(self, own: SchemaValidator, value: Any) -> Any:
+    def _as_json(self, own: SchemaValidator | BoundedValidator, value: Any) -> Any:
         """Read a value that is not of the type, but whose JSON may be: a dict for a model, a list for a set."""
         try:
             return own.validate_json(encode(jsonable(value)), strict=True)

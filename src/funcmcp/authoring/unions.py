@@ -1,0 +1,167 @@
+"""A bound on reading unions that contain themselves.
+
+For ``A | B`` whose members both have a field of ``A | B``, pydantic tries each way at each level: 2 to the power of the
+depth in all, for a value of some hundred bytes. Nothing can stop it from outside, so each such union counts what it
+is given again, and gives up when that is far more than the value has. A limit on depth would be simpler, but there is
+none that is both safe with ten members and large enough for a filter made of And, Or and Not, of which only one fits.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import SchemaValidator, core_schema, to_json
+
+from funcmcp.protocol.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+    from typing import TypeAlias
+
+    Node: TypeAlias = dict[str, Any]
+    Reach: TypeAlias = Mapping[str, AbstractSet[str]]
+
+_MOST_AGAIN = 500_000
+"""Bytes that such unions are given again for one value: 13 levels of two members that both fit, or, where one fits, many
+parts of a large value that are equal to others. Half a second at worst, which is for a wrong value's errors."""
+
+_TAG = -1
+"""Stands in the place of an error; it is no name and no index of anything in JSON."""
+
+_DATA = frozenset({"cls", "config", "default", "expected", "members", "metadata", "serialization"})
+_OBJECTS = frozenset({"dataclass", "dict", "frozendict", "model", "model-fields", "typed-dict"})
+_ARRAYS = frozenset({"deque", "frozenset", "list", "set", "tuple"})
+
+
+class _Tries:
+    """What the unions of one value have been given."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_AGAIN
+        self._seen: set[int] = set()
+
+    def count(self, data: bytes) -> None:
+        """Count a part of the value, told by what it says: JSON text is made into new objects at each try."""
+        key = hash(data)
+        if key not in self._seen:
+            self._seen.add(key)
+            return
+        self._left -= len(data)
+        if self._left < 0:
+            raise ToolError(
+                "A value is nested too deeply in types that contain themselves: "
+                "there are too many ways to read it. Nest it less."
+            )
+
+
+_tries: ContextVar[_Tries] = ContextVar("tries")
+
+
+class BoundedValidator:
+    """Validates as a SchemaValidator does, and raises ToolError for a value that takes too many tries."""
+
+    def __init__(self, validator: SchemaValidator) -> None:
+        self._validator = validator
+
+    def validate_python(self, value: Any, *, strict: bool | None = None) -> Any:
+        """Return a valid value; raise ValidationError or ToolError."""
+        token = _tries.set(_Tries())
+        try:
+            return self._validator.validate_python(value, strict=strict)
+        finally:
+            _tries.reset(token)
+
+    def validate_json(self, data: bytes, *, strict: bool | None = None) -> Any:
+        """Return the valid value of a JSON text; raise ValidationError or ToolError."""
+        token = _tries.set(_Tries())
+        try:
+            return self._validator.validate_json(data, strict=strict)
+        finally:
+            _tries.reset(token)
+
+
+def bounded(schema: Node) -> Node | None:
+    """Return a core schema with a bound on its unions that contain themselves; None if it has none."""
+    nodes = list(_nodes(schema, ()))
+    definitions = {node["ref"]: node for node, _ in nodes if "ref" in node}
+    reach = _reach(nodes)
+    found = {id(node) for node, around in nodes if _is_ambiguous(node, around, definitions, reach)}
+    return _with_bounds(schema, found) if found else None
+
+
+def _nodes(part: Any, around: tuple[str, ...]) -> Iterator[tuple[Node, tuple[str, ...]]]:
+    """Yield the schemas in a schema, each with the names of the definitions that it stands in."""
+    if isinstance(part, dict):
+        if isinstance(part.get("type"), str):
+            around = (*around, part["ref"]) if "ref" in part else around
+            yield part, around
+        for key, member in part.items():
+            if key not in _DATA:
+                yield from _nodes(member, around)
+    elif isinstance(part, list | tuple):
+        for member in part:
+            yield from _nodes(member, around)
+
+
+def _reach(nodes: list[tuple[Node, tuple[str, ...]]]) -> Reach:
+    """Return the names of all definitions that each definition leads to, itself among them."""
+    direct: dict[str, set[str]] = {node["ref"]: {node["ref"]} for node, _ in nodes if "ref" in node}
+    for node, around in nodes:
+        for name in around if node["type"] == "definition-ref" else ():
+            direct[name].add(node["schema_ref"])
+    return {name: _closure(name, direct) for name in direct}
+
+
+def _closure(start: str, direct: Reach) -> set[str]:
+    found = {start}
+    waiting = [start]
+    while waiting:
+        new = direct[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _is_ambiguous(node: Node, around: tuple[str, ...], definitions: Mapping[str, Node], reach: Reach) -> bool:
+    """Tell whether a schema is a union to which one value can lead back through several of its members."""
+    if node["type"] != "union" or not around:
+        return False
+    choices = [choice[0] if isinstance(choice, tuple) else choice for choice in node["choices"]]
+    kinds = [_kind(choice, definitions) for choice in choices if _leads_to(choice, around, reach)]
+    return len(kinds) > 1 and ("" in kinds or len(set(kinds)) < len(kinds))
+
+
+def _leads_to(choice: Node, names: tuple[str, ...], reach: Reach) -> bool:
+    references = (node["schema_ref"] for node, _ in _nodes(choice, ()) if node["type"] == "definition-ref")
+    return any(not reach[reference].isdisjoint(names) for reference in references)
+
+
+def _kind(choice: Node, definitions: Mapping[str, Node]) -> str:
+    """Return which kind of JSON value a schema reads, or nothing if that is not plain to see."""
+    while choice["type"] == "definition-ref":
+        choice = definitions[choice["schema_ref"]]
+    return "object" if choice["type"] in _OBJECTS else "array" if choice["type"] in _ARRAYS else ""
+
+
+def _with_bounds(part: Any, found: set[int]) -> Any:
+    if isinstance(part, dict):
+        copied = {key: member if key in _DATA else _with_bounds(member, found) for key, member in part.items()}
+        return _with_bound(copied) if id(part) in found else copied
+    if isinstance(part, list | tuple):
+        return type(part)(_with_bounds(member, found) for member in part)
+    return part
+
+
+def _with_bound(union: Node) -> Node:
+    """Put a count before a union. As a discriminator it sees the value and leaves it as it is, JSON text included."""
+    reference = union.pop("ref", None)
+    choices: Any = {_TAG: union}
+    return dict(core_schema.tagged_union_schema(choices, _counted, ref=reference))
+
+
+def _counted(value: Any) -> int:
+    if isinstance(value, dict | list):
+        _tries.get().count(to_json(value, serialize_unknown=True, bytes_mode="base64"))
+    return _TAG
