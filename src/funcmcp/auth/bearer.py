@@ -26,8 +26,8 @@ _logger = logging.getLogger("funcmcp")
 
 _REMEMBERED = 4096
 _REMEMBERED_FOR = 240.0
-"""Seconds after which a token is checked again. A key that was withdrawn may have checked it up to 335 seconds later (the
-lifetime of keys, the pause between fetches, and a fetch), and stops to count within ten minutes."""
+"""Seconds after which a token is checked again. A key may have checked it as long as 335 seconds after it was withdrawn
+(the lifetime of keys, a pause and a fetch), and so stops to count within ten minutes."""
 
 
 class BearerTokens:
