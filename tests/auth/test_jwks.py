@@ -105,6 +105,20 @@ async def test_a_key_that_was_withdrawn_stops_to_count(jwks: JWKS, issuer: Issue
     assert await names(jwks, FIRST) == []
 
 
+async def test_a_token_of_a_withdrawn_key_is_refused_within_ten_minutes_however_often_it_comes(issuer: Issuer) -> None:
+    clock = Clock()
+    jwks = JWKS(issuer.url, clock=clock)
+    bearer = BearerTokens(ISSUER, AUDIENCE, keys=jwks, clock=clock)
+    first, late = (bearing(sign(claims(exp=clock.now + 5000, jti=name))) for name in ("first", "late"))
+    assert isinstance(await bearer(first), Principal)
+    issuer.publish(public("RSA", "second"))  # at once after the fetch
+    clock.now += 329.9  # the last moment at which a token does not wait for the next one
+    assert isinstance(await bearer(late), Principal)
+    await fetch_ended(jwks)
+    clock.now += 600 - 329.9
+    assert [type(await bearer(token)) for token in (first, late)] == [Challenge] * 2
+
+
 async def test_after_a_pause_a_token_waits_for_the_keys_of_today(jwks: JWKS, issuer: Issuer, clock: Clock) -> None:
     await names(jwks, FIRST)
     issuer.publish(public("RSA", "second"))
@@ -198,9 +212,9 @@ class TestBadAnswer:
         assert await names(jwks, FIRST) == ["first"]
         assert await names(jwks, UNKNOWN[0]) == []
         assert len(issuer.requests) == 2
-        assert [
-            record.getMessage().split(" exception=")[0] for record in caplog.records if record.name == "funcmcp"
-        ] == [f"event=jwks_fetch_failed url={issuer.url}"]
+        assert [record.getMessage().split(" reason=")[0] for record in caplog.records if record.name == "funcmcp"] == [
+            f"event=jwks_fetch_failed url={issuer.url}"
+        ]
         clock.now += 30
         issuer.fields = []
         issuer.publish(public("RSA", "second"))
@@ -221,11 +235,14 @@ class TestBadAnswer:
         assert isinstance(await bearer(token), Principal)
 
 
-async def test_a_redirect_is_not_followed(jwks: JWKS, issuer: Issuer) -> None:
+async def test_a_redirect_is_not_followed_and_the_log_says_why_there_are_no_keys(
+    jwks: JWKS, issuer: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
     issuer.status, issuer.fields = "302 Found", [f"Location: {issuer.url}2"]
     with pytest.raises(TokenError):
         await names(jwks, FIRST)
     assert len(issuer.requests) == 1
+    assert caplog.messages == [f"event=jwks_fetch_failed url={issuer.url} reason=it answers 302"]
 
 
 async def test_an_issuer_that_does_not_answer_is_given_up(issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
@@ -241,7 +258,7 @@ async def test_an_issuer_that_answers_too_slowly_is_given_up(issuer: Issuer, cap
     jwks = JWKS(issuer.url, timeout=0.05)
     with pytest.raises(TokenError, match="can't be had"):
         await names(jwks, FIRST)
-    assert caplog.records[-1].getMessage().endswith("exception=TimeoutError")
+    assert caplog.records[-1].getMessage().endswith("reason=TimeoutError")
 
 
 async def test_only_an_issuer_that_an_authority_vouches_for_is_believed(

@@ -312,6 +312,7 @@ async def test_behind_proxies_the_address_is_the_one_that_the_first_of_them_saw(
         ("2001:db8::2, 10.0.0.1", 429),
         ("198.51.100.3", 200),  # it came past a proxy, so that it counts for the peer
         ("nonsense, 10.0.0.1", 429),
+        (f"2001:db8:0:1::1%{'x' * 1000}, 10.0.0.1", 429),  # nothing so long is remembered as an address
         ("", 429),
     ):
         answer = await from_address(app, "192.0.2.1", {"x-forwarded-for": forwarded})

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("funcmcp")
 
 _REMEMBERED = 4096
-_REMEMBERED_FOR = 300.0
-"""Seconds after which a token is checked again, so that a key that was withdrawn stops to count."""
+_REMEMBERED_FOR = 240.0
+"""Seconds after which a token is checked again. A key may have checked it as long as 335 seconds after it was withdrawn
+(the lifetime of keys, a pause and a fetch), and so stops to count within ten minutes."""
 
 
 class BearerTokens:

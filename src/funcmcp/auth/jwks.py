@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from funcmcp.auth.compact import SignedToken
     from funcmcp.auth.keys import VerificationKey
 
+
+class _BadAnswerError(ValueError):
+    """The issuer answers, but not with keys; the text says why and repeats nothing of the answer."""
+
+
 _logger = logging.getLogger("funcmcp")
 
 _SHORTEST_LIFETIME = 300.0
@@ -107,7 +112,8 @@ class JWKS:
         try:
             self._keys = _read(await self._get())
         except Exception as error:  # noqa: BLE001 - whatever it is, the keys that are here stay good
-            _logger.warning("event=jwks_fetch_failed url=%s exception=%s", self._name, type(error).__name__)
+            reason = str(error) if isinstance(error, _BadAnswerError) else type(error).__name__
+            _logger.warning("event=jwks_fetch_failed url=%s reason=%s", self._name, reason)
         else:
             self._fetched = self._clock()
             self._next_fetch = self._fetched + _PAUSE
@@ -126,22 +132,22 @@ class JWKS:
             client.stream("GET", self._url, follow_redirects=False) as response,
         ):
             if response.status_code != _OK:
-                raise ValueError(f"The issuer answers {response.status_code}")
+                raise _BadAnswerError(f"it answers {response.status_code}")
             async for part in response.aiter_raw():
                 body += part
                 if len(body) > _LARGEST:
-                    raise ValueError("The answer is too large")
+                    raise _BadAnswerError("its answer is too large")
         return bytes(body)
 
 
 def _read(document: bytes) -> tuple[VerificationKey, ...]:
-    """Return the usable public keys of a set; raise ValueError if it has none."""
+    """Return the usable public keys of a set; raise ValueError for what is none, and for one without such keys."""
     value = decode(document)
     jwks = value.get("keys") if isinstance(value, dict) else None
     keys = [key for jwk in jwks if (key := _read_one(jwk)) is not None] if isinstance(jwks, list) else []
     usable = sort_out(keys)
     if not usable:
-        raise ValueError("The answer has no usable keys")
+        raise _BadAnswerError("its answer has no usable keys")
     return usable
 
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _HOST_BITS = 64
 """Of an IPv6 address: whoever has one has all that differ in these."""
 
+_LONGEST_ADDRESS = 64
+"""Characters of what is taken for an address, and remembered: the longest one with its port has less."""
+
 
 def wrong_header(request: HttpRequest, most: int) -> HttpResponse | None:
     """Return the refusal of a header with more bytes than it may have, or None."""
@@ -93,16 +96,16 @@ def address_of(request: HttpRequest, proxies: int) -> str:
     """
     if proxies:
         told = request.fields.get(b"x-forwarded-for", b"").decode("latin-1").split(",")
-        found = _network(told[-proxies]) if len(told) >= proxies else ""
+        said = told[-proxies].strip(" \t") if len(told) >= proxies else ""
+        found = _network(said) if len(said) <= _LONGEST_ADDRESS else ""
         if found:
             return found
     return _network(request.peer or "")
 
 
 @lru_cache(maxsize=4096)
-def _network(said: str) -> str:
+def _network(host: str) -> str:
     """Return an address without its port, or the network of one of IPv6; "" if it is none."""
-    host = said.strip(" \t")
     if host.startswith("["):
         host = host[1:].partition("]")[0]
     elif host.count(":") == 1:
