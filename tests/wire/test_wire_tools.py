@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import BaseModel
 
 from funcmcp import MCPServer, RegistrationError
 from tests.wire.peer import ALL, ERAS, PER_REQUEST, connect
@@ -64,6 +65,56 @@ async def test_a_catastrophic_pattern_is_linear(offering: Offering, revision: st
     peer = await connect(offering.app, revision)
     answer = await peer.call("checked", {"count": 1, "word": "a" * length + "b"})
     assert answer.result["isError"] is True
+    await peer.works()
+
+
+class Left(BaseModel):
+    x: Left | Right | int
+
+
+class Right(BaseModel):
+    x: Left | Right | int
+
+
+def measure(tree: Left | Right) -> int:
+    """Measure a tree of two kinds that look the same."""
+    return 1 if isinstance(tree.x, int) else 1 + measure(tree.x)
+
+
+@pytest.mark.parametrize("leaf", [1, "no number"])
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_value_with_too_many_ways_to_read_it_is_an_error_result(
+    offering: Offering, revision: str, leaf: object
+) -> None:
+    """Row 28: a union that contains itself would be read in 2 to the power of 58 ways."""
+    offering.app.tool(measure)
+    peer = await connect(offering.app, revision)
+    deep: Any = {"x": leaf}
+    for _ in range(57):
+        deep = {"x": deep}
+    answer = await peer.call("measure", {"tree": deep})
+    assert answer.result["isError"] is True
+    assert "nested too deeply in types that contain themselves" in answer.text
+    assert (await peer.call("measure", {"tree": {"x": {"x": {"x": 1}}}})).text == "3"
+    await peer.works()
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_prompt_s_argument_with_too_many_ways_to_read_it_is_refused(offering: Offering, revision: str) -> None:
+    """Row 28, as above: JSON in a text may be nested even more deeply."""
+
+    @offering.app.prompt
+    def describe(tree: Left | Right) -> str:
+        return f"Describe {measure(tree)} levels"
+
+    peer = await connect(offering.app, revision)
+    params = {"name": "describe", "arguments": {"tree": '{"x":' * 150 + "1" + "}" * 150}}
+    answer = await peer.request("prompts/get", params)
+    assert answer.error["code"] == -32602
+    assert "nested too deeply in types that contain themselves" in answer.error["message"]
+    params["arguments"] = {"tree": '{"x": {"x": 1}}'}
+    told = await peer.request("prompts/get", params)
+    assert told.result["messages"][0]["content"]["text"] == "Describe 2 levels"
     await peer.works()
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     Reach: TypeAlias = Mapping[str, AbstractSet[str]]
 
 _MOST_AGAIN = 500_000
-"""Bytes that such unions are given again for one value: 13 levels of two members that both fit, or, where one fits, many
-parts of a large value that are equal to others. Half a second at worst, which is for a wrong value's errors."""
+"""Bytes that such unions are given again for one value: 13 levels of two members that both fit, or, where one fits,
+many parts of a large value that are equal to others. Half a second at worst, which is for a wrong value's errors."""
 
 _TAG = -1
 """Stands in the place of an error; it is no name and no index of anything in JSON."""
@@ -84,6 +84,8 @@ class BoundedValidator:
 
 def bounded(schema: Node) -> Node | None:
     """Return a core schema with a bound on its unions that contain themselves; None if it has none."""
+    if schema["type"] != "definitions":
+        return None  # nothing that refers to itself, as pydantic arranges its schemas
     nodes = list(_nodes(schema, ()))
     definitions = {node["ref"]: node for node, _ in nodes if "ref" in node}
     reach = _reach(nodes)
