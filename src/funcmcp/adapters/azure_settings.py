@@ -58,4 +58,4 @@ def _prefix_of(file: Path) -> str:
         prefix = settings["extensions"]["http"]["routePrefix"]
     except (KeyError, TypeError):
         return "api"
-    return str(prefix)
+    return "api" if prefix is None else str(prefix)
