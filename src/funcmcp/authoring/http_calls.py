@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from funcmcp.authoring.content import Content
     from funcmcp.authoring.context import ToolContext
 
-NEVER_ARGUMENTS = frozenset(
+_RESERVED = frozenset(
     {
         *("accept", "authorization", "content-type"),  # OpenAPI: such parameters "SHALL be ignored"
         *("connection", "content-length", "cookie", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"),
-        *("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"),
+        *("forwarded", "x-real-ip", "x-original-url", "x-rewrite-url", "x-http-method-override"),
+        *("proxy-authorization", "x-api-key", "x-functions-key"),
     }
 )
-"""Headers that say who sends a request, and how: they are not for a model to choose."""
+_RESERVED_BEGINNINGS = ("x-forwarded-", "x-ms-client-principal", "x-ms-token-")
+"""Of proxies, and of App Service's Easy Auth."""
 
 _EXACT = 2**53
 _TEXTS = ("application/xml", "application/javascript", "application/yaml", "application/x-ndjson")
@@ -81,6 +83,12 @@ def written_path(path: str) -> str:
 
 def _stays(segment: str) -> bool:
     return not any(character in "/\\\x7f" or character < " " for character in segment)
+
+
+def is_reserved(header: str) -> bool:
+    """Tell whether a header says who sends a request, and how: then it is not for a model to choose."""
+    name = header.lower()
+    return name in _RESERVED or name.startswith(_RESERVED_BEGINNINGS)
 
 
 def header_text(name: str, value: Any) -> str:
