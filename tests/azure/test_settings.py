@@ -32,6 +32,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ('{"version": "2.0"}', "/api"),
         ('{"extensions": {"http": null}}', "/api"),
         ('{"extensions": {"http": {"routePrefix": null}}}', "/api"),
+        ('{"configurationProfile": "mcp-custom-handler"}', ""),
+        ("[]", "/api"),
         ('{"extensions": {"http": {"routePrefix": ""}}}', ""),
         ('\ufeff{"extensions": {"http": {"routePrefix": "a/b/"}}}', "/a/b"),
     ],

@@ -72,7 +72,12 @@ def path_text(name: str, value: Any, *, rest: bool = False) -> str:
     text = text_of(value)
     segments = text.split("/") if rest else [text]
     if any(segment in {"", ".", ".."} or not _stays(segment) for segment in segments):
-        raise ToolError(f"{name}: must be a part of a path: not empty, not '.' or '..', and without slashes")
+        words = (
+            "no empty parts, and none that is '.' or '..'"
+            if rest
+            else "not empty, not '.' or '..', and without slashes"
+        )
+        raise ToolError(f"{name}: must be {'the rest' if rest else 'a part'} of a path: {words}")
     return "/".join(quote(segment, safe="") for segment in segments)
 
 
@@ -136,9 +141,9 @@ def _media(content_type: str) -> tuple[str, str]:
         if name.strip().lower() == "charset":
             charset = value.strip().strip('"')
             try:
-                b"".decode(charset)
-            except LookupError:
-                break
+                b"\xff".decode(charset, "replace")
+            except (LookupError, ValueError):
+                break  # Python has none of that name, or one that is for something else, such as idna
             return media.strip().lower(), charset
     return media.strip().lower(), "utf-8"
 
