@@ -305,6 +305,19 @@ def test_a_key_is_not_asked_for_where_clients_sign_in(made: Path, tmp_path: Path
     assert found(folder) == {("error", "auth_level")}
 
 
+def test_each_server_of_an_app_is_guarded_in_its_own_way(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    setting("ENTRA_CLIENT_ID", "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee")(folder)
+    setting("ENTRA_TENANT_ID", "11111111-2222-3333-4444-555555555555")(folder)
+    inner = "inner = MCPServer('Inner', path='/inner')\nfuncmcp.azure.http_app(inner, route='inner', app=app)"
+    change("function_app.py", "http_app(mcp)\n", f"http_app(mcp)\n{inner}\n")(folder)
+    change("function_app.py", "import funcmcp.azure\n", "import funcmcp.azure\nfrom funcmcp import MCPServer\n")(folder)
+    assert found(folder) == set()
+    change("function_app.py", "route='inner'", "route='inner', auth_level='anonymous'")(folder)
+    assert found(folder) == {("warning", "auth_level")}
+
+
 def test_keys_that_are_none_stop_the_server_and_are_never_shown(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "http"
     shutil.copytree(made / "http", folder)

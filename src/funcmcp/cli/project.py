@@ -62,8 +62,8 @@ class Loaded:
         error: why it failed; None if it did not.
         has_app: whether a FunctionApp is in it.
         functions: the bindings of each function, by its name.
-        servers: of each MCPServer its name and path, whether it asks who calls (`asks`), where it tells clients to get
-            tokens (`tells`), and whether it keeps sessions in memory (`keeps_sessions`).
+        servers: of each MCPServer its name and path, whether it asks who calls (`asks`), and whether it keeps sessions
+            in memory (`keeps_sessions`).
     """
 
     error: str | None = None
@@ -111,10 +111,10 @@ class Project:
         return [(name, binding) for name, binding in self._bindings() if kind_of(binding).startswith("mcp")]
 
     @property
-    def endpoints(self) -> list[dict[str, Any]]:
-        """The HTTP triggers that `http_app` made: those that have one for preflight requests beside them."""
+    def endpoints(self) -> list[tuple[str, dict[str, Any]]]:
+        """The HTTP triggers that `http_app` made, by name: those that have one for preflight requests beside them."""
         return [
-            binding
+            (name, binding)
             for name, binding in self._bindings()
             if kind_of(binding) == "httptrigger" and f"{name}_preflight" in self.loaded.functions
         ]
