@@ -119,8 +119,8 @@ def test_other_functions_of_the_app_stay_as_they_were(http: httpx2.Client) -> No
 
 
 def test_a_functions_url_is_as_the_client_wrote_it(http: httpx2.Client) -> None:
-    answer = http.post("/items/a%3Fb%20%C3%A9?q=%26", content="")
-    assert answer.headers["x-url"].endswith("/items/a%3Fb%20%C3%A9?q=%26")
+    answer = http.post("/items/a%20%C3%A9?q=%26", content="")
+    assert answer.headers["x-url"].endswith("/items/a%20%C3%A9?q=%26")
 
 
 def test_a_body_that_is_too_large_for_the_server_is_refused(http: httpx2.Client) -> None:
