@@ -50,7 +50,7 @@ def http_app(
         The app, to be a global of function_app.py.
 
     Raises:
-        ValueError: clients would not find the server's metadata.
+        ValueError: the Functions host would not serve that route, or clients would not find the server's metadata.
         ImportError: another package has HTTP streams switched on in this app, or a package is missing.
     """
     from funcmcp.adapters import azure_http  # noqa: PLC0415 - vendor code is loaded by those who use it
@@ -130,7 +130,7 @@ def protected_resource(
         authorization_servers=authorization_servers,
         scopes=scopes,
         name=name,
-        served_at=f"{_origin(host)}{prefix}{WELL_KNOWN}" if prefix else None,
+        served_at=f"{_origin(host)}{prefix}{WELL_KNOWN}{prefix}/{route.strip('/')}" if prefix else None,
     )
 
 

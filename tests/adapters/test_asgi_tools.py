@@ -288,6 +288,7 @@ def kinds() -> FastAPI:
 
     answers: dict[str, Callable[[], Response]] = {
         "plain": lambda: PlainTextResponse("Grüße".encode("latin-1"), media_type="text/plain; charset=latin-1"),
+        "unknown": lambda: PlainTextResponse("Grüße".encode(), media_type="text/plain; charset=idna"),
         "png": lambda: Response(b"\x89PNG", media_type="image/png"),
         "wav": lambda: Response(b"RIFF", media_type="audio/wav"),
         "pdf": lambda: Response(b"%PDF", media_type="application/pdf"),
@@ -308,6 +309,7 @@ def kinds() -> FastAPI:
     ("name", "content"),
     [
         ("plain", {"type": "text", "text": "Grüße"}),
+        ("unknown", {"type": "text", "text": "Grüße"}),
         ("png", {"type": "image", "data": "iVBORw==", "mimeType": "image/png"}),
         ("wav", {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}),
         (

@@ -255,3 +255,49 @@ def test_a_body_of_which_nothing_is_given_is_sent_if_it_is_required(required: bo
 def test_text_in_place_of_an_object_is_refused() -> None:
     with pytest.raises(RegistrationError, match="where an object has to be"):
         operations({"openapi": "3.1.0", "paths": {"/x": "nothing"}})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["X-MS-CLIENT-PRINCIPAL", "x-ms-client-principal-id", "X-Functions-Key", "x-api-key", "X-Forwarded-Port", "Cookie"],
+)
+def test_a_header_that_says_who_is_calling_is_no_argument(name: str) -> None:
+    made = plan({"parameters": [parameter(name, "header"), parameter("X-Own", "header")]})
+    assert list(made.input_schema["properties"]) == ["X-Own"]
+
+
+def test_an_id_that_has_no_letter_of_a_name_is_no_name() -> None:
+    document = {"openapi": "3.0.3", "paths": {"/a": {"get": {"operationId": "!!!"}, "put": {"operationId": 5}}}}
+    assert [operation.name for operation in operations(document)] == ["get_a", "5"]
+
+
+def test_extensions_among_the_paths_are_left_alone() -> None:
+    document = {"openapi": "3.1.0", "paths": {"x-internal": True, "/a": {"get": {}}}}
+    assert [operation.path for operation in operations(document)] == ["/a"]
+
+
+@pytest.mark.parametrize("paths", [[], {"/a": {"get": {"tags": None}}}, {"/a": {"get": {"parameters": None}}}])
+def test_a_document_that_is_none_is_refused_in_words(paths: Any) -> None:
+    with pytest.raises(RegistrationError, match="not written as OpenAPI has it"):
+        operations({"openapi": "3.1.0", "paths": paths})
+
+
+def nested(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"parameters": [{"in": "query"}]},
+        {"responses": []},
+        body({"type": "object", "properties": ["a"]}),
+        body(nested(2000)),
+    ],
+)
+def test_an_operation_that_can_not_be_read_is_refused_in_words(operation: dict[str, Any]) -> None:
+    with pytest.raises(RegistrationError, match="not written as OpenAPI has it"):
+        plan(operation)

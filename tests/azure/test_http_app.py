@@ -95,6 +95,21 @@ def hello() -> str:
 app = funcmcp.azure.http_app(mcp)
 """
 
+TWO = """
+import azure.functions as func
+
+import funcmcp.azure
+from funcmcp import MCPServer
+from funcmcp.auth.api_key import APIKeys
+from funcmcp.auth.policy import Auth
+
+app = func.FunctionApp()
+for name in ("one", "two"):
+    resource = funcmcp.azure.protected_resource(["https://login.example.com"], route=name)
+    auth = Auth(APIKeys({"me": "kq3vJ8wZ1xP5sT7u"}), resource=resource)
+    funcmcp.azure.http_app(MCPServer(name, auth=auth), route=name, app=app)
+"""
+
 
 def where(host: str = "shop.azurewebsites.net") -> Any:
     """Return the value of an HTTP trigger that calls the tool."""
@@ -180,15 +195,47 @@ def test_services_are_closed_when_the_worker_closes_its_event_loop(tmp_path: Pat
 def test_the_challenge_leads_to_the_metadata_wherever_the_functions_are(tmp_path: Path, prefix: str) -> None:
     with worker(write_app(tmp_path, GUARDED, prefix=prefix), env=DEPLOYED) as loaded:
         assert loaded.functions["mcp"].trigger["authLevel"] == "ANONYMOUS"
-        assert loaded.functions["mcp_metadata"].trigger["route"] == ".well-known/oauth-protected-resource/{*path}"
+        own = ".well-known/oauth-protected-resource" + (f"/{prefix}" if prefix else "") + "/mcp"
+        assert loaded.functions["mcp_metadata"].trigger["route"] == own
         refused = initialize(loaded).value
         base = "https://shop.azurewebsites.net" + (f"/{prefix}" if prefix else "")
-        place = f"{base}/.well-known/oauth-protected-resource" + ("" if prefix else "/mcp")
+        place = f"{base}/{own}"
         assert refused["status_code"] == 401
         assert f'resource_metadata="{place}"' in refused["headers"]["www-authenticate"]
         told = loaded.invoke_http("mcp_metadata", "GET", place, headers=HEADERS).value
         assert told["status_code"] == 200
         assert json.loads(told["body"])["resource"] == f"{base}/mcp"
+        assert ("mcp_metadata_root" in loaded.functions) == (not prefix)
+
+
+@needs_worker
+@pytest.mark.parametrize("prefix", ["", "api"])
+def test_two_servers_in_one_app_have_metadata_of_their_own(tmp_path: Path, prefix: str) -> None:
+    with worker(write_app(tmp_path, TWO, prefix=prefix), env=DEPLOYED) as loaded:
+        routes = [(f.trigger["route"], method) for f in loaded.functions.values() for method in f.trigger["methods"]]
+        assert len(set(routes)) == len(routes)  # the host refuses a function whose route another one has
+        for name in ("one", "two"):
+            refused = loaded.invoke_http(name, "POST", "https://shop.azurewebsites.net/", headers=HEADERS).value
+            place = refused["headers"]["www-authenticate"].partition('resource_metadata="')[2].partition('"')[0]
+            assert place.endswith(loaded.functions[f"{name}_metadata"].trigger["route"])
+            told = loaded.invoke_http(f"{name}_metadata", "GET", place, headers=HEADERS).value
+            assert json.loads(told["body"])["resource"].endswith(f"/{name}")
+
+
+@pytest.mark.parametrize("route", ["", "/", "admin/mcp", "Runtime/x"])
+def test_a_route_that_the_host_would_not_serve_is_refused(route: str) -> None:
+    azure = pytest.importorskip("funcmcp.azure")
+    pytest.importorskip("azure.functions")
+    with pytest.raises(ValueError, match="Functions host"):
+        azure.http_app(MCPServer("shop"), route=route)
+
+
+@pytest.mark.parametrize(("route", "name"), [("2024/mcp", "mcp_2024_mcp"), ("Host", "mcp_Host"), ("{*any}", "any")])
+def test_a_functions_name_is_one_that_the_host_takes(route: str, name: str) -> None:
+    azure = pytest.importorskip("funcmcp.azure")
+    pytest.importorskip("azure.functions")
+    functions = azure.http_app(MCPServer("shop"), route=route).get_functions()
+    assert [function.get_function_name() for function in functions] == [name, f"{name}_preflight"]
 
 
 @needs_worker
@@ -247,7 +294,8 @@ def test_the_binding_json_is_complete(tmp_path: Path) -> None:
     assert [json.loads(line) for line in run.stdout.splitlines()] == [
         trigger("mcp", "POST", "GET", "DELETE"),
         trigger("mcp", "OPTIONS"),
-        trigger(".well-known/oauth-protected-resource/{*path}", "GET"),
+        trigger(".well-known/oauth-protected-resource/mcp", "GET"),
+        trigger(".well-known/oauth-protected-resource", "GET"),
     ]
 
 

@@ -31,6 +31,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (None, "/api"),
         ('{"version": "2.0"}', "/api"),
         ('{"extensions": {"http": null}}', "/api"),
+        ('{"extensions": {"http": {"routePrefix": null}}}', "/api"),
+        ('{"configurationProfile": "mcp-custom-handler"}', ""),
+        ("[]", "/api"),
         ('{"extensions": {"http": {"routePrefix": ""}}}', ""),
         ('\ufeff{"extensions": {"http": {"routePrefix": "a/b/"}}}', "/a/b"),
     ],
@@ -59,7 +62,7 @@ def test_a_url_is_the_apps_own_a_custom_domains_or_that_of_core_tools(
 
 def test_the_metadata_is_in_its_usual_place_only_without_a_prefix(folder: Path) -> None:
     below = azure.protected_resource(["https://login.example.com"])
-    assert below.metadata_url == f"https://{HOST}/api/.well-known/oauth-protected-resource"
+    assert below.metadata_url == f"https://{HOST}/api/.well-known/oauth-protected-resource/api/mcp"
     assert below.document["resource"] == f"https://{HOST}/api/mcp"
     (folder / "host.json").write_text('{"extensions": {"http": {"routePrefix": ""}}}', encoding="utf-8")
     usual = azure.protected_resource(["https://login.example.com"])

@@ -55,7 +55,7 @@ app = func.FunctionApp()
 @app.route(route="items/{id}", auth_level="anonymous")
 def item(req: func.HttpRequest) -> func.HttpResponse:
     said = f"{req.method} {req.route_params['id']} {req.params['q']} {req.get_body().decode()}"
-    return func.HttpResponse(said, status_code=201, headers={"X-Kind": "item"})
+    return func.HttpResponse(said, status_code=201, headers={"X-Kind": "item", "X-URL": req.url})
 
 @app.route(route="text", auth_level="anonymous")
 async def text(req: func.HttpRequest) -> str:
@@ -116,6 +116,11 @@ def test_other_functions_of_the_app_stay_as_they_were(http: httpx2.Client) -> No
     assert (answer.status_code, answer.text, answer.headers["x-kind"]) == (201, "POST 7 x body", "item")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert http.get("/text").text == "plain"
+
+
+def test_a_functions_url_is_as_the_client_wrote_it(http: httpx2.Client) -> None:
+    answer = http.post("/items/a%20%C3%A9?q=%26", content="")
+    assert answer.headers["x-url"].endswith("/items/a%20%C3%A9?q=%26")
 
 
 def test_a_body_that_is_too_large_for_the_server_is_refused(http: httpx2.Client) -> None:

@@ -55,7 +55,8 @@ def copy(name: str, times: int, bindings: Bindings, flag: bool = False) -> str:
     text = bindings["snippet"]
     bindings.set("copied", text * times)
     bindings.set("told", f"copied {bindings['name']}")
-    return f"{bindings['name']} {bindings['raw'].read().decode()} {bindings['flag']!r}"
+    bindings.set("kept", {"name": name})
+    return f"{bindings['name']} {bindings['raw'].decode()} {bindings['flag']!r}"
 
 @mcp.prompt
 def explain(code: str, bindings: Bindings, depth: int = 1) -> str:
@@ -79,11 +80,12 @@ FILE = dict(path="snippets/{mcptoolargs.name}.txt", connection="AzureWebJobsStor
 trigger_app(mcp, app, bindings={
     "copy": [
         Input("snippet", "blob", python_type=str, **FILE),
-        Input("raw", "blob", data_type="binary", **FILE),
-        Input("name", "mcpToolProperty"),
+        Input("raw", "blob", python_type=bytes, **FILE),
+        Input("name", "mcpToolProperty", property_name="name"),
         Input("flag", "mcpToolProperty", description="Its own words"),
         Output("copied", "blob", path="copies/{mcptoolargs.name}.txt", connection="AzureWebJobsStorage"),
         Output("told", "queue", queue_name="told", connection="AzureWebJobsStorage"),
+        Output("kept", "queue", python_type=str, queue_name="kept", connection="AzureWebJobsStorage"),
     ],
     "explain": [Input("code", "mcpPromptArgument"), Input("depth", "mcpPromptArgument")],
     "snippet://{name}": [Input("file", "blob", path="snippets/{name}.txt", connection="AzureWebJobsStorage")],
@@ -185,7 +187,7 @@ def test_other_bindings_stand_beside_the_trigger_as_they_were_written(many: Work
     copy = {binding["name"]: binding for binding in many.functions["tool_copy"].bindings}
     path = "snippets/{mcptoolargs.name}.txt"
     blob = {"type": "blob", "direction": "IN", "path": path, "connection": "AzureWebJobsStorage"}
-    assert copy["snippet"] == {**blob, "name": "snippet"}
+    assert copy["snippet"] == {**blob, "name": "snippet", "dataType": "STRING"}
     assert copy["raw"] == {**blob, "name": "raw", "dataType": "BINARY"}
     assert copy["told"] == {
         "type": "queue",
@@ -209,6 +211,7 @@ def test_a_function_reads_its_inputs_and_sends_its_outputs(many: Worker) -> None
     assert {name: tuple(found) for name, found in done.outputs.items()} == {
         "copied": ("string", "abab"),
         "told": ("string", "copied x"),
+        "kept": ("string", '{"name":"x"}'),
     }
     inputs |= context(name="copy", arguments={"name": "x", "times": "2"})
     refused = many.invoke("tool_copy", inputs)

@@ -130,6 +130,8 @@ def found(folder: Path) -> set[tuple[str, str]]:
         ("http", remove("host.json"), "error", "host.json", "is missing"),
         ("http", write("host.json", "{"), "error", "host.json", "can't be read: Expecting property name"),
         ("http", write("host.json", "[]"), "error", "host.json", "it is no JSON object"),
+        ("http", setting("A=B", "x"), "error", "local.settings.json", "'A=B', which no environment can have"),
+        ("http", setting("A", "\0"), "error", "local.settings.json", "'A', which no environment can have"),
         ("http", put("host.json", "1.0", "version"), "error", "host.json", '"version": "2.0"'),
         ("triggers", put("host.json", None, "extensionBundle"), "error", "extensionBundle", "is missing in host.json"),
         (
@@ -187,6 +189,7 @@ def found(folder: Path) -> set[tuple[str, str]]:
             "function_app.py, line 4: ValueError: no database",
         ),
         ("http", write("function_app.py", "import os\n\nos._exit(3)\n"), "error", "the code", "its process ended"),
+        ("http", write("function_app.py", "import os\n\nos._exit(0)\n"), "error", "the code", "its process ended"),
         ("http", write("function_app.py", "from server import mcp\n"), "error", "the code", "has no FunctionApp"),
         ("http", write("function_app.py", TOOLS), "error", "the code", "has no MCP server in its app"),
         (
@@ -302,6 +305,19 @@ def test_a_key_is_not_asked_for_where_clients_sign_in(made: Path, tmp_path: Path
     assert found(folder) == {("error", "auth_level")}
 
 
+def test_each_server_of_an_app_is_guarded_in_its_own_way(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    setting("ENTRA_CLIENT_ID", "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee")(folder)
+    setting("ENTRA_TENANT_ID", "11111111-2222-3333-4444-555555555555")(folder)
+    inner = "inner = MCPServer('Inner', path='/inner')\nfuncmcp.azure.http_app(inner, route='inner', app=app)"
+    change("function_app.py", "http_app(mcp)\n", f"http_app(mcp)\n{inner}\n")(folder)
+    change("function_app.py", "import funcmcp.azure\n", "import funcmcp.azure\nfrom funcmcp import MCPServer\n")(folder)
+    assert found(folder) == set()
+    change("function_app.py", "route='inner'", "route='inner', auth_level='anonymous'")(folder)
+    assert found(folder) == {("warning", "auth_level")}
+
+
 def test_keys_that_are_none_stop_the_server_and_are_never_shown(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "http"
     shutil.copytree(made / "http", folder)
@@ -331,6 +347,24 @@ def test_pyproject_toml_does_where_there_is_no_requirements_txt(made: Path, tmp_
     write("pyproject.toml", "[project\n")(folder)
     with pytest.raises(Failure, match=r"pyproject\.toml can't be read"):
         examine(folder)
+
+
+def test_requirements_in_other_files_count_and_are_read_once(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    write("requirements.txt", "-r missing.txt\n--requirement=more.txt  # ours\n")(folder)
+    write("more.txt", "-r requirements.txt\nfuncmcp[azure,auth]>=0.1\n")(folder)
+    assert found(folder) == set()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_requirements_may_be_written_as_powershell_or_an_old_editor_does(
+    made: Path, tmp_path: Path, encoding: str
+) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    (folder / "requirements.txt").write_bytes("# für uns\nfuncmcp[azure,auth]>=0.1\n".encode(encoding))
+    assert found(folder) == set()
 
 
 def test_without_infrastructure_it_is_this_python_that_counts(

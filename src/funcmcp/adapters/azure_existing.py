@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 import azure.functions as func
 
+from funcmcp.adapters.azure_indexed import functions_of
 from funcmcp.adapters.azure_routes import path_of, variables_of
 from funcmcp.adapters.azure_settings import hostname, is_local, route_prefix
 from funcmcp.authoring.arguments import input_schema, parts_of
@@ -124,12 +125,7 @@ def tool_from_http_function(app: FunctionApp, name: str, options: Mapping[str, A
 def _found(app: FunctionApp, name: str) -> _Function:
     if not isinstance(app, FunctionApp):
         raise RegistrationError(f"Give the FunctionApp that {name} is in, not {type(app).__name__}.")
-    seen = app.functions_bindings
-    app.functions_bindings = None  # else the worker, which asks once more, would find each name taken
-    try:
-        functions = {str(function.get_function_name()): function for function in app.get_functions()}
-    finally:
-        app.functions_bindings = seen
+    functions = functions_of(app)
     function = functions.get(name)
     if function is None:
         raise RegistrationError(f"The app has no function {name!r}; it has {', '.join(functions) or 'none'}.")

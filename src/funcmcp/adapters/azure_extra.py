@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic_core import from_json
 
+from funcmcp.protocol.codec import encode
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+_DATA_TYPES: dict[type | None, str] = {str: "string", bytes: "binary"}
+"""What the host sends a value as; without this it sends a text, whatever there is."""
 
 
 class _Binding:
@@ -41,6 +46,11 @@ class Input(_Binding):
     """
 
     is_output = False
+
+    def __init__(self, name: str, type: str, *, python_type: type | None = None, **settings: Any) -> None:
+        super().__init__(name, type, python_type=python_type, **settings)
+        if python_type in _DATA_TYPES and not {"data_type", "dataType"} & settings.keys():
+            self.settings["data_type"] = _DATA_TYPES[python_type]
 
 
 class Output(_Binding):
@@ -75,15 +85,16 @@ class Bindings:
         return self._values[name]
 
     def set(self, name: str, value: Any) -> None:
-        """Send a value to an output; raise KeyError if there is no binding of this name."""
-        self._values[name].set(value)
+        """Send a value to an output, a dict as JSON; raise KeyError if there is no binding of this name."""
+        # Of a dict the azure-functions library would send a queue the names of the members alone.
+        self._values[name].set(encode(value).decode() if isinstance(value, dict) else value)
 
 
 _OF_ARGUMENTS = {
-    "mcptoolproperty": ("toolProperties", "propertyName", "propertyName"),
-    "mcppromptargument": ("promptArguments", "argumentName", "name"),
+    "mcptoolproperty": ("toolProperties", ("propertyName", "property_name"), "propertyName"),
+    "mcppromptargument": ("promptArguments", ("argumentName", "argument_name"), "name"),
 }
-"""By type: the key of the trigger that lists all of them, the binding's key for the name, and the list's."""
+"""By type: the trigger's key for the list of them, both spellings of the binding's key for the name, the list's key."""
 
 
 def arguments_of(binding: _Binding, trigger: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,11 +106,11 @@ def arguments_of(binding: _Binding, trigger: Mapping[str, Any]) -> dict[str, Any
     of_arguments = _OF_ARGUMENTS.get(binding.type.lower())
     if of_arguments is None:
         return binding.settings
-    listed, own_name, name = of_arguments
-    wanted = binding.settings.get(own_name, binding.name)
+    listed, own_names, name = of_arguments
+    wanted = next((binding.settings[own] for own in own_names if own in binding.settings), binding.name)
     for known in from_json(trigger.get(listed, "[]")):
         if known[name] == wanted:
-            return {**_of_argument(own_name, wanted, known), **binding.settings}
+            return {**_of_argument(own_names[0], wanted, known), **binding.settings}
     raise RegistrationError(
         f"{binding.type} {binding.name!r} is for {wanted!r}, which the feature has no argument for."
     )

@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 import azure.functions as func
 
+from funcmcp.adapters.azure_indexed import functions_of
 from funcmcp.adapters.azure_life import Life, Lived
 from funcmcp.adapters.azure_settings import hostname, is_local, route_prefix
 from funcmcp.auth.protected_resource import WELL_KNOWN
@@ -29,6 +30,11 @@ AuthLevel = func.AuthLevel
 FunctionApp = func.FunctionApp
 
 _SET_COOKIE = "set-cookie"
+_RESERVED = ("admin", "runtime")
+"""What no route may begin with: there the host has routes of its own."""
+_LONGEST_NAME = 100
+_ROOT_METADATA = WELL_KNOWN[1:]
+"""Where clients look that guess."""
 
 
 class Served(Lived, Protocol):
@@ -178,14 +184,13 @@ def register(
         auth_level: which of the platform's keys callers need; by default none if the server itself asks who calls.
 
     Raises:
-        ValueError: clients would not find the server's metadata where it says that it is.
+        ValueError: the route can't be one, or clients would not find the server's metadata where it says that it is.
     """
-    if server.metadata is not None:
-        _check_place(server.metadata, route_prefix())
+    site, route = Site(server), _checked(route.strip("/"))
+    name = _name(route)
+    metadata_route = None if server.metadata is None else _metadata_route(server.metadata, route_prefix())
     if auth_level is None:
         auth_level = AuthLevel.FUNCTION if server.metadata is None else AuthLevel.ANONYMOUS
-    site, route = Site(server), route.strip("/")
-    name = re.sub("[^0-9A-Za-z]+", "_", route).strip("_") or "mcp"
 
     async def endpoint(req: func.HttpRequest) -> func.HttpResponse:
         return await site.answer(req, server.path)
@@ -202,15 +207,41 @@ def register(
 
     add(endpoint, "", route, auth_level, "POST", "GET", "DELETE")
     add(preflight, "_preflight", route, AuthLevel.ANONYMOUS, "OPTIONS")  # browsers send no key with it
-    if server.metadata is not None:
-        add(metadata, "_metadata", WELL_KNOWN[1:] + "/{*path}", AuthLevel.ANONYMOUS, "GET")
+    if metadata_route is not None:
+        add(metadata, "_metadata", metadata_route, AuthLevel.ANONYMOUS, "GET")
+        if not route_prefix() and not _has_route(app, _ROOT_METADATA):  # of several servers the first one has it
+            add(metadata, "_metadata_root", _ROOT_METADATA, AuthLevel.ANONYMOUS, "GET")
 
 
-def _check_place(resource: ProtectedResource, prefix: str) -> None:
-    """Raise ValueError if the metadata's URL is not below the route prefix, where functions are."""
+def _checked(route: str) -> str:
+    """Return the route; raise ValueError if the host would serve it elsewhere, or not at all."""
+    if not route:
+        raise ValueError(
+            "The endpoint needs a route: without one the Functions host takes the function's name. "
+            'For a short URL write route="mcp", and "routePrefix": "" in host.json.'
+        )
+    if route.partition("/")[0].lower() in _RESERVED:
+        raise ValueError(f"The Functions host has routes of its own below {' and '.join(_RESERVED)}; got {route!r}.")
+    return route
+
+
+def _name(route: str) -> str:
+    """Return a name for the functions of a route; the host wants a letter first, and keeps `host` for itself."""
+    name = re.sub("[^0-9A-Za-z]+", "_", route).strip("_")[:_LONGEST_NAME]
+    return name if name[:1].isalpha() and name.lower() != "host" else f"mcp_{name}".rstrip("_")
+
+
+def _metadata_route(resource: ProtectedResource, prefix: str) -> str:
+    """Return the route of the metadata; raise ValueError if its URL is not below the prefix, where functions are."""
     path = urlsplit(resource.metadata_url).path
     if path != prefix + WELL_KNOWN and not path.startswith(f"{prefix}{WELL_KNOWN}/"):
         raise ValueError(
             f"Clients would look for the metadata at {resource.metadata_url}, but the functions of this app are below "
             f'"{prefix}/". Make it with funcmcp.azure.protected_resource(), or set "routePrefix": "" in host.json.'
         )
+    return path.removeprefix(prefix).strip("/")
+
+
+def _has_route(app: func.FunctionApp, route: str) -> bool:
+    triggers = (function.get_trigger() for function in functions_of(app).values() if function.is_http_function())
+    return any(str(getattr(trigger, "route", "")).strip("/").lower() == route for trigger in triggers)

@@ -19,6 +19,9 @@ PREFIX_VARIABLE = "AzureFunctionsJobHost__extensions__http__routePrefix"
 
 _FOLDER_VARIABLE = "AzureWebJobsScriptRoot"
 _LOCAL = "localhost:7071"  # where Azure Functions Core Tools serve
+_SELF_HOSTED = "mcp-custom-handler"
+"""The profile of host.json that passes requests on with no prefix."""
+
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -57,5 +60,7 @@ def _prefix_of(file: Path) -> str:
     try:
         prefix = settings["extensions"]["http"]["routePrefix"]
     except (KeyError, TypeError):
-        return "api"
+        prefix = None
+    if prefix is None:
+        return "" if isinstance(settings, dict) and settings.get("configurationProfile") == _SELF_HOSTED else "api"
     return str(prefix)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import azure.functions as func
 import azurefunctions.extensions.base as extensions
@@ -31,6 +32,9 @@ if _other not in {None, __name__}:
 
 _MAX_BODY = 104_857_600
 """Bytes of a request that the Functions host lets pass by default."""
+
+_SAFE = "/:@!$&'()*+,;=~"
+"""Besides letters, digits and a few more: what stands in a path as it is (RFC 3986, section 3.3)."""
 
 _PLAIN = (("content-type", "text/plain; charset=utf-8"),)
 
@@ -101,7 +105,7 @@ def _public(request: HttpRequest) -> str:
         host = hostname()
     scheme = "http" if is_local(host) else "https"
     query = f"?{request.query_string}" if request.query_string else ""
-    return f"{scheme}://{host}{request.path}{query}"
+    return f"{scheme}://{host}{quote(request.path, safe=_SAFE)}{query}"
 
 
 def _wire(response: object) -> HttpResponse:

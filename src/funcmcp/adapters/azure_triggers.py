@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from azure.functions import FunctionApp
+from azure.functions import FunctionApp, Out
 from pydantic_core import from_json
 
 from funcmcp.adapters import azure_bindings as bindings_json
@@ -194,7 +194,11 @@ def _register(app: FunctionApp, function: _Function, more: Sequence[Input | Outp
     invoke.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])  # type: ignore[attr-defined]
     invoke.__name__ = invoke.__qualname__ = function.name
     # The library asks for type hints: they choose how an input is decoded.
-    invoke.__annotations__ = {binding.name: binding.python_type for binding in more if binding.python_type is not None}
+    invoke.__annotations__ = {
+        binding.name: Out[binding.python_type] if binding.is_output else binding.python_type  # type: ignore[name-defined]
+        for binding in more
+        if binding.python_type is not None
+    }
     decorated: Any = invoke
     for binding in more:
         settings = arguments_of(binding, function.trigger)

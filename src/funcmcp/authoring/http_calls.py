@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from funcmcp.authoring.content import Content
     from funcmcp.authoring.context import ToolContext
 
-NEVER_ARGUMENTS = frozenset(
+_RESERVED = frozenset(
     {
         *("accept", "authorization", "content-type"),  # OpenAPI: such parameters "SHALL be ignored"
         *("connection", "content-length", "cookie", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"),
-        *("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"),
+        *("forwarded", "x-real-ip", "x-original-url", "x-rewrite-url", "x-http-method-override"),
+        *("proxy-authorization", "x-api-key", "x-functions-key"),
     }
 )
-"""Headers that say who sends a request, and how: they are not for a model to choose."""
+_RESERVED_BEGINNINGS = ("x-forwarded-", "x-ms-client-principal", "x-ms-token-")
+"""Of proxies, and of App Service's Easy Auth."""
 
 _EXACT = 2**53
 _TEXTS = ("application/xml", "application/javascript", "application/yaml", "application/x-ndjson")
@@ -70,7 +72,12 @@ def path_text(name: str, value: Any, *, rest: bool = False) -> str:
     text = text_of(value)
     segments = text.split("/") if rest else [text]
     if any(segment in {"", ".", ".."} or not _stays(segment) for segment in segments):
-        raise ToolError(f"{name}: must be a part of a path: not empty, not '.' or '..', and without slashes")
+        words = (
+            "no empty parts, and none that is '.' or '..'"
+            if rest
+            else "not empty, not '.' or '..', and without slashes"
+        )
+        raise ToolError(f"{name}: must be {'the rest' if rest else 'a part'} of a path: {words}")
     return "/".join(quote(segment, safe="") for segment in segments)
 
 
@@ -81,6 +88,12 @@ def written_path(path: str) -> str:
 
 def _stays(segment: str) -> bool:
     return not any(character in "/\\\x7f" or character < " " for character in segment)
+
+
+def is_reserved(header: str) -> bool:
+    """Tell whether a header says who sends a request, and how: then it is not for a model to choose."""
+    name = header.lower()
+    return name in _RESERVED or name.startswith(_RESERVED_BEGINNINGS)
 
 
 def header_text(name: str, value: Any) -> str:
@@ -128,9 +141,9 @@ def _media(content_type: str) -> tuple[str, str]:
         if name.strip().lower() == "charset":
             charset = value.strip().strip('"')
             try:
-                b"".decode(charset)
-            except LookupError:
-                break
+                b"\xff".decode(charset, "replace")
+            except (LookupError, ValueError):
+                break  # Python has none of that name, or one that is for something else, such as idna
             return media.strip().lower(), charset
     return media.strip().lower(), "utf-8"
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from funcmcp.authoring.http_calls import NEVER_ARGUMENTS, header_text, path_text, text_of, written_path
+from funcmcp.authoring.http_calls import header_text, is_reserved, path_text, text_of, written_path
 from funcmcp.authoring.naming import humanised
-from funcmcp.authoring.openapi_schemas import Schemas, resolved
+from funcmcp.authoring.openapi_schemas import Schemas, reading, resolved
 from funcmcp.protocol.codec import encode
 from funcmcp.server.registry import RegistrationError
 
@@ -160,17 +160,20 @@ def operations(document: Mapping[str, Any]) -> list[Operation]:
     if not isinstance(version, str) or not version.startswith("3."):
         raise RegistrationError("This is no document of OpenAPI 3.0 or later; one has a member `openapi`.")
     found = []
-    for path, item in document.get("paths", {}).items():
-        whole = resolved(document, item)
-        for method in METHODS:
-            source = whole.get(method)
-            if isinstance(source, dict) and source.get("deprecated") is not True:
-                found.append(_operation(method, path, source, whole.get("parameters", [])))
+    with reading("The OpenAPI document is"):
+        for path, item in document.get("paths", {}).items():
+            if not path.startswith("/"):
+                continue  # an extension
+            whole = resolved(document, item)
+            for method in METHODS:
+                source = whole.get(method)
+                if isinstance(source, dict) and source.get("deprecated") is not True:
+                    found.append(_operation(method, path, source, whole.get("parameters", [])))
     return found
 
 
 def _operation(method: str, path: str, source: dict[str, Any], shared: list[Any]) -> Operation:
-    name = _NO_NAME.sub("_", source.get("operationId") or f"{method}_{path.strip('/{')}").strip("_")[:_LONGEST_NAME]
+    name = _name(str(source.get("operationId", ""))) or _name(f"{method}_{path.strip('/{')}")
     summary = str(source.get("summary") or "")
     return Operation(
         name=name,
@@ -181,6 +184,10 @@ def _operation(method: str, path: str, source: dict[str, Any], shared: list[Any]
         description=str(source.get("description") or summary),
         source={**source, "parameters": [*shared, *source.get("parameters", [])]},
     )
+
+
+def _name(text: str) -> str:
+    return _NO_NAME.sub("_", text).strip("_")[:_LONGEST_NAME]
 
 
 def plan_of(operation: Operation, document: Mapping[str, Any], *, forwarded: Collection[str] = ()) -> Plan:
@@ -194,6 +201,11 @@ def plan_of(operation: Operation, document: Mapping[str, Any], *, forwarded: Col
     Raises:
         RegistrationError: the operation can't be a tool.
     """
+    with reading("is"):
+        return _plan(operation, document, forwarded)
+
+
+def _plan(operation: Operation, document: Mapping[str, Any], forwarded: Collection[str]) -> Plan:
     schemas = Schemas(document, "request")
     parameters = _parameters(operation, document, forwarded)
     merged: dict[str, Any] = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
@@ -229,7 +241,7 @@ def _parameters(operation: Operation, document: Mapping[str, Any], forwarded: Co
                 raise RegistrationError(f"needs the cookie {name!r}, and a tool has none.")
         elif where not in _STYLES:
             raise RegistrationError(f"has the parameter {name!r} in {where!r}, which is not supported.")
-        elif where != "header" or name.lower() not in {*NEVER_ARGUMENTS, *forwarded}:
+        elif where != "header" or not (is_reserved(name) or name.lower() in forwarded):
             kept.append(parameter)
     return kept
 

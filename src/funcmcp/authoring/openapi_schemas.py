@@ -8,13 +8,14 @@ Source: OpenAPI 3.0.4 "Schema Object", 3.1.1 "Schema Object", "Reference Object"
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Literal
 
 _COMPONENTS = "#/components/schemas/"
@@ -33,6 +34,20 @@ _SCHEMAS = frozenset(
 )
 _LOOSE_FORMATS = frozenset({"date-time", "time"})
 """Formats that frameworks claim for what they write without an offset from UTC, too."""
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Say of a document that is not as OpenAPI has it that it can't be read: nothing else checks it.
+
+    Raises:
+        RegistrationError: something in it is of another type, missing, or nested too deeply.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, RecursionError) as error:
+        words = f"{type(error).__name__}: {error}"
+        raise RegistrationError(f"{what} not written as OpenAPI has it ({words}).") from error
 
 
 def resolved(document: Mapping[str, Any], node: Any) -> dict[str, Any]:

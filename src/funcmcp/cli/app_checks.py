@@ -71,7 +71,7 @@ def check_route(project: Project) -> Iterator[Finding]:
             "error", "routePrefix", f'is "{prefix}", which the server does not know: set it to "" in host.json.'
         )
     local = {server["path"] for server in project.loaded.servers}
-    for endpoint in project.endpoints:
+    for _, endpoint in project.endpoints:
         path = "/" + "/".join(part for part in (prefix, str(endpoint.get("route", "")).strip("/")) if part)
         if path in local or not local:
             yield Finding("ok", "routePrefix", f"the endpoint is {path}.")
@@ -93,15 +93,16 @@ def check_access(project: Project) -> Iterator[Finding]:
 
 
 def _endpoint_faults(project: Project) -> Iterator[Finding]:
-    for endpoint in project.endpoints:
+    for name, endpoint in project.endpoints:
         is_open = str(endpoint.get("authLevel", "")).lower() == "anonymous"
-        if is_open and not project.asks:
+        tells = f"{name}_metadata" in project.loaded.functions  # where clients get tokens, so its server asks for them
+        if is_open and not tells and not project.asks:
             yield Finding(
                 "warning",
                 "auth_level",
                 "is anonymous and the server has no auth=: everybody may call it. Give it auth=, or leave this out.",
             )
-        elif not is_open and any(server["tells"] for server in project.loaded.servers):
+        elif tells and not is_open:
             yield Finding(
                 "error", "auth_level", "asks for a key that clients who sign in do not have. Leave auth_level out."
             )

@@ -10,7 +10,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from funcmcp.cli.project import Finding, Project, at
+from funcmcp.cli.project import Finding, Project, at, can_be_set
 from funcmcp.sessions.keys import VARIABLE, configured_keys
 from funcmcp.transports.http.options import HOSTS_VARIABLE
 
@@ -40,7 +40,7 @@ def check_host(project: Project) -> Iterator[Finding]:
     """host.json is there, and of the version that Azure runs."""
     if "host.json" in project.broken:
         yield Finding(
-            "error", "host.json", f"can't be read: {project.broken['host.json']}. Azure would not start the app."
+            "error", "host.json", f"can't be read: {project.broken['host.json']}. It must be JSON, without comments."
         )
     elif "host.json" not in project.documents:
         yield Finding(
@@ -159,6 +159,9 @@ def _setting_faults(project: Project) -> Iterator[Finding]:
     allowed = {"python", "custom"} if project.is_self_hosted else {"python"}
     if settings.get("FUNCTIONS_WORKER_RUNTIME") not in allowed:
         yield Finding("error", "FUNCTIONS_WORKER_RUNTIME", 'must be "python" in local.settings.json.')
+    for name, value in settings.items():
+        if not can_be_set(name, value):
+            yield Finding("error", "local.settings.json", f"has the setting {name!r}, which no environment can have.")
     try:
         configured_keys(settings)
     except ValueError as error:

@@ -55,7 +55,6 @@ def _servers(folder: Path) -> list[dict[str, Any]]:
             "name": server.name,
             "path": server.path,
             "asks": server.server.guard is not None,
-            "tells": None if server.metadata is None else server.metadata.resource,
             "keeps_sessions": server.keeps_sessions,
         }
         for server in servers.values()

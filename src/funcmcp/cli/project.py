@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 Level: TypeAlias = Literal["error", "warning", "ok"]
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?\s*([^;#]*)")
+_INCLUDED = re.compile(r"(?:-r|--requirement)[\s=]*([^\s#]+)")
 _PROBE_SECONDS = 60
 _FAILURE_LINES = 3
 
@@ -60,8 +62,8 @@ class Loaded:
         error: why it failed; None if it did not.
         has_app: whether a FunctionApp is in it.
         functions: the bindings of each function, by its name.
-        servers: of each MCPServer its name and path, whether it asks who calls (`asks`), where it tells clients to get
-            tokens (`tells`), and whether it keeps sessions in memory (`keeps_sessions`).
+        servers: of each MCPServer its name and path, whether it asks who calls (`asks`), and whether it keeps sessions
+            in memory (`keeps_sessions`).
     """
 
     error: str | None = None
@@ -109,10 +111,10 @@ class Project:
         return [(name, binding) for name, binding in self._bindings() if kind_of(binding).startswith("mcp")]
 
     @property
-    def endpoints(self) -> list[dict[str, Any]]:
-        """The HTTP triggers that `http_app` made: those that have one for preflight requests beside them."""
+    def endpoints(self) -> list[tuple[str, dict[str, Any]]]:
+        """The HTTP triggers that `http_app` made, by name: those that have one for preflight requests beside them."""
         return [
-            binding
+            (name, binding)
             for name, binding in self._bindings()
             if kind_of(binding) == "httptrigger" and f"{name}_preflight" in self.loaded.functions
         ]
@@ -142,6 +144,11 @@ def at(document: Any, *keys: str) -> Any:
         members = {name.lower(): value for name, value in document.items()} if isinstance(document, dict) else {}
         document = members.get(key.lower())
     return document
+
+
+def can_be_set(name: str, value: str) -> bool:
+    """Tell whether an environment can have a variable of that name and value."""
+    return bool(name) and "=" not in name and "\0" not in name + value
 
 
 def read_project(folder: Path) -> Project:
@@ -187,7 +194,7 @@ def _code_of(folder: Path, host: Mapping[str, Any]) -> Path:
 def _requirements(folder: Path) -> dict[str, Requirement] | None:
     """Return what Azure's build installs: from requirements.txt, or else what pyproject.toml depends on."""
     if (folder / "requirements.txt").is_file():
-        lines = (folder / "requirements.txt").read_text(encoding="utf-8-sig").splitlines()
+        lines = _lines(folder / "requirements.txt", set())
     elif (folder / "pyproject.toml").is_file():
         lines = _dependencies(folder / "pyproject.toml")
     else:
@@ -198,6 +205,26 @@ def _requirements(folder: Path) -> dict[str, Requirement] | None:
             extras = frozenset(extra.strip().lower() for extra in (match[2] or "").split(",") if extra.strip())
             found[re.sub("[-_.]+", "-", match[1]).lower()] = Requirement(extras, match[3].strip())
     return found
+
+
+def _lines(file: Path, read: set[Path]) -> list[str]:
+    """Return a file's lines, and those of the files that it takes in with ``-r``, each once."""
+    read.add(file)
+    found = []
+    for line in _decoded(file.read_bytes()).splitlines():
+        other = _INCLUDED.match(line.strip())
+        included = file.parent / other[1] if other else None
+        if included is None:
+            found.append(line)
+        elif included.is_file() and included.resolve() not in {known.resolve() for known in read}:
+            found += _lines(included, read)
+    return found
+
+
+def _decoded(data: bytes) -> str:
+    """Return the text that pip reads: PowerShell's ``pip freeze > requirements.txt`` writes UTF-16."""
+    encoding = "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    return data.decode(encoding, "replace")
 
 
 def _dependencies(file: Path) -> list[str]:
@@ -216,7 +243,7 @@ def _load(folder: Path, code: Path, settings: Mapping[str, str]) -> Loaded:
         run = subprocess.run(  # noqa: S603 - the project's own code, which its author asked us to look at
             command,
             cwd=folder,
-            env={**os.environ, **settings},
+            env={**os.environ, **{name: value for name, value in settings.items() if can_be_set(name, value)}},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -226,6 +253,6 @@ def _load(folder: Path, code: Path, settings: Mapping[str, str]) -> Loaded:
         )
     except subprocess.TimeoutExpired:
         return Loaded(error=f"importing {code.name} takes more than {_PROBE_SECONDS} seconds")
-    if run.returncode:
+    if run.returncode or not run.stdout:
         return Loaded(error=" ".join(run.stderr.strip().splitlines()[-_FAILURE_LINES:]) or "its process ended")
     return Loaded(**json.loads(run.stdout))
