@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NewType
 from uuid import UUID
 
 import pytest
@@ -209,11 +209,14 @@ async def test_an_argument_is_a_text_that_is_converted_to_the_annotated_type(
         (datetime, "-1.5", "it: must be a date and time such as 2026-07-28T12:00:00Z"),
         (list[date], "[0]", "it[0]: must be a date such as 2026-07-28, not a number"),
         (int, "1" * 5000, "it: is too long"),
-        (list[int], "1, 2", "it: must be JSON"),
+        (list[int], "1, 2", "it: must be JSON such as [1, 2]"),
+        (list[str] | None, "a, b", 'it: must be JSON such as ["one", "two"]'),
+        (list[Model], "a", 'it: must be JSON such as [{"name": "value"}]'),
+        (Model, "a", 'it: must be JSON such as {"name": "value"}'),
         (list[int], '["a"]', "it[0]: must be an integer"),
         (list[int], "{}", "it: must be an array, not an object"),
-        (list[float], "[NaN]", "it: must be JSON"),
-        (dict[str, int], "[" * 10_000, "it: must be JSON"),
+        (list[float], "[NaN]", "it: must be JSON such as [1, 2]"),
+        (dict[str, int], "[" * 10_000, 'it: must be JSON such as {"name": "value"}'),
         (Model, "{}", "it.a: is required"),
         (Annotated[int, Field(ge=1)], "0", "it: must be at least 1"),
     ],
@@ -242,6 +245,30 @@ async def test_missing_and_unknown_arguments_are_invalid(mcp: MCPServer) -> None
     assert error["message"].startswith("say has no argument 'xxx")
     assert len(error["message"]) < 200
     assert await text_of(mcp, "say", {"a": "1", "b": "2"}) == "1 2 None d"
+
+
+@pytest.mark.parametrize(
+    "hint", [int, int | None, float, bool, date, UUID, Colour, Literal["a", "b"], list[int], dict[str, int], Model]
+)
+async def test_an_empty_text_for_an_optional_argument_that_is_no_text_means_left_out(mcp: MCPServer, hint: Any) -> None:
+    """Forms of clients send it for what nobody filled in."""
+
+    async def say(it: Any = None) -> str:
+        return f"{it}"
+
+    say.__annotations__["it"] = hint
+    mcp.prompt(say)
+    assert await text_of(mcp, "say", {"it": ""}) == "None"
+
+
+@pytest.mark.parametrize("hint", [str, str | None, int | str, Literal["", "a"], Any, bytes, NewType("Name", str)])
+async def test_an_empty_text_for_an_optional_text_is_that_text(mcp: MCPServer, hint: Any) -> None:
+    async def say(it: Any = "left out") -> str:
+        return it.decode() if isinstance(it, bytes) else f"{it}"
+
+    say.__annotations__["it"] = hint
+    mcp.prompt(say)
+    assert await text_of(mcp, "say", {"it": ""}) == ""
 
 
 async def test_an_alias_means_nothing_here(mcp: MCPServer) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, BeforeValidator, Field
+from typing_extensions import TypedDict
 
 from funcmcp import MCPServer, RegistrationError, ResourceContext, ResourceNotFound, ToolContext, ToolError
 from funcmcp.authoring.content import Contents, Icon, ResourceInfo
@@ -54,6 +55,10 @@ async def refusal(mcp: MCPServer, uri: str) -> dict[str, Any]:
 async def listed(mcp: MCPServer, revision: str = NEWEST) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = (await ask(mcp, "resources/list", revision=revision))["result"]["resources"]
     return found
+
+
+class DishDict(TypedDict):
+    name: str
 
 
 class Unreadable:
@@ -339,6 +344,45 @@ async def test_everything_that_is_said_of_a_resource_is_listed(mcp: MCPServer, r
         assert one["icons"] == [{"src": "https://example.com/icon.png", "sizes": ["48x48"]}]
 
 
+@pytest.mark.parametrize(
+    ("hint", "media_type"),
+    [
+        (str | None, "text/plain"),
+        (Literal["Fish"], None),
+        (bytearray, "application/octet-stream"),
+        (bytes | memoryview, "application/octet-stream"),
+        (int, "application/json"),
+        (dict, "application/json"),
+        (dict[str, Any] | None, "application/json"),
+        (Annotated[list[Annotated[int, Field(examples=[1])]], Field(max_length=3)], "application/json"),
+        (Awaitable[list[str]], "application/json"),
+        (Dish, "application/json"),
+        (DishDict, "application/json"),
+        (Dish | list[Dish], "application/json"),
+        (Dish | str, None),
+        (str | bytes, None),
+        (list, None),
+        (list[Any], None),
+        (list[Contents], None),
+        (Contents, None),
+        (Sequence[int], None),
+        (Any, None),
+        (object, None),
+        (None, None),
+    ],
+)
+async def test_the_listed_type_is_what_the_annotation_is_sure_to_give(
+    mcp: MCPServer, hint: Any, media_type: str | None
+) -> None:
+    def today() -> Any:
+        raise AssertionError("it is only listed")
+
+    today.__annotations__["return"] = hint
+    mcp.resource("menu://today")(today)
+    (one,) = await listed(mcp)
+    assert one.get("mimeType") == media_type
+
+
 async def test_name_title_description_and_type_come_from_the_function(mcp: MCPServer) -> None:
     @mcp.resource("menu://today")
     def TodaysMenu() -> str:  # noqa: N802 - the point
@@ -366,7 +410,7 @@ async def test_name_title_description_and_type_come_from_the_function(mcp: MCPSe
             "mimeType": "text/plain",
         },
         {"uri": "menu://logo", "name": "logo", "title": "Logo", "mimeType": "application/octet-stream"},
-        {"uri": "menu://list", "name": "dishes", "title": "Dishes"},
+        {"uri": "menu://list", "name": "dishes", "title": "Dishes", "mimeType": "application/json"},
     ]
 
 

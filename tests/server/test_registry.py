@@ -42,6 +42,15 @@ def test_a_name_that_looks_like_a_registered_one_is_refused(registry: Registry[T
     assert len(registry) == 3
 
 
+def test_an_error_says_what_the_key_is() -> None:
+    registry: Registry[Tool] = Registry("resource", str, by="URI")
+    registry.add(tool("menu"))
+    with pytest.raises(RegistrationError) as caught:
+        registry.add(tool("menu"))
+    told = "A resource with the URI 'menu' is registered already; give one of the two another URI."
+    assert str(caught.value) == told
+
+
 def test_a_registration_error_is_a_value_error() -> None:
     assert issubclass(RegistrationError, ValueError)
 

@@ -88,6 +88,12 @@ def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:
     return parts
 
 
+def optional_of(parts: Sequence[Part]) -> set[str]:
+    """Return the parameters, of those that are read together, that may be left out."""
+    fields = [_fields(part.schema) for part in parts if part.parameter is None]
+    return {name for some in fields for name, field in some.items() if field.get("required") is False}
+
+
 def _named(parameters: Sequence[str], tool: str) -> str:
     if len(parameters) == 1:
         return f"The parameter {parameters[0]!r} of {tool}"

@@ -6,11 +6,12 @@ Source: 2026-07-28 "server/prompts".
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from funcmcp.authoring.arguments import input_schema, reader_of, text_parts_of
+from funcmcp.authoring.arguments import input_schema, optional_of, reader_of, text_parts_of
 from funcmcp.authoring.calls import FunctionCall
 from funcmcp.authoring.completions import choices_of, completers_of, own_completers
 from funcmcp.authoring.content import Content, Message, PromptResult, icon_list
@@ -27,7 +28,7 @@ from funcmcp.protocol.errors import InvalidParams, ToolError
 from funcmcp.server.features import EncodedResult, Prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Unpack
 
     from funcmcp.authoring.arguments import Part, Reader
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _TEXTS = frozenset({EMPTY, Any, object, str})
+_NUMBERS = frozenset({int, float, Decimal})
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,8 @@ class _Writing:
         self._call = call
         self._read: Reader | None = None
         self._kept_parts: list[Part] | None = None
-        self._as_json: frozenset[str] = frozenset()
+        self._as_json: dict[str, str] = {}
+        self._blank: frozenset[str] = frozenset()
         self._choices: dict[str, dict[str, Any]] = {}
         self._known: frozenset[str] = frozenset()
         self._direct = False
@@ -143,7 +146,7 @@ class _Writing:
             unknown = next(name for name in arguments if name not in self._known)
             raise InvalidParams(f"{call.name} has no argument {unknown[:128]!r}.")
         try:
-            kwargs = read(self._values(arguments) if self._as_json or self._choices else arguments)
+            kwargs = read(self._values(arguments) if self._as_json or self._choices or self._blank else arguments)
         except ToolError as error:
             raise InvalidParams(str(error)) from None
         if self._direct:
@@ -164,14 +167,16 @@ class _Writing:
     def _prepare(self) -> Reader:
         arguments = self._call.plan.arguments
         self._known, self._direct = frozenset(p.name for p in arguments), self._call.is_direct
-        self._as_json = frozenset(p.name for p in arguments if _is_structured(p.annotation))
+        self._as_json = {p.name: _example(p.annotation) for p in arguments if _is_structured(p.annotation)}
         choices = {p.name: choices_of(p.annotation) for p in arguments}
         self._choices = {name: found for name, found in choices.items() if found}
+        left_out = optional_of(self._parts())
+        self._blank = frozenset(p.name for p in arguments if p.name in left_out and not _is_text(p.annotation))
         self._read = reader_of(self._parts(), lax=True)
         return self._read
 
     def _values(self, arguments: dict[str, str]) -> dict[str, Any]:
-        return {name: self._value(name, text) for name, text in arguments.items()}
+        return {name: self._value(name, text) for name, text in arguments.items() if text or name not in self._blank}
 
     def _value(self, name: str, text: str) -> Any:
         """Return an argument as its annotation can be read from: a choice, a text, or an object or array as JSON."""
@@ -182,7 +187,7 @@ class _Writing:
         try:
             return from_json(text, allow_inf_nan=False)
         except ValueError:
-            raise ToolError(f"{name}: must be JSON") from None
+            raise ToolError(f"{name}: must be JSON such as {self._as_json[name]}") from None
 
 
 def _is_structured(annotation: Any) -> bool:
@@ -192,6 +197,29 @@ def _is_structured(annotation: Any) -> bool:
     """
     members = [without_marks(member) for member in union_members(without_marks(annotation))]
     return all(_is_structure(member) for member in members if member is not type(None))
+
+
+def _is_text(annotation: Any) -> bool:
+    """Tell whether an empty text may be a value of a type, rather than a field that somebody left empty."""
+    if "" in choices_of(annotation):
+        return True
+    members = [without_marks(member) for member in union_members(without_marks(annotation))]
+    kinds = [getattr(member, "__origin__", member) for member in members if not choices_of(member)]
+    return not all(
+        isinstance(kind, type) and kind not in _TEXTS and not issubclass(kind, str | bytes) for kind in kinds
+    )
+
+
+def _example(annotation: Any) -> str:
+    """Return what a value of an array's or an object's type looks like as JSON."""
+    bare = without_marks(union_members(without_marks(annotation))[0])
+    origin = getattr(bare, "__origin__", bare)
+    if not issubclass(origin, Collection) or issubclass(origin, Mapping) or hasattr(origin, "__total__"):
+        return '{"name": "value"}'
+    members = [without_marks(member) for member in getattr(bare, "__args__", ())[:1]]
+    if members and members[0] in _NUMBERS:
+        return "[1, 2]"
+    return '[{"name": "value"}]' if members and _is_structured(members[0]) else '["one", "two"]'
 
 
 def _is_structure(bare: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence, Set
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from funcmcp.authoring.arguments import is_field, reader_of, text_parts_of
 from funcmcp.authoring.completions import choices_of
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _LISTS = (list, tuple)
 _BYTES = (bytes, bytearray, memoryview)
-_BINARY = "application/octet-stream"
+_TEXT, _BINARY, _JSON = "text/plain", "application/octet-stream", "application/json"
 _UNTYPED = (EMPTY, Any, object, str, bytes, bytearray, memoryview)
 """Annotations that leave it to the value."""
 
@@ -118,20 +118,44 @@ class Reading:
         if isinstance(value, Contents):
             return self._chosen(uri, value)
         if isinstance(value, str):
-            mime_type, member, text = b'"text/plain"', b"text", value
+            mime_type, member, text = b'"%b"' % _TEXT.encode(), b"text", value
         elif isinstance(value, _BYTES):
             mime_type, member, text = b'"%b"' % _BINARY.encode(), b"blob", base64(bytes(value))
         else:
-            mime_type, member, text = b'"application/json"', b"text", self._write(value).decode()
+            mime_type, member, text = b'"%b"' % _JSON.encode(), b"text", self._write(value).decode()
         written = (encode_text(uri), self._own_type or mime_type, member, encode_text(text), self._end)
         return b'{"uri":%b,"mimeType":%b,"%b":%b%b}' % written
 
     def _chosen(self, uri: str, value: Contents) -> bytes:
         contents: dict[str, Any] = {"uri": uri, **value.wire}
-        contents.setdefault("mimeType", self._mime_type or ("text/plain" if "text" in contents else _BINARY))
+        contents.setdefault("mimeType", self._mime_type or (_TEXT if "text" in contents else _BINARY))
         if self._ui is not None:
             contents["_meta"] = {"ui": self._ui.wire, **contents.get("_meta", {})}
         return encode(contents)
+
+
+def media_type_of(annotation: Any) -> str | None:
+    """Return the media type of what a function returns, as far as its annotation tells; None stands for "not found"."""
+    members = [without_marks(member) for member in union_members(without_marks(awaited(annotation)))]
+    types = {_media_type(member) for member in members if member is not None and member is not type(None)}
+    return types.pop() if len(types) == 1 else None
+
+
+def _media_type(bare: Any) -> str | None:
+    origin = get_origin(bare) or bare
+    if hasattr(origin, "__total__"):  # a TypedDict, which can't be asked for its subclasses
+        return _JSON
+    if origin is Any or not isinstance(origin, type) or getattr(origin, "_is_protocol", False):
+        return None
+    if issubclass(origin, str):
+        return _TEXT
+    if issubclass(origin, _BYTES):
+        return _BINARY
+    if issubclass(origin, _LISTS):  # one of Contents has their types
+        unknown = any(member is kind for member in get_args(bare) for kind in (Any, object, Contents))
+        return None if unknown or bare in _LISTS else _JSON
+    is_known = not issubclass(origin, Contents) and not any(issubclass(kind, origin) for kind in (str, *_BYTES))
+    return _JSON if is_known else None
 
 
 def _writing(annotation: Any, name: str) -> Callable[[Any], bytes]:

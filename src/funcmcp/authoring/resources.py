@@ -16,11 +16,10 @@ from funcmcp.authoring.content import ResourceInfo, icon_list
 from funcmcp.authoring.context import ResourceContext
 from funcmcp.authoring.docstring import summary
 from funcmcp.authoring.explicit import check_json
-from funcmcp.authoring.hints import without_marks
 from funcmcp.authoring.marks import mark
 from funcmcp.authoring.naming import humanised
 from funcmcp.authoring.permissions import AccessOptions, access_of
-from funcmcp.authoring.reading import Reading, check_lists
+from funcmcp.authoring.reading import Reading, check_lists, media_type_of
 from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
 from funcmcp.protocol.apps import PAGE_TYPE, is_page
@@ -238,15 +237,10 @@ def _definition(name: str, function: Any, uri: str, options: ResourceOptions, ca
         "name": name,
         "title": options.title or humanised(own if own.isidentifier() else name) or name,
         "description": (summary(function) if options.description is None else options.description) or None,
-        "mimeType": _mime_type(uri, options) or _type_of(without_marks(call.signature.returns())),
+        "mimeType": _mime_type(uri, options) or media_type_of(call.signature.returns()),
         "size": options.size,
         "annotations": None if options.annotations is None else dict(options.annotations),
         "icons": icon_list(options.icons) or None,
         "_meta": None if options.meta is None else dict(options.meta),
     }
     return {member: value for member, value in members.items() if value is not None}
-
-
-def _type_of(annotation: Any) -> str | None:
-    """Return the media type of what a function returns, as far as its annotation tells."""
-    return {str: "text/plain", bytes: "application/octet-stream"}.get(annotation)

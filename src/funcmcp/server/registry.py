@@ -38,10 +38,12 @@ class Registry(Generic[F]):
         kind: what the features are, for errors.
         looks: two keys for which it returns the same are one too many. By default it is as `looks` says, because a
             person or a model could take one name for the other.
+        by: what their keys are, for errors.
     """
 
-    def __init__(self, kind: str, looks: Callable[[str], str] = looks) -> None:
+    def __init__(self, kind: str, looks: Callable[[str], str] = looks, *, by: str = "name") -> None:
         self.kind = kind
+        self._by = by
         self._looks = looks
         self.version = 0
         """Goes up with every change, so that a cached list knows when it is old."""
@@ -59,7 +61,8 @@ class Registry(Generic[F]):
         if taken is not None:
             detail = "" if taken == feature.key else f" (as {taken!r}, which looks the same)"
             raise RegistrationError(
-                f"A {self.kind} named {feature.key!r} is registered already{detail}; give one of the two another name."
+                f"A {self.kind} with the {self._by} {feature.key!r} is registered already{detail}; "
+                f"give one of the two another {self._by}."
             )
         self._folded[folded] = feature.key
         self._features[feature.key] = feature
