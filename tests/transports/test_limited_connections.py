@@ -37,8 +37,8 @@ class Counted:
 # HTTP+SSE
 
 
-async def test_a_stream_that_comes_too_early_is_429_and_a_message_too() -> None:
-    app = served(rates=MemoryRates(HOURLY, 3)).app
+async def test_a_stream_that_comes_too_early_is_429_and_a_message_too(clock: Clock) -> None:
+    app = served(rates=MemoryRates(HOURLY, 3, clock=clock)).app
     stream = await opened(app)  # one GET, two POSTs
     refused = await stream.post(call("nothing"))
     assert (refused.status, refused.header("retry-after")) == (429, "3600")
@@ -147,8 +147,8 @@ async def test_a_principal_opens_so_many_websockets_and_others_open_theirs() -> 
         await socket.leave()
 
 
-async def test_a_websocket_that_is_opened_too_early_is_429() -> None:
-    app = offer(websocket="/ws", rates=MemoryRates(HOURLY, 1)).app
+async def test_a_websocket_that_is_opened_too_early_is_429(clock: Clock) -> None:
+    app = offer(websocket="/ws", rates=MemoryRates(HOURLY, 1, clock=clock)).app
     socket = Opened(app)
     assert (await socket.next())["type"] == "websocket.accept"
     assert await denied(Opened(app)) == (429, "3600")

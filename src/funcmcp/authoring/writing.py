@@ -64,11 +64,14 @@ class Writer:
         warnings.filterwarnings("error", "Pydantic serializer warnings", UserWarning, re.escape(__name__))
         writer = serializer(core)
 
-        def write_checked(value: Any) -> bytes:
-            return encode(writer.to_python(value, mode="json", by_alias=True))
+        to_json = functools.partial(writer.to_json, by_alias=True)
 
-        # Where NaN can be, the serializer's own JSON would have null for it.
-        write = functools.partial(writer.to_json, by_alias=True) if is_finite(core) else write_checked
+        def write_checked(value: Any) -> bytes:
+            text = to_json(value)
+            # Where NaN can be, the serializer's own JSON has null for it.
+            return encode(writer.to_python(value, mode="json", by_alias=True)) if b"null" in text else text
+
+        write = to_json if is_finite(core) else write_checked
         self._built = validator(core), write
         return self._built
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from funcmcp.protocol.jsonrpc import Request, RequestId
     from funcmcp.protocol.revisions import Revision
+    from funcmcp.protocol.uri_template import Values
     from funcmcp.server.context import Context
     from funcmcp.server.conversation import Conversation
     from funcmcp.server.guard import Guard
@@ -86,8 +87,7 @@ class Server:
         self.has_anonymous = False
         """Whether a guard lets callers without credentials use some feature."""
         self.revisions = {revision.date: revision for revision in revisions}
-        self.load = Load(options.limits)
-        self.streams = Streams(options.limits)
+        self.load, self.streams = Load(options.limits), Streams(options.limits)
         self.tools: Registry[Tool] = Registry("tool")
         self.resources: Registry[Resource] = Registry("resource", str, by="URI")
         self.templates: Registry[ResourceTemplate] = Registry("resource template", str, by="URI")
@@ -99,6 +99,7 @@ class Server:
         """Kind and key of features that no list has, because they can't be described, as was said once."""
         self.lists: dict[tuple[str, str, int], tuple[int, bytes]] = {}
         """Encoded lists by kind, revision and place of the first item, with the registry version that made them."""
+        self.matched: dict[str, tuple[ResourceTemplate, Values]] = {}  # by URI
         self._result_meta = {envelope.SERVER_INFO: options.implementation()}
         self.end_of_read = self._end_of({"ttlMs": int(options.read_ttl * 1000), "cacheScope": "private"})
         """What stands behind the contents of a resource in the per-request era, with the comma and brace around it."""
@@ -145,6 +146,7 @@ class Server:
 
     def _see_offer(self) -> None:
         """Note which capabilities the server has now; methods of others are not found."""
+        self.matched.clear()
         self.lists.clear()  # pages of lists that are no more; nobody may ever ask for their cursors again
         readable = (self.resources, self.templates)
         self.reads_interactively = any(feature.interactive for kind in readable for feature in kind)

@@ -35,6 +35,9 @@ MAX_SUBSCRIPTIONS = 1000
 
 _LISTING_SECONDS = 60.0
 
+_REMEMBERED = 256
+"""URIs whose templates are kept in mind. Clients may vary them at will, so they are bounded."""
+
 
 async def list_resources(server: Server, context: Context) -> bytes:
     """Answer `resources/list`; what listers say depends on who asks, and is asked for each time."""
@@ -121,12 +124,18 @@ def find_resource(server: Server, uri: str) -> tuple[Resource | ResourceTemplate
     resource = server.resources.get(uri)
     if resource is not None:
         return resource, {}
+    known = server.matched.get(uri)
+    if known is not None:
+        return known
     for template in server.templates:
         try:
             values = template.template.match(uri)
         except UnsafeValueError as error:
             raise InvalidParams(str(error), {"uri": uri}) from None
         if values is not None:
+            if len(server.matched) >= _REMEMBERED:
+                server.matched.clear()
+            server.matched[uri] = template, values
             return template, values
     raise ResourceNotFound(uri)
 
