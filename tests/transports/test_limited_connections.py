@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,6 +19,9 @@ from tests.transports.test_websocket import Opened
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, open_shop
 from tests.wire.offering import offer
 from tests.wire.peer import ERAS, HANDSHAKE, PATIENCE, Peer, initialize
+
+if TYPE_CHECKING:
+    from tests.clock import Clock
 
 HOURLY = 1 / 3600
 
