@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ from funcmcp.server.dispatch import Server
 from funcmcp.server.guard import Guard, Refusal
 from funcmcp.server.handlers.tools import find_tool
 from funcmcp.server.options import ServerOptions
-from tests.server.parts import KEYS, prompt, resource, template, tool
+from tests.server.parts import KEYS, PATIENCE, prompt, resource, template, tool
 
 if TYPE_CHECKING:
     from funcmcp.server.features import Prompt, Resource, ResourceTemplate, Tool
@@ -152,6 +153,22 @@ async def test_a_function_that_fails_is_a_no_and_stands_in_the_log(caplog: pytes
     server = guarded(Guard(), tool("it", access=Access(allow=allow)))
     assert await decide(server, "tools/call", calling(), ALICE) == Refusal("denied")
     assert "feature=authorize exception=LookupError: no such row" in caplog.text
+
+
+async def test_a_client_that_leaves_ends_the_wait_for_a_decision() -> None:
+    asked = asyncio.Event()
+
+    async def allow(_principal: Principal) -> bool:
+        asked.set()
+        await asyncio.Event().wait()
+        return True
+
+    server = guarded(Guard(), tool("it", access=Access(allow=allow)))
+    deciding = asyncio.ensure_future(decide(server, "tools/call", calling(), ALICE))
+    await asyncio.wait_for(asked.wait(), PATIENCE)
+    deciding.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(deciding, PATIENCE)
 
 
 @pytest.mark.parametrize(
