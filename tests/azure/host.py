@@ -1,8 +1,8 @@
 """How the functions host reads what an MCP trigger's function says: its bindings, and the values that it returns.
 
-Written from the source of the MCP extension 1.6.0, not from funcmcp: McpToolTriggerAttribute and its siblings,
-McpInputSchemaJsonUtilities, MetadataParser, ResourceUriHelper, ToolReturnValueBinder,
-ResourceReturnValueBinder, PromptReturnValueBinder, and the C# SDK's ContentBlock.
+Written from the source of the MCP extension 1.5.0 and 1.6.0, not from funcmcp: McpToolTriggerAttribute and the like,
+McpInputSchemaJsonUtilities, MetadataParser, ResourceUriHelper, ToolReturnValueBinder, ResourceReturnValueBinder,
+PromptReturnValueBinder, and ContentBlock and ResourceContents of the C# SDK 0.4.0-preview.3, which both releases use.
 """
 
 from __future__ import annotations
@@ -65,14 +65,22 @@ PROPERTY = {
     "isArray": bool,
     "enumValues": list,
 }
-_BLOCKS = {
+_STRINGS = ("type", "text", "name", "data", "mimeType", "uri", "description")
+_BLOCK = {**dict.fromkeys(_STRINGS, str), "size": int, **dict.fromkeys(("resource", "annotations", "_meta"), dict)}
+_CONTENTS = {**dict.fromkeys(("uri", "mimeType", "text", "blob"), str), "_meta": dict}
+"""The members that the SDK reads, in a block of any type and in the contents of a resource, and their types."""
+
+_SENT = {
     "text": ({"text"}, {"annotations", "_meta"}),
     "image": ({"data", "mimeType"}, {"annotations", "_meta"}),
     "audio": ({"data", "mimeType"}, {"annotations", "_meta"}),
     "resource": ({"resource"}, {"annotations", "_meta"}),
-    "resource_link": ({"uri", "name"}, {"title", "description", "mimeType", "size", "annotations", "icons", "_meta"}),
+    "resource_link": ({"uri", "name"}, {"description", "mimeType", "size", "annotations"}),
 }
-"""By type of block, the members that must and those that may be there."""
+"""By type of block, the members that the SDK requires, and others that it sends to clients. It drops all others."""
+
+_MAX_DEPTH = 64
+"""Levels of nesting that System.Text.Json reads and writes, the JSON-RPC response around a result included."""
 
 
 class HostError(Exception):
@@ -132,23 +140,19 @@ def read_tool(value: Any) -> dict[str, Any]:
         _check("structuredContent" not in envelope, "the host ignores it here")
         _check(content.keys() <= {"content", "structuredContent", "isError", "_meta"}, f"unknown {content.keys()}")
         _check(type(content.get("isError", False)) is bool, "isError")
-        for block in content["content"]:
-            _check_block(block)
-        return dict(content)
+        return _sent({**content, "content": [_read_block(block) for block in content["content"]]})
     if kind == "multi_content_result":
         _check(isinstance(content, list) and content, "No content items were produced from the McpToolResult.")
         blocks = content
     else:
         _check(isinstance(content, dict) and kind == content.get("type"), f"envelope {kind} of {content}")
         blocks = [content]
-    for block in blocks:
-        _check_block(block)
-    result: dict[str, Any] = {"content": blocks}
+    result: dict[str, Any] = {"content": [_read_block(block) for block in blocks]}
     structured = envelope.get("structuredContent")
     if structured is not None:
         _check(type(structured) is str and structured != "null", "structuredContent is a text of JSON")
         result["structuredContent"] = json.loads(structured)
-    return result
+    return _sent(result)
 
 
 def read_resource(value: Any, uri: str, mime_type: str | None = None) -> dict[str, Any]:
@@ -156,30 +160,47 @@ def read_resource(value: Any, uri: str, mime_type: str | None = None) -> dict[st
     _check(type(value) is str, "Unsupported return type for resource read")
     envelope = json.loads(value)
     _check(isinstance(envelope, dict) and envelope.keys() == {"content"}, "an McpResourceResult")
-    content = _inner(envelope)
-    _check(isinstance(content, dict), "one content")
-    _check(("text" in content) != ("blob" in content), "Failed to deserialize resource content.")
-    _check(content.keys() <= {"uri", "mimeType", "text", "blob", "_meta"}, f"unknown {content.keys()}")
-    if "blob" in content:
-        base64.b64decode(content["blob"], validate=True)
-    return {**content, "uri": content.get("uri") or uri, "mimeType": content.get("mimeType") or mime_type}
+    content = _read_contents(_inner(envelope))
+    content = {**content, "uri": content.get("uri") or uri, "mimeType": content.get("mimeType") or mime_type}
+    return dict(_sent({"contents": [content]})["contents"][0])
 
 
-def read_prompt(value: Any) -> dict[str, Any]:
-    """Return the GetPromptResult that the host sends for a returned value."""
-    envelope = _envelope(value)
-    content = _inner(envelope)
-    if envelope["type"] == "get_prompt_result":
-        result = content
-        _check(isinstance(result, dict) and result.keys() <= {"description", "messages", "_meta"}, "a GetPromptResult")
-    else:
-        _check(envelope["type"] == "prompt_messages", f"Unknown McpPromptResult type: '{envelope['type']}'.")
-        result = {"messages": content}
+def read_prompt(value: Any, extension: str = "1.6.0") -> dict[str, Any]:
+    """Return the GetPromptResult that the host sends for a value that was returned with useResultSchema.
+
+    Args:
+        value: what the function returned.
+        extension: the release of the MCP extension that reads it, 1.5.0 or 1.6.0.
+    """
+    result = _inner_prompt(value) if extension == "1.6.0" else _bare_prompt(value)
     _check(isinstance(result["messages"], list), "messages")
     for message in result["messages"]:
         _check(message.keys() == {"role", "content"} and message["role"] in {"user", "assistant"}, f"{message}")
-        _check_block(message["content"])
-    return dict(result)
+    messages = [{**message, "content": _read_block(message["content"])} for message in result["messages"]]
+    return _sent({**result, "messages": messages})
+
+
+def _inner_prompt(value: Any) -> dict[str, Any]:
+    """Do as PromptReturnValueBinder of release 1.6.0."""
+    _check(type(value) is str, "Expected JSON string.")
+    envelope = json.loads(value)
+    content = _inner(envelope)
+    kind = envelope.get("type")
+    if kind == "prompt_messages":
+        return {"messages": content}
+    _check(kind == "get_prompt_result", f"Unknown McpPromptResult type: '{kind}'.")
+    _check(isinstance(content, dict) and content.keys() <= {"description", "messages", "_meta"}, "a GetPromptResult")
+    return dict(content)
+
+
+def _bare_prompt(value: Any) -> dict[str, Any]:
+    """Do as PromptReturnValueBinder of release 1.5.0: a text that is no GetPromptResult is a user's message itself."""
+    _check(type(value) is str, "Unsupported return type for prompt")
+    result = json.loads(value)
+    read = {name: result[name] for name in ("description", "messages", "_meta") if name in result}
+    if read.get("messages") or "description" in read:
+        return {"messages": [], **read}
+    return {"messages": [{"role": "user", "content": {"type": "text", "text": value}}]}
 
 
 def _envelope(value: Any) -> dict[str, Any]:
@@ -195,16 +216,48 @@ def _inner(envelope: Mapping[str, Any]) -> Any:
     return json.loads(envelope["content"])
 
 
-def _check_block(block: Any) -> None:
-    _check(isinstance(block, dict) and block.get("type") in _BLOCKS, f"unknown block {block}")
-    must, may = _BLOCKS[block["type"]]
-    members = block.keys() - {"type"}
-    _check(must <= members <= must | may, f"members of {block}")
+def _read_block(value: Any) -> dict[str, Any]:
+    """Return a content block as it reaches the client."""
+    block = _read_members(value, _BLOCK)
+    _check(block.get("type") in _SENT, f"Unknown content type: '{block.get('type')}'")
+    required, optional = _SENT[block["type"]]
+    _check(required <= block.keys(), f"{required - block.keys()} must be provided for '{block['type']}' type.")
     if "data" in block:
         base64.b64decode(block["data"], validate=True)
     if block["type"] == "resource":
-        resource = block["resource"]
-        _check("uri" in resource and ("text" in resource) != ("blob" in resource), f"{resource}")
+        block["resource"] = _read_contents(block["resource"])
+        _check("mimeType" in block["resource"], "the SDK sends mimeType null, which clients in TypeScript reject")
+    return {name: member for name, member in block.items() if name in {"type"} | required | optional}
+
+
+def _read_contents(value: Any) -> dict[str, Any]:
+    contents = _read_members(value, _CONTENTS)
+    _check(("text" in contents) != ("blob" in contents), "Failed to deserialize resource content.")
+    if "blob" in contents:
+        base64.b64decode(contents["blob"], validate=True)
+    return contents
+
+
+def _read_members(value: Any, known: Mapping[str, type]) -> dict[str, Any]:
+    """Return the members that the SDK's converters know; they fail on an unknown array or object."""
+    _check(isinstance(value, dict), f"{value} is not an object")
+    for name, member in value.items():
+        if name in known:
+            _check(type(member) is known[name], f"{name} is {member!r}")
+        else:
+            _check(not isinstance(member, dict | list), f"the converter read too much or not enough: {name}")
+    return {name: member for name, member in value.items() if name in known}
+
+
+def _sent(result: dict[str, Any]) -> dict[str, Any]:
+    _check(1 + _depth(result) <= _MAX_DEPTH, "The maximum configured depth of 64 has been exceeded.")
+    return result
+
+
+def _depth(value: Any) -> int:
+    if not isinstance(value, dict | list):
+        return 0
+    return 1 + max((_depth(member) for member in (value.values() if isinstance(value, dict) else value)), default=0)
 
 
 def _check_schema(schema: Any) -> None:

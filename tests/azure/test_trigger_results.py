@@ -104,6 +104,19 @@ def a_link() -> content.ResourceLink:
     return content.ResourceLink("order://7", "seven", mime_type="text/plain", size=3)
 
 
+def a_full_link() -> content.ResourceLink:
+    icon = content.Icon("https://example.com/7.png", sizes=["48x48"])
+    return content.ResourceLink("order://7", "seven", title="Seven", icons=[icon], meta={"a": {}})
+
+
+def an_embedded_text() -> content.EmbeddedResource:
+    return content.EmbeddedResource("order://7", text="x")
+
+
+def an_embedded_blob() -> content.EmbeddedResource:
+    return content.EmbeddedResource("order://7", blob=PNG)
+
+
 def an_embedded() -> content.EmbeddedResource:
     return content.EmbeddedResource("order://7", text="x", mime_type="text/plain")
 
@@ -124,6 +137,10 @@ def an_error() -> content.ToolResult:
     return content.ToolResult("no", is_error=True)
 
 
+def an_error_with_a_full_link() -> content.ToolResult:
+    return content.ToolResult([a_full_link(), an_embedded_text()], is_error=True)
+
+
 def a_response(request: JSONRPCRequest) -> JSONRPCResponse:
     return {"jsonrpc": "2.0", "id": request.id, "result": {"content": [text("raw")]}}
 
@@ -132,6 +149,7 @@ DATA = b64encode(PNG).decode()
 POINT = {"content": [text('{"x":1,"y":0.5}')], "structuredContent": {"x": 1, "y": 0.5}}
 RESOURCE = {"uri": "tool://one/result", "mimeType": "application/octet-stream", "blob": DATA}
 LINK = {"type": "resource_link", "uri": "order://7", "name": "seven", "mimeType": "text/plain", "size": 3}
+SHORT_LINK = {"type": "resource_link", "uri": "order://7", "name": "seven"}
 EMBEDDED = {"type": "resource", "resource": {"uri": "order://7", "mimeType": "text/plain", "text": "x"}}
 IMAGE = {"type": "image", "data": DATA, "mimeType": "image/png"}
 SOUND = {"type": "audio", "data": b64encode(b"RIFF").decode(), "mimeType": "audio/wav"}
@@ -153,6 +171,13 @@ ROWS = [
     (a_sound, "audio", {"content": [SOUND]}),
     (a_link, "resource_link", {"content": [LINK]}),
     (an_embedded, "resource", {"content": [EMBEDDED]}),
+    (a_full_link, "resource_link", {"content": [SHORT_LINK]}),
+    (an_embedded_text, "resource", {"content": [EMBEDDED]}),
+    (
+        an_embedded_blob,
+        "resource",
+        {"content": [{"type": "resource", "resource": {**RESOURCE, "uri": "order://7"}}]},
+    ),
     (several, "multi_content_result", {"content": [text("look"), IMAGE]}),
     (
         blocks_and_structure,
@@ -165,6 +190,7 @@ ROWS = [
         {"content": [text("look")], "structuredContent": {"n": 1}, "_meta": {"trace": "7"}},
     ),
     (an_error, "call_tool_result", {"content": [text("no")], "isError": True}),
+    (an_error_with_a_full_link, "call_tool_result", {"content": [SHORT_LINK, EMBEDDED], "isError": True}),
     (a_response, "text", {"content": [text("raw")]}),
 ]
 
@@ -306,11 +332,15 @@ async def test_a_resource_that_is_not_there_or_fails_is_a_failed_invocation_that
             await triggers.read(name, uri)
 
 
-async def test_prompts_come_as_messages_or_as_a_whole_result() -> None:
+@pytest.mark.parametrize("extension", ["1.5.0", "1.6.0"])
+async def test_prompts_reach_clients_through_both_releases_of_the_extension(extension: str) -> None:
     mcp = MCPServer("prompts")
     mcp.prompt(named("simple", "Hello"))
     mcp.prompt(named("mixed", ["Look:", content.Message(content.Image(PNG), role="assistant")]))
     mcp.prompt(named("whole", content.PromptResult(["Hi"], description="Greets", meta={"a": 1})))
+
+    mcp.prompt(named("blocks", [a_full_link(), an_embedded_text()]))
+    mcp.prompt(named("silent", content.PromptResult([])))
 
     @mcp.prompt
     def typed(number: int, flag: bool = False, names: list[str] | None = None, word: str | None = None) -> str:
@@ -318,31 +348,64 @@ async def test_prompts_come_as_messages_or_as_a_whole_result() -> None:
 
     triggers = Triggers(mcp)
 
-    async def get(prompt: str, arguments: Any = None) -> tuple[str, dict[str, Any]]:
-        value = await triggers.get(prompt, arguments)
-        return json.loads(value)["type"], read_prompt(value)
+    async def get(prompt: str, arguments: Any = None) -> dict[str, Any]:
+        return read_prompt(await triggers.get(prompt, arguments), extension)
 
     def user(words: str) -> dict[str, Any]:
         return {"role": "user", "content": text(words)}
 
-    assert await get("simple") == ("prompt_messages", {"messages": [user("Hello")]})
-    assert await get("mixed") == (
-        "prompt_messages",
-        {"messages": [user("Look:"), {"role": "assistant", "content": IMAGE}]},
-    )
-    assert await get("whole") == (
-        "get_prompt_result",
-        {"description": "Greets", "messages": [user("Hi")], "_meta": {"a": 1}},
-    )
+    assert await get("simple") == {"messages": [user("Hello")]}
+    assert await get("mixed") == {"messages": [user("Look:"), {"role": "assistant", "content": IMAGE}]}
+    assert await get("whole") == {"description": "Greets", "messages": [user("Hi")], "_meta": {"a": 1}}
+    assert await get("blocks") == {"messages": [{"role": "user", "content": block} for block in (SHORT_LINK, EMBEDDED)]}
+    assert (await get("silent"))["messages"] == []
     # The host passes any JSON value on, whatever the specification says of texts.
     for arguments in (
         {"number": "2", "flag": "true", "names": '["a"]'},
         {"number": 2, "flag": True, "names": ["a"], "word": None},
     ):
-        assert (await get("typed", arguments))[1] == {"messages": [user("3 True ['a'] None")]}
+        assert await get("typed", arguments) == {"messages": [user("3 True ['a'] None")]}
     for wrong, words in (({}, "number: is required"), ({"number": "x"}, "must be an integer"), ([], "must be an")):
         with pytest.raises(RuntimeError, match=words):
             await triggers.get("typed", wrong)
+
+
+def levels(count: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(count - 1):
+        value = {"in": value}
+    return value
+
+
+@pytest.mark.parametrize("is_error", [False, True])
+async def test_a_result_of_64_levels_is_carried_and_a_deeper_one_is_an_error_in_words(is_error: bool) -> None:
+    mcp = MCPServer("deep")
+
+    @mcp.tool
+    def nest(count: int) -> content.ToolResult:
+        return content.ToolResult("x", structured_content=levels(count), is_error=is_error)
+
+    triggers = Triggers(mcp)
+    carried = read_tool(await triggers.call("nest", {"count": 62}))  # within the result, within the JSON-RPC response
+    assert carried["structuredContent"] == levels(62)
+    for count in (63, 210):
+        refused = read_tool(await triggers.call("nest", {"count": count}))
+        assert refused["isError"] is True
+        assert refused["content"][0]["text"] == (
+            "Azure's MCP triggers can't carry the result. The JSON is nested more than 64 levels deep."
+        )
+
+
+async def test_a_resource_or_prompt_with_deeper_metadata_is_a_failed_invocation_that_says_why() -> None:
+    mcp = MCPServer("deep")
+    mcp.resource("a://deep")(named("deep", content.Contents("x", meta=levels(64))))
+    mcp.prompt(named("deep", content.PromptResult(["x"], meta=levels(64))))
+    triggers = Triggers(mcp)
+    words = r"deep: Azure's MCP triggers can't carry the result\. .* 64 levels deep"
+    with pytest.raises(RuntimeError, match=words):
+        await triggers.read("deep", "a://deep")
+    with pytest.raises(RuntimeError, match=words):
+        await triggers.get("deep")
 
 
 async def test_plain_functions_run_beside_the_event_loop_and_beside_each_other() -> None:
@@ -368,6 +431,8 @@ async def test_plain_functions_run_beside_the_event_loop_and_beside_each_other()
         '{"type":"multiContent","content":"[]"}',
         '{"type":"multi_content_result","content":"[]"}',
         '{"type":"text","content":"{\\"type\\":\\"text\\"}"}',
+        '{"type":"text","content":"{\\"type\\":\\"text\\",\\"text\\":\\"x\\",\\"icons\\":[]}"}',
+        '{"type":"resource","content":"{\\"type\\":\\"resource\\",\\"resource\\":{\\"uri\\":\\"a:b\\",\\"text\\":\\"x\\"}}"}',
         '{"type":"text","content":"{\\"type\\":\\"text\\",\\"text\\":\\"x\\"}","structuredContent":{}}',
     ],
 )

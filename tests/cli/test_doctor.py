@@ -281,7 +281,6 @@ def found(folder: Path) -> set[tuple[str, str]]:
             "mcpResourceTemplateTrigger is no binding",
         ),
         ("triggers", write("function_app.py", TOOLS + OWN_TRIGGERS["twice"]), "error", "say", "is there twice"),
-        ("triggers", write("function_app.py", TOOLS + OWN_TRIGGERS["prompt"]), "warning", "prompts", "extension 1.6"),
     ],
 )
 def test_what_is_wrong_is_found_and_nothing_else(
@@ -293,6 +292,13 @@ def test_what_is_wrong_is_found_and_nothing_else(
     faults = [finding for finding in examine(folder) if finding.level != "ok"]
     assert [(fault.level, fault.about) for fault in faults] == [(level, about)], faults
     assert words in faults[0].text
+
+
+def test_prompts_need_no_newer_bundle_than_tools(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "triggers"
+    shutil.copytree(made / "triggers", folder)
+    write("function_app.py", TOOLS + OWN_TRIGGERS["prompt"])(folder)
+    assert found(folder) == set()
 
 
 def test_a_key_is_not_asked_for_where_clients_sign_in(made: Path, tmp_path: Path) -> None:

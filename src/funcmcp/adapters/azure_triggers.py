@@ -3,7 +3,7 @@
 The host speaks the protocol with its clients and calls a function for each use of a feature. What arrives here is
 answered by the same dispatch that HTTP goes through.
 
-Source: Azure Functions MCP extension 1.6.0; azure-functions 1.26 and 2.3.
+Source: Azure Functions MCP extension 1.5.0 and 1.6.0; azure-functions 1.26 and 2.3.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from azure.functions import FunctionApp, Out
-from pydantic_core import from_json
 
 from funcmcp.adapters import azure_bindings as bindings_json
 from funcmcp.adapters.azure_extra import Bindings, arguments_of
@@ -29,6 +28,7 @@ from funcmcp.adapters.azure_results import (
     tool_envelope,
 )
 from funcmcp.adapters.azure_unsupported import check_features, warn_of_lost, watch
+from funcmcp.protocol.codec import InvalidJSONError, decode
 from funcmcp.protocol.errors import ToolError
 from funcmcp.protocol.jsonrpc import Request
 from funcmcp.server.channel import ClosedChannel
@@ -239,7 +239,10 @@ async def _answer(server: Server, method: str, params: dict[str, Any], invocatio
     client = Client(server.revisions[REVISION], {}, invocation.client_info, session_id=invocation.session_id)
     request = Request(next(_ids), method, params)
     reply = await server.answer(TriggerContext(request, client, _NO_STREAM, invocation.http))
-    answer: dict[str, Any] = from_json(reply.body)
+    try:
+        answer: dict[str, Any] = decode(reply.body)  # takes 64 levels of nesting, as the host does
+    except InvalidJSONError as error:
+        return {"error": {"message": f"Azure's MCP triggers can't carry the result. {error}"}}
     return answer
 
 

@@ -152,14 +152,6 @@ def check_triggers(project: Project) -> Iterator[Finding]:
         for (_, name), count in names.items()
         if count > 1
     ]
-    if any(kind_of(binding) == "mcpprompttrigger" for _, binding in project.triggers):
-        faults.append(
-            Finding(
-                "warning",
-                "prompts",
-                "with more than one text need Azure's MCP extension 1.6; bundle 4.38 of July 2026 has 1.5.",
-            )
-        )
     yield from faults or [Finding("ok", "triggers", f"{len(names)} tools, resources and prompts are complete.")]
 
 
