@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -30,14 +31,15 @@ from funcmcp.sessions.store import SharedSessions
 from funcmcp.transports.http.cors import CORS
 from funcmcp.transports.http.http_sse import HTTPSSE
 from funcmcp.transports.http.identity import Identity
-from funcmcp.transports.http.options import HTTPOptions
+from funcmcp.transports.http.options import PORT_VARIABLE, HTTPOptions
 from funcmcp.transports.http.protected import Protected
 from funcmcp.transports.http.streamable import StreamableHTTP
 from funcmcp.transports.websocket import WebSocket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Literal, Unpack
+    from types import ModuleType
+    from typing import Literal, TypeAlias, Unpack
 
     from opentelemetry.trace import TracerProvider
 
@@ -57,9 +59,13 @@ if TYPE_CHECKING:
     from funcmcp.sessions.store import SessionStore
 
     Maker = Callable[..., Any]
+    Transport: TypeAlias = Literal["stdio", "http", "streamable-http", "sse"]
     from funcmcp.transports.http.messages import Exchange
 
 F = TypeVar("F", bound="Callable[..., Any]")
+
+_HTTP_TRANSPORTS = {"http", "streamable-http", "sse"}
+_LOOPBACK = "127.0.0.1"
 
 
 class MCPServer(ASGIApplication):
@@ -118,11 +124,9 @@ class MCPServer(ASGIApplication):
         self.metadata = None if auth is None else auth.resource
         """What clients are told of where to get tokens; None if nothing."""
         identity = None if auth is None else _identity(self.server, auth)
-        exchange: Exchange = StreamableHTTP(self.server, store, chosen, path=path, identity=identity)
-        if sse is not None:
-            sse = _checked("sse", sse)
-            exchange = HTTPSSE(self.server, chosen, path=sse, otherwise=exchange, identity=identity)
-        super().__init__(_around(exchange, chosen, auth))
+        self._streamable = StreamableHTTP(self.server, store, chosen, path=path, identity=identity)
+        self._http, self._auth, self._identity, self._sse = chosen, auth, identity, sse
+        super().__init__(self._make_exchange(sse))
         websocket = None if websocket is None else _checked("websocket", websocket)
         self._websocket = WebSocket(self.server, chosen, path=websocket, identity=identity)
 
@@ -268,32 +272,67 @@ class MCPServer(ASGIApplication):
 
         return register
 
-    def run(
-        self, transport: Literal["http", "stdio"] = "http", *, host: str = "127.0.0.1", port: int | None = None
-    ) -> None:
-        """Serve until the process is told to stop.
+    def run(self, transport: Transport | None = None, *, host: str | None = None, port: int | None = None) -> None:
+        """Serve until the process is told to stop, or, on stdio, until the client closes stdin.
 
         Args:
-            transport: "http" for Streamable HTTP, which needs ``pip install "funcmcp[server]"``; "stdio" for one
-                client on this process's stdin and stdout, until it closes stdin.
-            host: the address that HTTP listens on.
-            port: the port that HTTP listens on; 0 for a free one. By default it is the one that the Azure Functions
-                host gave this process, if it started it, or 8000.
+            transport: "stdio" serves one client on this process's stdin and stdout. "http" (also "streamable-http")
+                serves Streamable HTTP. "sse" does so too, with an HTTP+SSE endpoint beside it: at `sse`, or at /sse
+                without it. By default stdio, as MCP clients start servers; but HTTP where a host or a port is given,
+                or where the Azure Functions host started the process. HTTP needs ``pip install "funcmcp[server]"``.
+            host: the address that HTTP listens on; 127.0.0.1 by default.
+            port: the port that HTTP listens on; 0 for a free one. By default the one on which the Azure Functions host
+                expects the server, or 8000.
 
         Raises:
-            ValueError: there is no such transport.
+            ValueError: the transport is unknown, or a host or port is given for stdio.
+            OSError: the address can't be listened on, or stdin or stdout is not open.
+            SystemExit: uvicorn is not installed.
         """
-        if transport == "stdio":
-            from funcmcp.transports import stdio  # noqa: PLC0415 - loaded by those who serve with it
+        if _chosen_transport(transport, host, port) == "stdio":
+            from funcmcp.transports import stdio  # noqa: PLC0415 - only servers on stdio need it
 
             stdio.run(self.server, self.aclose)
             return
-        if transport != "http":
-            raise ValueError(f"The transport must be 'http' or 'stdio', not {transport!r}.")
-        from funcmcp.adapters.uvicorn import announce, default_port, serve  # noqa: PLC0415 - vendor code is loaded by those who serve with it
+        uvicorn, endpoint = _uvicorn_adapter(), self._endpoint(transport)
+        port = uvicorn.default_port() if port is None else port
+        uvicorn.serve(
+            self, host=host or _LOOPBACK, port=port, on_ready=lambda origin: uvicorn.announce(origin + endpoint)
+        )
 
-        port = default_port() if port is None else port
-        serve(self, host=host, port=port, on_ready=lambda origin: announce(origin + self.path))
+    async def run_async(
+        self, transport: Transport | None = None, *, host: str | None = None, port: int | None = None
+    ) -> None:
+        """Serve as `run` does, in an event loop that runs already. Arguments and errors are those of `run`."""
+        if _chosen_transport(transport, host, port) == "stdio":
+            from funcmcp.transports import stdio  # noqa: PLC0415 - only servers on stdio need it
+
+            await stdio.run_async(self.server, self.aclose)
+            return
+        uvicorn, endpoint = _uvicorn_adapter(), self._endpoint(transport)
+        port = uvicorn.default_port() if port is None else port
+        await uvicorn.serve_async(
+            self, host=host or _LOOPBACK, port=port, on_ready=lambda origin: uvicorn.announce(origin + endpoint)
+        )
+
+    def _endpoint(self, transport: Transport | None) -> str:
+        """Return the path to announce for a transport; add the HTTP+SSE endpoint if it is asked for and missing."""
+        if transport != "sse":
+            return self.path
+        if self._sse is None:
+            self._sse = "/sse"
+            self.exchange = self._make_exchange(self._sse)
+        return self._sse
+
+    def _make_exchange(self, sse: str | None) -> Exchange:
+        """Return what answers HTTP requests: CORS and metadata around the endpoints."""
+        exchange: Exchange = self._streamable
+        if sse is not None:
+            path = _checked("sse", sse)
+            exchange = HTTPSSE(self.server, self._http, path=path, otherwise=exchange, identity=self._identity)
+        if self._auth is not None:
+            exchange = Protected(self._auth.resource, self._http, otherwise=exchange)
+        return CORS(self._http, otherwise=exchange) if self._http.allowed_origins else exchange
 
     def begin(self) -> None:
         """Say at start what an operator has to know, and begin to hear other instances."""
@@ -362,11 +401,28 @@ def _identity(server: Server, auth: Auth) -> Identity | None:
     return Identity(server, server.guard, auth.authenticator, metadata_url=metadata_url)
 
 
-def _around(exchange: Exchange, options: HTTPOptions, auth: Auth | None) -> Exchange:
-    """Return an exchange with what goes around it: the metadata for those who sign in, and words for browsers."""
-    if auth is not None:
-        exchange = Protected(auth.resource, options, otherwise=exchange)
-    return CORS(options, otherwise=exchange) if options.allowed_origins else exchange
+def _chosen_transport(transport: Transport | None, host: str | None, port: int | None) -> Literal["stdio", "http"]:
+    """Return the kind of transport to serve; raise ValueError if there is no such one, or its arguments don't fit."""
+    has_address = host is not None or port is not None
+    if transport is None:
+        return "http" if has_address or PORT_VARIABLE in os.environ else "stdio"
+    if transport == "stdio":
+        if has_address:
+            raise ValueError('host and port are for HTTP. Leave them out, or use the transport "http".')
+        return "stdio"
+    if transport not in _HTTP_TRANSPORTS:
+        raise ValueError(f"transport must be 'stdio', 'http', 'streamable-http' or 'sse'; got {transport!r}.")
+    return "http"
+
+
+def _uvicorn_adapter() -> ModuleType:
+    """Return the module that serves with uvicorn; end the process with one line if uvicorn is not installed."""
+    try:
+        return importlib.import_module("funcmcp.adapters.uvicorn")  # vendor code, which only servers on HTTP need
+    except ModuleNotFoundError as error:
+        if error.name != "uvicorn":
+            raise
+        raise SystemExit('uvicorn is not installed. To serve HTTP: pip install "funcmcp[server]"') from None
 
 
 def _known(revisions: Sequence[str]) -> list[Revision]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -47,6 +48,27 @@ class Inspector:
     def call(self, tool: str, arguments: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Call a tool."""
         return self.run("--method", "tools/call", "--tool-name", tool, "--tool-args-json", json.dumps(arguments))
+
+
+def test_the_inspector_starts_a_file_that_calls_run_and_calls_its_tool(tmp_path: Path) -> None:
+    server = tmp_path / "server.py"
+    server.write_text(
+        "from funcmcp import MCPServer\n\nmcp = MCPServer('Greeter')\n\n\n"
+        "@mcp.tool\ndef greet(name: str) -> str:\n    return f'Hello, {name}!'\n\n\n"
+        "mcp.run()\n"
+    )
+    script = nodejs.package("@modelcontextprotocol/inspector") / "clients/launcher/build/index.js"
+    options = ["--method", "tools/call", "--tool-name", "greet", "--tool-args-json", '{"name": "Ada"}']
+    finished = subprocess.run(
+        [str(nodejs.node()), str(script), "--cli", sys.executable, str(server), *options, "--format", "json"],
+        capture_output=True,
+        env={**os.environ, "HOME": str(tmp_path), "PATH": f"{nodejs.node().parent}{os.pathsep}{os.environ['PATH']}"},
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert json.loads(finished.stdout.splitlines()[0])["result"]["content"][0]["text"] == "Hello, Ada!"
 
 
 @pytest.fixture(params=["legacy", "modern"])

@@ -28,13 +28,13 @@ def greet(name: str) -> str:
 
 
 if __name__ == "__main__":
-    mcp.run("stdio")
+    mcp.run()
 '''
 AUTO = [player for player in PLAYERS if player.mode == "auto"]
 
 
 def play(player: Player, revision: str, folder: Path) -> Played:
-    """Play against a script that serves one revision on stdio by itself."""
+    """Play against a script that serves one revision, started as a client configuration starts it."""
     path = folder / "one_era.py"
     path.write_text(SERVER.format(revision=revision), encoding="utf-8")
     env = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}

@@ -30,8 +30,9 @@ def blocks(language: str) -> list[pytest.ParameterSet]:
 def test_a_python_block_runs(code: str, tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(code)
     run = subprocess.run(
-        [sys.executable, "server.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
+        [sys.executable, "server.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
     assert run.returncode == 0, run.stderr
 
 

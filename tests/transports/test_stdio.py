@@ -517,13 +517,6 @@ def test_options_of_http_are_refused(server: Path, options: list[str], named: st
     assert named in ended.stderr
 
 
-def test_run_refuses_a_transport_that_is_none() -> None:
-    from funcmcp import MCPServer
-
-    with pytest.raises(ValueError, match="'http' or 'stdio', not 'smtp'"):
-        MCPServer("m").run("smtp")  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
 def test_lines_are_the_same_however_the_bytes_come(size: int) -> None:
     data, cut, lines = b"one\n\ntwelve\r\nfifty\nexact\nlast", Lines(5), []

@@ -29,6 +29,7 @@ from funcmcp.adapters.uvicorn_header import with_bound
 from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.server.limits import Limits
 from funcmcp.sessions.keys import shared_by_children
+from funcmcp.transports.http.options import PORT_VARIABLE
 from funcmcp.transports.http.status import refuse
 from funcmcp.transports.leaving import leave_in_time
 
@@ -66,7 +67,7 @@ def default_port() -> int:
 
     It is the one where the Azure Functions host looks for the program that it started (a "custom handler"), or 8000.
     """
-    return int(os.environ.get("FUNCTIONS_CUSTOMHANDLER_PORT", "8000"))
+    return int(os.environ.get(PORT_VARIABLE, "8000"))
 
 
 def announce(origin: str) -> None:
@@ -91,6 +92,15 @@ def serve(
     listener = listen(host, port)
     with contextlib.closing(listener), _handling(_ignore):
         _Server(app, lambda: on_ready(origin_of(host, listener))).run([listener])
+
+
+async def serve_async(
+    app: Application, *, host: str = "127.0.0.1", port: int = 8000, on_ready: Callable[[str], None] = announce
+) -> None:
+    """Serve as `serve` does, in the event loop that runs already. Arguments and errors are those of `serve`."""
+    listener = listen(host, port)
+    with contextlib.closing(listener), _handling(_ignore):
+        await _Server(app, lambda: on_ready(origin_of(host, listener))).serve([listener])
 
 
 def serve_processes(

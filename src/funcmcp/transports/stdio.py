@@ -47,7 +47,24 @@ def run(server: Server, close: Close) -> None:
         StreamError: stdin or stdout is not open.
     """
     with standard_streams() as (source, sink):
+        _explain(server, source)
         serve(server, close, source=source, sink=sink)
+
+
+async def run_async(server: Server, close: Close) -> None:
+    """Serve as `run` does, in the event loop that runs already."""
+    with standard_streams() as (source, sink):
+        _explain(server, source)
+        (await _serve(server, close, source, sink)).leave()
+
+
+def _explain(server: Server, source: int) -> None:
+    """Say on stderr what the process waits for, where a person and not a client has started it."""
+    if os.isatty(source):
+        sys.stderr.write(
+            f"{server.options.name} waits for JSON-RPC messages, one on a line (Ctrl+D ends it). "
+            'To serve HTTP: mcp.run("http"), or the command funcmcp run FILE\n'
+        )
 
 
 @contextlib.contextmanager
@@ -94,14 +111,12 @@ def serve(server: Server, close: Close, *, source: int, sink: int) -> None:
         source: is read from; blocking.
         sink: is written to; blocking.
     """
-    most = server.options.limits.message_bytes
-    ending = asyncio.run(_serve(server, close, _Source(source, most), _Sink(sink)))
-    if not ending.signalled:
-        ending.call_off()
+    asyncio.run(_serve(server, close, source, sink)).leave()
 
 
-async def _serve(server: Server, close: Close, source: _Source, sink: _Sink) -> _Ending:
+async def _serve(server: Server, close: Close, source_descriptor: int, sink_descriptor: int) -> _Ending:
     ending = _Ending(asyncio.get_running_loop())
+    source, sink = _Source(source_descriptor, server.options.limits.message_bytes), _Sink(sink_descriptor)
     sink.start(ending.hurry)
     connection = Connection(server, sink.send, local=True)
     reading = asyncio.create_task(_read(source, connection, ending))
@@ -162,9 +177,9 @@ class _Ending:
         self.begin()
         self.hurried.set()
 
-    def call_off(self) -> None:
-        """Let the process go on after all."""
-        if self._call_off is not None:
+    def leave(self) -> None:
+        """Let the process go on if the client, and no signal, has ended the connection."""
+        if self._call_off is not None and not self.signalled:
             self._call_off()
 
     @contextlib.contextmanager

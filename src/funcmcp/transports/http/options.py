@@ -15,6 +15,9 @@ HOSTS_VARIABLE = "FUNCMCP_ALLOWED_HOSTS"
 ``funcmcp run --allowed-host`` sets it, so that worker processes have it, too."""
 
 
+PORT_VARIABLE = "FUNCTIONS_CUSTOMHANDLER_PORT"
+"""The environment variable with the port on which the Azure Functions host expects a server that it has started."""
+
 _CONTAINER_APP = ("CONTAINER_APP_NAME", "CONTAINER_APP_ENV_DNS_SUFFIX")
 _PLATFORM_VARIABLES = ("WEBSITE_HOSTNAME", "CONTAINER_APP_HOSTNAME")
 """In which Azure tells an app the name by which it can be reached."""

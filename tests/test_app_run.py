@@ -1,0 +1,174 @@
+"""`MCPServer.run` and `run_async`: the transport that a script serves, in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import signal
+import socket
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mcp import Client
+from mcp.client.sse import sse_client
+
+from funcmcp import MCPServer
+from tests.cli.processes import PYTHON, START_SECONDS, STOP_SECONDS, environment, running
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SERVER = '''
+import asyncio
+
+from funcmcp import MCPServer
+
+mcp = MCPServer("Greeter")
+
+
+@mcp.tool
+def greet(name: str) -> str:
+    """Greet somebody."""
+    return f"Hello, {name}!"
+
+
+if __name__ == "__main__":
+'''
+
+
+def script(folder: Path, line: str) -> Path:
+    path = folder / "server.py"
+    path.write_text(f"{SERVER}    {line}\n", encoding="utf-8")
+    return path
+
+
+async def greeting(target: Any, **options: Any) -> str:
+    async with Client(target, read_timeout_seconds=START_SECONDS, **options) as client:
+        result = await client.call_tool("greet", {"name": "Ada"})
+    text: str = result.content[0].text  # type: ignore[union-attr] # a text, or the test fails
+    return text
+
+
+def answer_to_ping(command: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command with one message on its stdin, which then ends."""
+    return subprocess.run(
+        command,
+        input='{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
+        env=environment(env),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["mcp.run()", 'mcp.run("stdio")', "asyncio.run(mcp.run_async())", 'asyncio.run(mcp.run_async("stdio"))'],
+)
+def test_a_script_speaks_on_stdin_and_says_nothing_to_a_client_beside_messages(tmp_path: Path, line: str) -> None:
+    ended = answer_to_ping([PYTHON, str(script(tmp_path, line))])
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, '{"jsonrpc":"2.0","id":1,"result":{}}\n', "")
+
+
+@pytest.mark.parametrize("line", ["mcp.run()", "asyncio.run(mcp.run_async())"])
+def test_a_person_at_a_terminal_reads_one_line_that_says_how_to_serve_http(tmp_path: Path, line: str) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [PYTHON, str(script(tmp_path, line))],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:
+        os.close(theirs)
+        try:
+            assert process.stderr is not None
+            said = process.stderr.readline()
+            os.write(ours, b"\x04")  # Ctrl+D
+            _, remaining = process.communicate(timeout=STOP_SECONDS)
+        finally:
+            process.kill()
+            os.close(ours)
+    assert said.startswith(b"Greeter waits for JSON-RPC messages")
+    assert said.endswith(b'To serve HTTP: mcp.run("http"), or the command funcmcp run FILE\n')
+    assert (process.returncode, remaining) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'mcp.run("http", port=0)',
+        'mcp.run("streamable-http", host="127.0.0.1", port=0)',
+        "mcp.run(port=0)",
+        'asyncio.run(mcp.run_async("http", port=0))',
+    ],
+)
+def test_a_script_serves_http_until_sigterm(tmp_path: Path, line: str) -> None:
+    with running([PYTHON, str(script(tmp_path, line))]) as process:
+        url = process.endpoint()
+        assert url.endswith("/mcp")
+        assert asyncio.run(greeting(url)) == "Hello, Ada!"
+        process.process.send_signal(signal.SIGTERM)
+        assert process.ended() == 0
+    assert process.lines[-1] == f"Serving on {url}"
+
+
+@pytest.mark.parametrize("line", ['mcp.run("sse", port=0)', 'asyncio.run(mcp.run_async("sse", port=0))'])
+def test_a_script_serves_http_sse(tmp_path: Path, line: str) -> None:
+    with running([PYTHON, str(script(tmp_path, line))]) as process:
+        url = process.endpoint()
+        assert url.endswith("/sse")
+        assert asyncio.run(greeting(sse_client(url), mode="legacy")) == "Hello, Ada!"
+
+
+def test_the_endpoint_of_http_sse_is_the_one_that_the_server_has(tmp_path: Path) -> None:
+    path = script(tmp_path, 'mcp.run("sse", port=0)')
+    path.write_text(path.read_text().replace('"Greeter"', '"Greeter", sse="/events"'))
+    with running([PYTHON, str(path)]) as process:
+        assert process.endpoint().endswith("/events")
+
+
+def test_the_functions_host_gets_http_on_its_port(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    env = {"FUNCTIONS_CUSTOMHANDLER_PORT": str(port)}
+    with running([PYTHON, str(script(tmp_path, "mcp.run()"))], env=env) as process:
+        assert process.endpoint() == f"http://127.0.0.1:{port}/mcp"
+
+
+def test_a_transport_that_is_named_counts_under_the_functions_host_too(tmp_path: Path) -> None:
+    path = script(tmp_path, 'mcp.run("stdio")')
+    ended = answer_to_ping([PYTHON, str(path)], {"FUNCTIONS_CUSTOMHANDLER_PORT": "1"})
+    assert (ended.returncode, ended.stdout) == (0, '{"jsonrpc":"2.0","id":1,"result":{}}\n')
+
+
+def test_an_unknown_transport_is_refused_with_the_valid_ones() -> None:
+    with pytest.raises(ValueError, match=r"'stdio', 'http', 'streamable-http' or 'sse'; got 'websocket'\.$"):
+        MCPServer("Greeter").run("websocket")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("address", [{"host": "127.0.0.1"}, {"port": 8000}])
+async def test_an_address_is_not_for_stdio(address: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="host and port are for HTTP"):
+        MCPServer("Greeter").run("stdio", **address)
+    with pytest.raises(ValueError, match="host and port are for HTTP"):
+        await MCPServer("Greeter").run_async("stdio", **address)
+
+
+def test_run_serves_in_a_thread_that_is_not_the_main_one(tmp_path: Path) -> None:
+    line = "thread = threading.Thread(target=mcp.run, args=['http'], kwargs={'port': 0}); thread.start(); thread.join()"
+    path = script(tmp_path, line)
+    path.write_text("import threading\n" + path.read_text())
+    with running([PYTHON, str(path)]) as process:
+        assert asyncio.run(greeting(process.endpoint())) == "Hello, Ada!"
+
+
+def test_without_uvicorn_http_is_one_line_with_the_command_that_installs_it() -> None:
+    code = "import sys; sys.modules['uvicorn'] = None\nfrom funcmcp import MCPServer\nMCPServer('Greeter').run('http')"
+    ended = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=START_SECONDS, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == 'uvicorn is not installed. To serve HTTP: pip install "funcmcp[server]"\n'
