@@ -21,6 +21,7 @@ from pydantic_core import (
     from_json,
 )
 
+from funcmcp.authoring.core_tree import nodes_of, with_children
 from funcmcp.authoring.unions import BoundedValidator, bounded
 from funcmcp.server.registry import RegistrationError
 
@@ -37,9 +38,6 @@ _NO_KEYS = _DICTS | _OBJECTS | {"deque", "frozenset", "list", "none", "set", "tu
 """Kinds of schemas that can't be read from the name of an object's member."""
 
 _NUMBERS = frozenset({"bool", "decimal", "float", "int"})
-_DATA = frozenset({"cls", "config", "default", "expected", "members", "metadata", "serialization"})
-"""Keys under which a tree has values, not schemas."""
-
 _FIELDS = frozenset({"dataclass-field", "model-field", "named-tuple-field", "typed-dict-field"})
 _PLAIN = frozenset(
     {
@@ -85,28 +83,15 @@ def core_schema_of(annotation: Any, what: str) -> Node:
 
 def is_plain(schema: Any) -> bool:
     """Tell whether every value that a schema describes is what JSON decoding gives: nothing has to be converted."""
-    return all(node["type"] in _PLAIN for node in _nodes(schema))
+    return all(node["type"] in _PLAIN for node in nodes_of(schema))
 
 
 def is_finite(schema: Any) -> bool:
     """Tell whether nothing that a schema describes can be written as NaN or Infinity."""
     return all(
         node["type"] in _FINITE and "serialization" not in node and _MEMBERS.get(node["type"], "type") in node
-        for node in _nodes(schema)
+        for node in nodes_of(schema)
     )
-
-
-def _nodes(schema: Any) -> Iterator[Node]:
-    """Yield the schemas in a schema; the dicts between them, which have no type, are left out."""
-    if isinstance(schema, dict):
-        if isinstance(schema.get("type"), str):
-            yield schema
-        for key, member in schema.items():
-            if key not in _DATA:
-                yield from _nodes(member)
-    elif isinstance(schema, list):
-        for member in schema:
-            yield from _nodes(member)
 
 
 def for_arguments(schema: Node, what: str, *, lax: bool) -> Node:
@@ -119,23 +104,20 @@ def for_arguments(schema: Node, what: str, *, lax: bool) -> Node:
     Raises:
         RegistrationError: the keys of a dict can't be names in JSON.
     """
-    for node in _nodes(schema):
+    for node in nodes_of(schema):
         if node["type"] in _DICTS and {key["type"] for key in _choices(node.get("keys_schema"))} <= _NO_KEYS:
             raise RegistrationError(f"{what} has a dict whose keys JSON can't carry; take texts or numbers.")
-    result: Node = adapted(schema, _lenient_argument if lax else _strict_argument)
-    return result
+    return adapted(schema, _lenient_argument if lax else _strict_argument)
 
 
 def for_texts(schema: Node) -> Node:
     """Return a lenient schema by which texts are read: digits are no dates in it."""
-    result: Node = adapted(schema, _written_date)
-    return result
+    return adapted(schema, _written_date)
 
 
 def hasty(schema: Node) -> Node:
     """Return a schema by which the first wrong item of a list, a set or a dict ends it."""
-    result: Node = adapted(schema, _hasty)
-    return result
+    return adapted(schema, _hasty)
 
 
 def _hasty(node: Node) -> Node:
@@ -166,18 +148,18 @@ def compiles(pattern: str) -> bool:
     return True
 
 
-def adapted(node: Any, adapt: Adapt) -> Any:
-    """Return a copy of a tree with each node changed by a function, the innermost first."""
-    if isinstance(node, dict):
-        if _decodes(node):
-            return adapt(dict(node))
-        copied = {key: member if key in _DATA else adapted(member, adapt) for key, member in node.items()}
-        if copied.get("type") == "enum":
-            _drop_made_up_title(copied)
-        return adapt(copied)
-    if isinstance(node, list | tuple):
-        return type(node)(adapted(member, adapt) for member in node)
-    return node
+def adapted(node: Node, adapt: Adapt) -> Node:
+    """Return a copy of a schema with each node replaced by what *adapt* returns for it, innermost nodes first.
+
+    *adapt* may change the copy that it gets. It also gets the fields of models, dataclasses, typed dicts and named
+    tuples, and the parameters of calls, which have no ``type``.
+    """
+    if _decodes(node):
+        return adapt(dict(node))
+    copied = with_children(node, lambda child: adapted(child, adapt))
+    if copied.get("type") == "enum":
+        _drop_made_up_title(copied)
+    return adapt(copied)
 
 
 def _decodes(node: Node) -> bool:

@@ -28,8 +28,7 @@ def for_results(schema: Node) -> Node:
 
     Decimals are numbers in it, bytes are base64, and named tuples are objects.
     """
-    result: Node = adapted(schema, _result)
-    return result
+    return adapted(schema, _result)
 
 
 def _result(node: Node) -> Node:

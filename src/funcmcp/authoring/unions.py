@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import SchemaValidator, core_schema, to_json
 
+from funcmcp.authoring.core_tree import children, with_children
 from funcmcp.protocol.errors import ToolError
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ many parts of a large value that are equal to others. Half a second at worst, wh
 _TAG = -1
 """Stands in the place of an error; it is no name and no index of anything in JSON."""
 
-_DATA = frozenset({"cls", "config", "default", "expected", "members", "metadata", "serialization"})
 _OBJECTS = frozenset({"dataclass", "dict", "frozendict", "model", "model-fields", "typed-dict"})
 _ARRAYS = frozenset({"deque", "frozenset", "list", "set", "tuple"})
 
@@ -89,22 +89,18 @@ def bounded(schema: Node) -> Node | None:
     nodes = list(_nodes(schema, ()))
     definitions = {node["ref"]: node for node, _ in nodes if "ref" in node}
     reach = _reach(nodes)
-    found = {id(node) for node, around in nodes if _is_ambiguous(node, around, definitions, reach)}
-    return _with_bounds(schema, found) if found else None
+    ambiguous = {id(node) for node, around in nodes if _is_ambiguous(node, around, definitions, reach)}
+    return _with_bounds(schema, ambiguous) if ambiguous else None
 
 
-def _nodes(part: Any, around: tuple[str, ...]) -> Iterator[tuple[Node, tuple[str, ...]]]:
-    """Yield the schemas in a schema, each with the names of the definitions that it stands in."""
-    if isinstance(part, dict):
-        if isinstance(part.get("type"), str):
-            around = (*around, part["ref"]) if "ref" in part else around
-            yield part, around
-        for key, member in part.items():
-            if key not in _DATA:
-                yield from _nodes(member, around)
-    elif isinstance(part, list | tuple):
-        for member in part:
-            yield from _nodes(member, around)
+def _nodes(node: Node, around: tuple[str, ...]) -> Iterator[tuple[Node, tuple[str, ...]]]:
+    """Yield the nodes of a schema, each with the names of the definitions around it."""
+    if "ref" in node:
+        around = (*around, node["ref"])
+    if "type" in node:
+        yield node, around
+    for child in children(node):
+        yield from _nodes(child, around)
 
 
 def _reach(nodes: list[tuple[Node, tuple[str, ...]]]) -> Reach:
@@ -147,13 +143,9 @@ def _kind(choice: Node, definitions: Mapping[str, Node]) -> str:
     return "object" if choice["type"] in _OBJECTS else "array" if choice["type"] in _ARRAYS else ""
 
 
-def _with_bounds(part: Any, found: set[int]) -> Any:
-    if isinstance(part, dict):
-        copied = {key: member if key in _DATA else _with_bounds(member, found) for key, member in part.items()}
-        return _with_bound(copied) if id(part) in found else copied
-    if isinstance(part, list | tuple):
-        return type(part)(_with_bounds(member, found) for member in part)
-    return part
+def _with_bounds(node: Node, ambiguous: set[int]) -> Node:
+    copied = with_children(node, lambda child: _with_bounds(child, ambiguous))
+    return _with_bound(copied) if id(node) in ambiguous else copied
 
 
 def _with_bound(union: Node) -> Node:
