@@ -39,8 +39,8 @@ def calling(name: str = "it") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("lists", ["", "all", None])
-def test_there_are_three_ways_to_give_lists(lists: Any) -> None:
-    with pytest.raises(ValueError, match="'open', 'filtered' or 'closed'"):
+def test_there_are_four_ways_to_give_lists(lists: Any) -> None:
+    with pytest.raises(ValueError, match="'auto', 'open', 'filtered' or 'closed'"):
         Guard(lists)
 
 
@@ -87,7 +87,7 @@ async def test_a_resource_goes_before_a_template_that_anybody_may_read() -> None
     assert await decide(server, "resources/read", {"uri": "a://other"}, None) is None
 
 
-@pytest.mark.parametrize("lists", ["open", "filtered", "closed"])
+@pytest.mark.parametrize("lists", ["auto", "open", "filtered", "closed"])
 async def test_what_has_no_feature_and_is_not_of_the_conversation_is_for_principals(lists: Any) -> None:
     server = guarded(Guard(lists), tool("it", access=ANYBODY))
     assert await decide(server, "tasks/get", {}, None) == Refusal("unauthorized")

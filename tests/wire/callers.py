@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from funcmcp import HTTPOptions, MCPServer, PromptContext, ResourceContext, ToolContext
 from funcmcp.auth.api_key import APIKeys
-from funcmcp.auth.policy import Auth
+from funcmcp.auth.policy import Auth, Lists
 from funcmcp.auth.protected_resource import ProtectedResource
 from funcmcp.authoring.content import ResourceInfo
 from tests.wire.peer import HANDSHAKE, Answer, Peer, exchange, initialize
@@ -30,8 +30,6 @@ KEYS = APIKeys(
     scopes={"alice": ["orders.read", "mail"], "bob": ["orders.read", "orders.write"]},
 )
 """Alice may read, Bob may write, too, and Carol has nothing but a key."""
-
-Lists = Literal["open", "filtered", "closed"]
 
 
 @dataclass

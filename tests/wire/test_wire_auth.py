@@ -9,14 +9,15 @@ import pytest
 
 from funcmcp import MCPServer
 from funcmcp.auth.authenticator import Challenge
-from funcmcp.auth.policy import Auth
+from funcmcp.auth.policy import Auth, Lists
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, CAROL, KEYS, METADATA, RESOURCE, Shop, open_shop
 from tests.wire.peer import BATCHES, ERAS, HANDSHAKE, PER_REQUEST, check, exchange, initialize, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.wire.callers import Caller, Lists
+    from funcmcp.auth.policy import Lists
+    from tests.wire.callers import Caller
     from tests.wire.peer import Answer
 
 pytestmark = pytest.mark.usefixtures("_no_log")
@@ -369,12 +370,18 @@ async def test_lists_are_for_everybody_for_principals_or_for_each_its_own(revisi
     assert await listed(await shop.connected(BOB, revision), method, member, key) == everything
     assert await listed(await shop.connected(None, revision), method, member, key) == for_nobody
     assert await listed(await shop.connected(ALICE, revision), method, member, key) == for_alice
+    shop = open_shop("auto")
+    assert await listed(await shop.connected(BOB, revision), method, member, key) == everything
+    assert await listed(await shop.connected(None, revision), method, member, key) == for_nobody
+    assert await listed(await shop.connected(ALICE, revision), method, member, key) == everything
 
 
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(
     ("lists", "key", "uris"),
     [
+        ("auto", None, ["shop://hours"]),
+        ("auto", ALICE, ["shop://hours", "shop://staff", "shop://orders/1", "shop://orders/secret/2"]),
         ("open", None, ["shop://hours", "shop://staff"]),
         ("open", ALICE, ["shop://hours", "shop://staff", "shop://orders/1", "shop://orders/secret/2"]),
         ("filtered", None, ["shop://hours"]),
@@ -406,9 +413,10 @@ async def test_pages_of_a_filtered_list_have_cursors_of_its_own(revision: str) -
     assert [tool["name"] for tool in other.result["tools"]] == ["ask"]  # another's cursor shows nothing of theirs
 
 
-async def test_a_list_of_nothing_for_everybody_is_401() -> None:
+@pytest.mark.parametrize("lists", ["auto", "filtered"])
+async def test_a_list_of_nothing_for_everybody_is_401(lists: Lists) -> None:
     """Row 38: so that clients sign in."""
-    caller = open_shop("filtered", anonymous=False).caller(revision=PER_REQUEST)
+    caller = open_shop(lists, anonymous=False).caller(revision=PER_REQUEST)
     refused(await caller.request("tools/list"), 401, NOBODY)
 
 
@@ -513,6 +521,7 @@ async def test_a_subscription_needs_what_reading_does() -> None:
     ("lists", "key", "uris", "tells_of_tools"),
     [
         ("closed", None, ["shop://hours"], False),
+        ("auto", None, ["shop://hours"], True),
         ("filtered", None, ["shop://hours"], True),
         ("open", None, ["shop://hours"], True),
         ("closed", ALICE, ["shop://hours"], True),

@@ -24,6 +24,7 @@ from funcmcp.server.log import log_failure
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from funcmcp.auth.policy import Lists
     from funcmcp.auth.principal import Principal
     from funcmcp.protocol.jsonrpc import Notification, Request
     from funcmcp.server.access import Access, Allow
@@ -87,26 +88,27 @@ class Guard:
     """Decides about the requests of one server.
 
     Args:
-        lists: who gets the lists of features: ``"open"`` everybody, ``"filtered"`` everybody what they may use,
-            ``"closed"`` principals.
+        lists: who gets the lists of features; see `Auth`.
         scopes: that a principal needs for anything that is not open to everybody.
 
     Attributes:
-        filters: whether a list depends on who asks.
         scopes: that a principal needs, each once.
 
     Raises:
         ValueError: there is no such way to give lists, or a scope is none.
     """
 
-    def __init__(self, lists: Literal["open", "filtered", "closed"] = "closed", *, scopes: Iterable[str] = ()) -> None:
-        if lists not in {"open", "filtered", "closed"}:
-            raise ValueError(f"lists must be 'open', 'filtered' or 'closed'; got {lists!r}.")
+    def __init__(self, lists: Lists = "auto", *, scopes: Iterable[str] = ()) -> None:
+        if lists not in {"auto", "open", "filtered", "closed"}:
+            raise ValueError(f"lists must be 'auto', 'open', 'filtered' or 'closed'; got {lists!r}.")
         if isinstance(scopes, str):
             raise TypeError("scopes is a list of strings, not one string.")
         self._lists = lists
         self.scopes = distinct(scopes)
-        self.filters = lists == "filtered"
+
+    def filters(self, principal: Principal | None) -> bool:
+        """Return whether a caller's lists have only the features that it may use."""
+        return self._lists == "filtered" or (self._lists == "auto" and principal is None)
 
     def lets_in_anybody(self, server: Server) -> bool:
         """Tell whether there is something at all for callers without credentials."""
@@ -118,7 +120,7 @@ class Guard:
 
     def about_lists(self, server: Server, principal: Principal | None) -> Refusal | None:
         """Decide whether a caller gets lists of features."""
-        is_open = self._lists == "open" or (self.filters and server.has_anonymous)
+        is_open = self._lists == "open" or (self.filters(principal) and server.has_anonymous)
         return None if is_open else self._signed_in(server, principal)
 
     async def check(

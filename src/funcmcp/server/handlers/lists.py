@@ -51,7 +51,7 @@ async def list_registry(server: Server, context: Context, name: str, registry: R
         shape: makes a description one of a revision.
     """
     cursor, revision, version = cursor_of(context), context.client.revision, registry.version
-    filters = server.guard is not None and server.guard.filters
+    filters = server.guard is not None and server.guard.filters(context.principal)
     features = await listed_for(context.principal, server, registry) if filters else registry
     start = 0 if cursor is None else start_of(name, [feature.key for feature in features], cursor)
     key = (name, revision.date, start)
@@ -86,7 +86,7 @@ async def definitions_of(
 async def listed_for(principal: Principal | None, server: Server, registry: Registry[Any]) -> list[Any]:
     """Return the features of a registry that a caller gets to see."""
     guard = server.guard
-    if guard is None or not guard.filters:
+    if guard is None or not guard.filters(principal):
         return list(registry)
     return [feature for feature in list(registry) if await guard.may_use(server, feature.access, principal)]
 

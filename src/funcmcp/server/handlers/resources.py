@@ -62,8 +62,8 @@ async def _may_ask(server: Server, lister: ResourceLister, context: Context) -> 
 
 
 async def _may_see(server: Server, uri: str, context: Context) -> bool:
-    guard = server.guard
-    return guard is None or not guard.filters or await guard.may_read(server, uri, context.principal)
+    guard, principal = server.guard, context.principal
+    return guard is None or not guard.filters(principal) or await guard.may_read(server, uri, principal)
 
 
 async def _listed(lister: ResourceLister, context: Context) -> dict[str, bytes]:
