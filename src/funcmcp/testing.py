@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from funcmcp.protocol.headers import MirroredParameter
-    from funcmcp.transports.http.messages import Exchange, HttpResponse
+    from funcmcp.transports.http.messages import Exchange, HttpResponse, Received
 
     Answer: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -277,8 +277,9 @@ class MemoryRequest(HttpRequest):
         super().__init__(method, path, pairs, "127.0.0.1")
         self._body = body
 
-    async def read(self, limit: int) -> bytes:
+    async def read(self, limit: int, received: Received | None = None) -> bytes:
         """Return the body; raise BodyTooLargeError if it has more than so many bytes."""
+        del received  # it comes as a whole
         if len(self._body) > limit:
             raise BodyTooLargeError
         return self._body

@@ -81,11 +81,11 @@ class Stream:
         endpoint: the URI that the first event named.
     """
 
-    def __init__(self, app: MCPServer, *, mount: str = "") -> None:
+    def __init__(self, app: MCPServer, *, mount: str = "", headers: Mapping[str, str] | None = None) -> None:
         self.app = app
         self.mount = mount
         self.endpoint = ""
-        self.opened = exchange(app, "GET", "/sse", HOST, mount=mount)
+        self.opened = exchange(app, "GET", "/sse", {**HOST, **(headers or {})}, mount=mount)
 
     async def part(self) -> str:
         """Return the next part of the stream."""

@@ -13,14 +13,16 @@ import pytest
 from funcmcp.server.limits import Limits
 from funcmcp.sessions.rates import MemoryRates
 from funcmcp.transports import stdio
-from tests.transports.test_http_sse import HOST, Stream, call, exchange, opened, served
+from tests.transports.test_http_sse import HOST, JSON, Stream, call, exchange, opened, served
 from tests.transports.test_known_callers import accepted, signed
 from tests.transports.test_websocket import Opened
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, open_shop
-from tests.wire.offering import offer
-from tests.wire.peer import ERAS, HANDSHAKE, PATIENCE, Peer, initialize
+from tests.wire.gates import Gates
+from tests.wire.offering import add_held_tools, offer
+from tests.wire.peer import ERAS, HANDSHAKE, PATIENCE, Peer, Slow, initialize
 
 if TYPE_CHECKING:
+    from funcmcp import MCPServer
     from tests.clock import Clock
 
 HOURLY = 1 / 3600
@@ -56,7 +58,7 @@ async def test_a_batch_on_a_stream_that_comes_too_early_is_429_as_a_whole_and_ho
     stream = await opened(app)  # one GET, two POSTs
     batch = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(6)]
     assert (await stream.post(batch)).status == 429
-    assert app.server.load.arriving == 0
+    assert app.server.load.requests.used == 0
     assert (await stream.post(call("add", {"a": 1, "b": 1}))).status == 202
     assert (await stream.hear())["result"]["content"][0]["text"] == "2"
     await stream.leave()
@@ -101,6 +103,76 @@ async def test_a_call_beyond_those_that_may_run_at_once_is_refused_on_the_stream
     assert (await stream.hear())["result"]["content"][0]["text"] == "it"
     await stream.works()
     await stream.leave()
+
+
+async def test_a_half_sent_message_takes_no_place_from_others() -> None:
+    """Row 26, on HTTP+SSE."""
+    app = served(limits=Limits(requests=1)).app
+    stream = await opened(app)
+    begun = exchange(app, "POST", stream.endpoint, JSON)
+    begun._task.cancel()
+    slow = Slow(app, begun.scope, [b"{"])
+    await asyncio.wait_for(slow.asked.wait(), PATIENCE)
+    await stream.works()
+    slow.leave()
+    await slow.ended()
+    assert app.server.load.bodies.budget.used == 0
+    await stream.leave()
+
+
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+async def test_a_principal_runs_so_many_calls_and_others_run_theirs(transport: str) -> None:
+    shop = open_shop(sse="/sse", websocket="/ws", limits=Limits(requests=3, requests_per_principal=1))
+    gates = Gates()
+    add_held_tools(shop.mcp, gates)
+    begin = _on_stream if transport == "sse" else _on_socket
+    bob, alice = await begin(shop.mcp, BOB), await begin(shop.mcp, ALICE)
+    await bob.say(call("wait", {"key": "it"}))
+    await gates.seen("arrived", "it")
+    await bob.say(call("whoami"))
+    assert (await bob.hear())["error"] == {
+        "code": -32603,
+        "message": "Too many of your requests are under way; wait for their answers.",
+        "data": {"retryAfter": 1},
+    }
+    await alice.say(call("whoami"))
+    assert (await alice.hear())["result"]["content"][0]["text"] == "alice"
+    gates.open("it")
+    assert (await bob.hear())["result"]["content"][0]["text"] == "it"
+    for one in (bob, alice):
+        await one.leave()
+
+
+class _Talk:
+    """A principal's connection, of either kind."""
+
+    def __init__(self, connection: Stream | Opened, key: str) -> None:
+        self._connection = connection
+        self._key = key
+        self.leave = connection.leave
+        self.hear = connection.hear
+
+    async def say(self, message: object) -> None:
+        if isinstance(self._connection, Opened):
+            self._connection.say(message)
+        else:
+            assert (await self._connection.post(message, signed(self._key))).status == 202
+
+
+async def _on_stream(app: MCPServer, key: str) -> _Talk:
+    stream = Stream(app, headers=signed(key))
+    await stream.begin()
+    assert (await stream.post(initialize("2024-11-05"), signed(key))).status == 202
+    await stream.hear()
+    return _Talk(stream, key)
+
+
+async def _on_socket(app: MCPServer, key: str) -> _Talk:
+    socket = Opened(app, signed(key))
+    await socket.next()
+    socket.say(initialize(HANDSHAKE))
+    await socket.hear()
+    return _Talk(socket, key)
 
 
 async def test_a_principal_opens_so_many_streams_and_others_open_theirs() -> None:

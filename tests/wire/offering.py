@@ -62,7 +62,7 @@ def offer(
         app.tool(function)
     app.tool(input_schema={"type": "object"})(echo)
     app.tool("region", input_schema=_REGION)(echo)
-    _add_held_tools(app, gates)
+    add_held_tools(app, gates)
     return Offering(app, gates, kept)
 
 
@@ -73,7 +73,9 @@ def offer_all(**options: Any) -> Offering:
     return offering
 
 
-def _add_held_tools(app: MCPServer, gates: Gates) -> None:
+def add_held_tools(app: MCPServer, gates: Gates) -> None:
+    """Add tools that wait at gates."""
+
     @app.tool
     async def wait(key: str) -> str:
         await gates.hold(key)

@@ -221,6 +221,34 @@ class Exchange:
         await asyncio.sleep(0)
 
 
+class Slow(Exchange):
+    """A client that begins a body, and does not end it before `finish`."""
+
+    def __post_init__(self) -> None:
+        self.asked = asyncio.Event()
+        self._end: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        super().__post_init__()
+
+    def finish(self, part: bytes) -> None:
+        """Send the last part of the body."""
+        self._end.set_result(part)
+
+    def leave(self) -> None:
+        """Disconnect."""
+        super().leave()
+        self._end.cancel()
+
+    async def _receive(self) -> Any:
+        if self.parts:
+            return {"type": "http.request", "body": self.parts.pop(), "more_body": True}
+        self.asked.set()
+        if not self._end.cancelled():
+            await asyncio.wait({self._end})
+        if self._end.cancelled():
+            return await super()._receive()
+        return {"type": "http.request", "body": self._end.result(), "more_body": False}
+
+
 def exchange(
     app: App,
     method: str,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from funcmcp.server.limits import Limits
 from funcmcp.transports.http.options import HTTPOptions
 from tests.wire.conftest import SMALL_LIMIT, serving
 from tests.wire.line import connection, head, post, request
@@ -224,6 +226,25 @@ def test_a_half_sent_body_holds_up_nobody_and_may_still_be_finished(
         add(peer, port)
         slow.send(whole[-1:])
         assert check(slow.answer(), revision, "tools/list").status == 200
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_more_half_sent_bodies_than_requests_may_be_under_way_turn_nobody_away(
+    parser: Literal["httptools", "h11"], revision: str
+) -> None:
+    """Row 26: neither requests in one packet nor those whose body comes after their header."""
+    app = offer(limits=Limits(requests=2)).app
+    with serving(app, parser) as port, contextlib.ExitStack() as lines:
+        peer = peer_at(app, port, revision)
+        whole = request(peer, port, peer.message("tools/list"))
+        for _ in range(20):
+            lines.enter_context(connection(port)).send(whole[:-20])
+        add(peer, port)
+        with connection(port) as line:
+            line.send(whole[:-20])
+            add(peer, port)
+            line.send(whole[-20:])
+            assert check(line.answer(), revision, "tools/list").status == 200
 
 
 @pytest.mark.parametrize("revision", ERAS)

@@ -57,7 +57,7 @@ async def test_a_permission_that_ends_badly_or_never_is_a_no(fault: BaseExceptio
         caller.session_id = (await caller.post(initialize(revision))).header("mcp-session-id")
     answer = await caller.call("it")
     assert (answer.status, answer.error["message"]) == (403, "You may not do this.")
-    assert mcp.server.load.arriving == 0
+    assert mcp.server.load.requests.used == 0
     assert (await caller.call("other")).status == 200
     assert ran == ["other"]
 

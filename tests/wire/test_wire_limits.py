@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp import HTTPOptions
+from funcmcp import HTTPOptions, MCPServer
+from funcmcp.auth.principal import Principal
 from funcmcp.server.limits import Limits
 from funcmcp.sessions.memory import MemorySessions
 from funcmcp.sessions.rates import MemoryRates
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, open_shop
-from tests.wire.offering import offer
+from tests.wire.gates import Gates
+from tests.wire.offering import add_held_tools, nothing, offer
 from tests.wire.peer import (
     BATCHES,
     ERAS,
@@ -21,6 +23,7 @@ from tests.wire.peer import (
     PER_REQUEST,
     Exchange,
     Peer,
+    Slow,
     check,
     connect,
     exchange,
@@ -30,7 +33,6 @@ from tests.wire.peer import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from funcmcp import MCPServer
     from tests.clock import Clock
     from tests.wire.peer import Answer
 
@@ -77,20 +79,6 @@ async def test_a_header_beyond_the_limit_is_431_and_nothing_is_read(revision: st
     await peer.works()
 
 
-class Slow(Exchange):
-    """A client that begins a body and never ends it."""
-
-    def __post_init__(self) -> None:
-        self.asked = asyncio.Event()
-        super().__post_init__()
-
-    async def _receive(self) -> Any:
-        if self.parts:
-            return {"type": "http.request", "body": self.parts.pop(), "more_body": True}
-        self.asked.set()
-        return await super()._receive()
-
-
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_body_that_does_not_come_in_time_is_408(revision: str) -> None:
     peer = await connect(offer(limits=Limits(message_seconds=0.02)).app, revision)
@@ -122,18 +110,155 @@ async def test_requests_beyond_those_that_may_run_at_once_are_503(revision: str,
     await peer.works()
 
 
-@pytest.mark.parametrize("revision", ERAS)
-async def test_requests_whose_body_has_not_come_count_too(revision: str) -> None:
-    peer = await connect(offer(limits=Limits(requests=1)).app, revision)
+def half_sent(peer: Peer, address: str = "192.0.2.1", part: bytes = b"{") -> Slow:
+    """Begin a POST whose body does not come to its end."""
     begun = exchange(peer.app, "POST", peer.headers(None).items())
     begun._task.cancel()
-    slow = Slow(peer.app, begun.scope, [b"{"])
+    begun.scope["client"] = (address, 50_000)
+    return Slow(peer.app, begun.scope, [part])
+
+
+async def half_sent_and_read(peer: Peer, address: str = "192.0.2.1", part: bytes = b"{") -> Slow:
+    """Begin a POST, and wait until the server waits for the rest of its body."""
+    slow = half_sent(peer, address, part)
     await asyncio.wait_for(slow.asked.wait(), PATIENCE)
-    refused = await peer.call("add", {"a": 1, "b": 2})
-    assert (is_refused(refused, 503, 1), refused.reads) == (True, 0)
-    slow.leave()
-    await slow.ended()
+    return slow
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_half_sent_bodies_take_no_place_from_requests(revision: str) -> None:
+    """Row 26: a request is under way from the last byte of its body."""
+    app = offer(limits=Limits(requests=1)).app
+    peer = await connect(app, revision)
+    slow = [await half_sent_and_read(peer) for _ in range(3)]
     await peer.works()
+    for one in slow:
+        one.leave()
+        await one.ended()
+    await peer.works()
+    assert app.server.load.bodies.budget.used == 0
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_request_whose_body_ends_when_there_is_no_room_is_503(revision: str) -> None:
+    offering = offer(limits=Limits(requests=1))
+    peer = await connect(offering.app, revision)
+    slow = await half_sent_and_read(peer)
+    held = peer.start_call("wait", {"key": "it"})
+    await offering.gates.seen("arrived", "it")
+    slow.finish(b"}")
+    assert is_refused(check(await slow.answer(), revision), 503, 1)
+    offering.gates.open("it")
+    assert (await held.answer()).text == "it"
+    await peer.works()
+
+
+@pytest.mark.parametrize("revision", ERAS)
+@pytest.mark.parametrize(
+    ("limits", "addresses", "status"),
+    [
+        (Limits(body_bytes=3 * 5096), ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"], 503),
+        (Limits(body_bytes=6 * 5096, body_bytes_per_principal=1), ["192.0.2.1"] * 4, 429),
+    ],
+)
+async def test_too_many_bytes_of_half_sent_bodies_displace_the_oldest(
+    limits: Limits, addresses: list[str], status: int, revision: str
+) -> None:
+    """Row 26: whoever sends slowly is refused, and a body that comes at once is read."""
+    app = offer(limits=limits).app
+    peer = await connect(app, revision)
+    slow = [await half_sent_and_read(peer, address, b"x" * 1000) for address in addresses]
+    assert is_refused(check(await slow[0].answer(), revision), status, 1)
+    assert not any(one._sent for one in slow[1:])
+    await peer.works()
+    for one in slow[1:]:
+        one.leave()
+        await one.ended()
+    assert app.server.load.bodies.budget.used == 0
+
+
+@pytest.mark.parametrize("tool", ["wait", "wait_quietly"])
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_principal_has_so_many_requests_and_leaves_the_others_to_the_others(revision: str, tool: str) -> None:
+    shop = open_shop(limits=Limits(requests=3, requests_per_principal=2))
+    gates = Gates()
+    add_held_tools(shop.mcp, gates)
+    bob, again, alice = [await shop.connected(key, revision) for key in (BOB, BOBS_NEXT, ALICE)]
+    held = [bob.start_call(tool, {"key": key}) for key in ("one", "two")]
+    for key in ("one", "two"):
+        await gates.seen("arrived", key)
+    assert is_refused(await again.request("tools/list"), 429, 1)
+    assert (await alice.request("tools/list")).status == 200
+    for key, exchanged in zip(("one", "two"), held, strict=True):
+        gates.open(key)
+        assert (await exchanged.answer()).text == key
+    assert (await again.request("tools/list")).status == 200
+
+
+async def test_runs_that_outlive_their_requests_count_for_their_principal() -> None:
+    shop = open_shop(sessions="memory", limits=Limits(requests=3, requests_per_principal=1))
+    gates = Gates()
+    add_held_tools(shop.mcp, gates)
+    bob, alice = [await shop.connected(key, HANDSHAKE) for key in (BOB, ALICE)]
+    left = bob.start_call("talk", {"key": "it"})
+    await left.begun()
+    await gates.seen("arrived", "it")
+    left.leave()
+    await left.ended()
+    assert is_refused(await bob.request("tools/list"), 429, 1)
+    assert (await alice.request("tools/list")).status == 200
+    gates.open("it")
+    await gates.seen("left", "it")
+
+
+async def test_an_address_has_half_of_the_places_and_leaves_the_others_to_the_others() -> None:
+    offering = offer(limits=Limits(requests=4, requests_per_principal=1))
+    peer = await connect(offering.app, PER_REQUEST)
+    held = [at_address(peer, "192.0.2.1", "wait", {"key": key}) for key in ("one", "two")]
+    for key in ("one", "two"):
+        await offering.gates.seen("arrived", key)
+    assert is_refused(check(await at_address(peer, "192.0.2.1").answer(), PER_REQUEST), 429, 1)
+    assert (await at_address(peer, "192.0.2.2").answer()).status == 200
+    for key, exchanged in zip(("one", "two"), held, strict=True):
+        offering.gates.open(key)
+        assert (await exchanged.answer()).text == key
+    assert (await at_address(peer, "192.0.2.1").answer()).status == 200
+
+
+async def test_callers_whose_authenticator_waits_share_places_of_their_own() -> None:
+    """A slow authenticator takes no place from requests whose callers are known."""
+    waiting, going_on = asyncio.Event(), asyncio.Event()
+
+    async def authenticate(headers: Mapping[str, str]) -> Principal | None:
+        if headers.get("authorization") != "slow":
+            return Principal("Alice")
+        waiting.set()
+        await going_on.wait()
+        return None
+
+    app = MCPServer("Slow", auth=authenticate, limits=Limits(requests=2, requests_per_principal=1))
+    app.tool(nothing)
+    peer = await connect(app, PER_REQUEST)
+    slow = from_slow(peer)
+    await asyncio.wait_for(waiting.wait(), PATIENCE)
+    assert is_refused(check(await from_slow(peer).answer(), PER_REQUEST), 429, 1)
+    assert (await peer.call("nothing")).status == 200
+    going_on.set()
+    assert (await slow.answer()).status == 401
+
+
+def from_slow(peer: Peer) -> Exchange:
+    """Begin a request with credentials that take long to check."""
+    begun = peer.start(peer.call_message("nothing"), {"authorization": "slow"})
+    begun.scope["client"] = ("192.0.2.1", 50_000)
+    return begun
+
+
+def at_address(peer: Peer, address: str, tool: str = "nothing", arguments: dict[str, Any] | None = None) -> Exchange:
+    """Begin a call from an address."""
+    begun = peer.start_call(tool, arguments)
+    begun.scope["client"] = (address, 50_000)
+    return begun
 
 
 async def test_a_call_goes_on_counting_when_its_client_has_left() -> None:

@@ -16,7 +16,7 @@ from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from funcmcp.transports.http.messages import Exchange
+    from funcmcp.transports.http.messages import Exchange, Received
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -102,12 +102,12 @@ class ASGIRequest(HttpRequest):
         self._scope = scope
         self._receive = receive
 
-    async def read(self, limit: int) -> bytes:
+    async def read(self, limit: int, received: Received | None = None) -> bytes:
         """Read the body; raise BodyTooLargeError if it is too large, ClientDisconnectedError if the client left."""
         message = await self._receive()
         body: bytes = message.get("body", b"")
         if message.get("more_body") or message["type"] != "http.request":
-            return await _rest(message, self._receive, limit)
+            return await _rest(message, self._receive, limit, received)
         if len(body) > limit:
             raise BodyTooLargeError
         return body
@@ -151,7 +151,7 @@ def _encoded(headers: tuple[tuple[str, str], ...]) -> list[tuple[bytes, bytes]]:
     return [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers]
 
 
-async def _rest(message: MutableMapping[str, Any], receive: Receive, limit: int) -> bytes:
+async def _rest(message: MutableMapping[str, Any], receive: Receive, limit: int, received: Received | None) -> bytes:
     """Read a body that comes in several parts, of which this is the first."""
     parts: list[bytes] = []
     size = 0
@@ -161,6 +161,8 @@ async def _rest(message: MutableMapping[str, Any], receive: Receive, limit: int)
         size += len(part)
         if size > limit:
             raise BodyTooLargeError
+        if received is not None:
+            received(len(part))
         if not message.get("more_body"):
             return b"".join(parts)
         message = await receive()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from funcmcp.auth.protected_resource import ProtectedResource
-    from funcmcp.transports.http.messages import Exchange
+    from funcmcp.transports.http.messages import Exchange, Received
 
 AuthLevel = func.AuthLevel
 FunctionApp = func.FunctionApp
@@ -105,8 +105,9 @@ class AzureRequest(HttpRequest):
         """Whether HTTP streams are on."""
         return isinstance(self._req, StreamedRequest)
 
-    async def read(self, limit: int) -> bytes:
+    async def read(self, limit: int, received: Received | None = None) -> bytes:
         """Return the body, which is there already; raise BodyTooLargeError if it has more than so many bytes."""
+        del received  # it comes as a whole
         body: bytes = self._req.get_body()
         if len(body) > limit:
             raise BodyTooLargeError

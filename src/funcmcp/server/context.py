@@ -49,6 +49,10 @@ class HTTPRequestInfo(Protocol):
     def principal(self) -> Principal | None:
         """Who sent it; None where nobody was asked to say, or nobody did."""
 
+    @property
+    def caller(self) -> str | None:
+        """Whose share of what the process takes on it uses; None for nobody's."""
+
 
 class Context:
     """The facts of one request, and the ways back to its client.
@@ -78,6 +82,11 @@ class Context:
     def principal(self) -> Principal | None:
         """Who asks; None for nobody in particular, and on a transport without identities."""
         return None if self.http is None else self.http.principal
+
+    @property
+    def caller(self) -> str | None:
+        """Whose share of what the process takes on the request uses; None for nobody's, as on stdio."""
+        return None if self.http is None else self.http.caller
 
     @property
     def meta(self) -> Mapping[str, Any]:

@@ -13,7 +13,8 @@ from funcmcp.protocol.methods import methods_of
 from funcmcp.server.features import Prompt, RawResponse, Resource, ResourceLister, ResourceTemplate, Tool
 from funcmcp.server.handlers import completions, lifecycle, prompts, resources, subscriptions, tools
 from funcmcp.server.hub import LISTS, PROMPTS, RESOURCES, TOOLS, Hub, updated
-from funcmcp.server.limits import LimitReachedError, Load, Streams
+from funcmcp.server.limits import LimitReachedError
+from funcmcp.server.load import Load
 from funcmcp.server.log import log_failure, quote
 from funcmcp.server.registry import Registry
 from funcmcp.sessions.bus import LocalBus
@@ -87,7 +88,7 @@ class Server:
         self.has_anonymous = False
         """Whether a guard lets callers without credentials use some feature."""
         self.revisions = {revision.date: revision for revision in revisions}
-        self.load, self.streams = Load(options.limits), Streams(options.limits)
+        self.load = Load(options.limits)
         self.tools: Registry[Tool] = Registry("tool")
         self.resources: Registry[Resource] = Registry("resource", str, by="URI")
         self.templates: Registry[ResourceTemplate] = Registry("resource template", str, by="URI")
@@ -205,10 +206,9 @@ class Server:
             LimitReachedError: there is no room for it; nothing of it has run.
             StoreAwayError: what the instances share can't be reached, and the request needs it.
         """
-        request, revision, load = context.request, context.client.revision, self.load
-        if load.running >= load.most:
-            raise load.full()
-        load.running += 1
+        request, revision = context.request, context.client.revision
+        runs, caller = self.load.runs, context.caller
+        runs.take(caller)
         try:
             handler = self._handlers[revision.date].get(request.method) or self.handler(request.method, revision)
             result = await handler(self, context)
@@ -225,7 +225,7 @@ class Server:
         except Exception as error:  # noqa: BLE001 - the last line: a fault of ours is -32603, never a broken connection
             return self._internal_error(error, request)
         finally:
-            load.running -= 1
+            runs.give_back(caller)
 
     def stamp(self, result: dict[str, Any]) -> dict[str, Any]:
         """Add what every result of the per-request era carries."""

@@ -10,10 +10,9 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from funcmcp.server.access import owner_of
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.transports.connection import PATIENCE, Connection
-from funcmcp.transports.http.limited import no_room, pace_of, wrong_header
+from funcmcp.transports.http.limited import known_caller, no_room, pace_of, wrong_header
 from funcmcp.transports.http.origin import OriginCheck
 
 if TYPE_CHECKING:
@@ -48,6 +47,7 @@ class WebSocket:
         self._identity = identity
         self._server = server
         self._limits = server.options.limits
+        self._proxies = options.proxies
         self._pace = pace_of(server.options.rates, options.proxies)
         self._path = path
         self._origin = OriginCheck(options)
@@ -72,13 +72,15 @@ class WebSocket:
 
     async def turned_away(self, request: HttpRequest) -> HttpResponse | None:
         """Return the refusal of a client whose credentials don't let it open one more WebSocket now, or None."""
+        request.caller = known_caller(request, self._proxies)
         refusal = None if self._identity is None else await self._identity.open(request)
         if self._pace is not None:
             refusal = await self._pace.refusal(request) or refusal
         if refusal is not None:
             return refusal
         try:
-            self._server.streams.check(owner_of(request.principal))
+            request.caller = known_caller(request, self._proxies)
+            self._server.load.streams.check(request.caller)
         except LimitReachedError as error:
             return no_room(error)
         return None
@@ -93,7 +95,7 @@ class WebSocket:
             receive: returns the next message, text or binary; None once the client has gone.
             send: sends a text message; never raises.
         """
-        with self._server.streams.one_more(owner_of(request.principal)):
+        with self._server.load.streams.counting(request.caller):
             return await self._serve(request, receive, send)
 
     async def _serve(self, request: HttpRequest, receive: Receive, send: Send) -> tuple[int, str] | None:

@@ -67,7 +67,7 @@ async def test_an_authenticator_that_never_answers_is_500_and_holds_up_no_place(
     response = await asyncio.wait_for(post(mcp.exchange, "/mcp", b"{}", {}), 10)
     assert response.status == 500
     assert "feature=authenticator exception=TimeoutError" in caplog.text
-    assert mcp.server.load.arriving == 0
+    assert mcp.server.load.requests.used == 0
 
 
 async def test_no_more_than_100_messages_of_a_batch_are_decided_about() -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.envelope import SUBSCRIPTION_ID
 from funcmcp.protocol.errors import INVALID_REQUEST, METHOD_NOT_FOUND, InvalidParams, MCPError
-from funcmcp.server.access import owner_of
 from funcmcp.server.handlers.resources import MAX_SUBSCRIPTIONS
 from funcmcp.server.hub import LISTS, updated
 
@@ -29,9 +28,9 @@ async def listen(server: Server, context: Context) -> dict[str, Any]:
         raise MCPError(
             INVALID_REQUEST, "This needs an event stream: accept text/event-stream, where the server can send one."
         )
-    owner = owner_of(context.principal)
-    server.streams.check(owner)
-    with server.streams.one_more(owner), server.load.aside():
+    load, caller = server.load, context.caller
+    load.streams.check(caller)
+    with load.streams.counting(caller), load.runs.without(caller):
         return await _tell(server, context)
 
 

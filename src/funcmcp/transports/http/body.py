@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 from funcmcp.protocol.errors import INVALID_REQUEST
@@ -12,6 +14,7 @@ from funcmcp.transports.http.status import is_json, refuse
 
 if TYPE_CHECKING:
     from funcmcp.server.limits import Limits
+    from funcmcp.server.load import Body
     from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 
 
@@ -36,15 +39,35 @@ def too_large(max_body: int) -> HttpResponse:
     return refuse(413, INVALID_REQUEST, f"The body may have {max_body} bytes.")
 
 
-async def read_body(request: HttpRequest, limits: Limits) -> bytes | HttpResponse:
-    """Return a body, or the refusal of one that is too large or too slow."""
+def _expire(deadline: asyncio.Timeout) -> None:
+    """End the time for a body now."""
+    with contextlib.suppress(RuntimeError):  # it has expired by itself
+        deadline.reschedule(0)
+
+
+async def read_body(request: HttpRequest, limits: Limits, incoming: Body) -> bytes | HttpResponse:
+    """Return a body, or the refusal of one that is too large or too slow.
+
+    Args:
+        request: Whose body it is.
+        limits: Of one body: bytes and seconds.
+        incoming: Counts the bytes of a body that comes in parts.
+
+    Raises:
+        LimitReachedError: There are too many bytes of incomplete bodies, and this is the oldest of them.
+    """
     try:
-        begun = begin(request.read(limits.message_bytes))
-        if not isinstance(begun, Waiting):
-            return begun  # most bodies are there already
-        async with asyncio.timeout(limits.message_seconds):
-            return await begun
+        body = begin(request.read(limits.message_bytes, incoming.add))
+        if isinstance(body, Waiting):  # most bodies are there already
+            incoming.add(0)
+            async with asyncio.timeout(limits.message_seconds) as deadline:
+                incoming.on_drop = partial(_expire, deadline)
+                body = await body
+        incoming.complete()
+        return body
     except BodyTooLargeError:
         return too_large(limits.message_bytes)
     except TimeoutError:
+        if incoming.error is not None:
+            raise incoming.error from None
         return refuse(408, INVALID_REQUEST, f"The body has to come within {limits.message_seconds:g} seconds.")

@@ -141,7 +141,7 @@ class HandshakeEra:
         client = self._client(http, await self._sessions.get(session_id), entry)
         if isinstance(client, HttpResponse):
             return client
-        self._server.streams.check(owner_of(http.principal))
+        self._server.load.streams.check(http.caller)
         await self._server.bus.ready()
         await client.conversation.restore()
         last_seen = http.fields.get(b"last-event-id", b"").decode("latin-1").strip(" \t")
@@ -162,14 +162,13 @@ class HandshakeEra:
         return None if client is None else client.streams
 
     def _open(self, http: HttpRequest, events: AsyncGenerator[bytes]) -> HttpResponse:
-        owner = owner_of(http.principal)
-        return HttpResponse(200, STREAM_HEADERS, self._while_living(_session_id(http), events, owner))
+        return HttpResponse(200, STREAM_HEADERS, self._while_living(_session_id(http), events, http.caller))
 
     async def _while_living(
-        self, session_id: str, events: AsyncGenerator[bytes], owner: str | None
+        self, session_id: str, events: AsyncGenerator[bytes], caller: str | None
     ) -> AsyncIterator[bytes]:
         """Yield events as long as the session lives; whoever listens keeps it alive."""
-        with self._server.streams.one_more(owner):
+        with self._server.load.streams.counting(caller):
             async with aclosing(events):
                 async for part in events:
                     if await self._is_over(session_id):

@@ -19,9 +19,10 @@ from urllib.parse import quote
 from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.server.access import owner_of
 from funcmcp.server.limits import LimitReachedError
+from funcmcp.server.load import Body
 from funcmcp.transports.connection import PATIENCE, Connection
 from funcmcp.transports.http.body import read_body, wrong_length, wrong_type
-from funcmcp.transports.http.limited import no_room, pace_of, wrong_header
+from funcmcp.transports.http.limited import known_caller, no_room, pace_of, wrong_header
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.origin import OriginCheck
 from funcmcp.transports.http.status import accepted, refuse
@@ -62,6 +63,7 @@ class HTTPSSE:
     ) -> None:
         self._server = server
         self._limits = server.options.limits
+        self._proxies = options.proxies
         self._pace = pace_of(server.options.rates, options.proxies)
         self._path = path
         self._otherwise = otherwise
@@ -78,28 +80,27 @@ class HTTPSSE:
             return refuse(refusal[0], INVALID_REQUEST, refusal[1])
         if request.method not in {"GET", "POST"}:
             return refuse(405, INVALID_REQUEST, "Use GET, POST.", headers=(("allow", "GET, POST"),))
-        large, load = wrong_header(request, self._limits.header_bytes), self._server.load
+        large = wrong_header(request, self._limits.header_bytes)
         if large is not None:
             return large
-        if load.arriving >= load.most:
-            return no_room(load.full())
-        load.arriving += 1
         try:
+            self._server.load.requests.check(None)  # at once, before credentials or a body cost anything
             return await self._admit(request) or await self._answer(request)
         except LimitReachedError as error:
             return no_room(error)
-        finally:
-            load.arriving -= 1
 
     async def _admit(self, request: HttpRequest) -> HttpResponse | None:
+        """Return the refusal of a request whose caller may not send it, or not now; note who the caller is."""
+        request.caller = known_caller(request, self._proxies)
         refused = None if self._identity is None else await self._identity.open(request)
+        request.caller = known_caller(request, self._proxies)
         early = None if self._pace is None else await self._pace.refusal(request)
         return early or refused
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         if request.method == "POST":
             return await self._post(request)
-        self._server.streams.check(owner_of(request.principal))
+        self._server.load.streams.check(request.caller)
         return HttpResponse(200, STREAM_HEADERS, self._events(request))
 
     async def _post(self, request: HttpRequest) -> HttpResponse:
@@ -109,10 +110,19 @@ class HTTPSSE:
         refusal = wrong_type(request) or wrong_length(request, self._limits.message_bytes)
         if refusal is not None:
             return refusal
-        body = await read_body(request, self._limits)
-        if isinstance(body, HttpResponse):
-            return body
-        await connection.receive(body, request, pace=partial(self._count_rest, request))
+        load, caller = self._server.load, request.caller
+        incoming = Body(load.bodies, caller)
+        try:
+            body = await read_body(request, self._limits, incoming)
+            if isinstance(body, HttpResponse):
+                return body
+            load.requests.take(caller)
+            try:
+                await connection.receive(body, request, pace=partial(self._count_rest, request))
+            finally:
+                load.requests.give_back(caller)
+        finally:
+            incoming.close()
         return accepted()
 
     async def _count_rest(self, request: HttpRequest, count: int) -> None:
@@ -125,7 +135,7 @@ class HTTPSSE:
 
     async def _events(self, request: HttpRequest) -> AsyncIterator[bytes]:
         """Yield the events of a stream. The connection begins here: a response that is never sent leaves nothing."""
-        with self._server.streams.one_more(owner_of(request.principal)):
+        with self._server.load.streams.counting(request.caller):
             async with aclosing(self._talk(request)) as events:
                 async for part in events:
                     yield part

@@ -18,9 +18,11 @@ from funcmcp.server.access import owner_of
 from funcmcp.server.dispatch import error_reply
 from funcmcp.server.guard import LONGEST_DECISION
 from funcmcp.server.handlers.runs import is_of_the_feature
+from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.log import log_failure
 from funcmcp.server.run import Waiting, begin
 from funcmcp.transports.http.credentials import RepeatedFieldError, credentials
+from funcmcp.transports.http.limited import no_room
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS, refuse
 
@@ -68,6 +70,8 @@ class Identity:
             found = await self._find(request)
         except RepeatedFieldError as error:
             found = Challenge("invalid_request", str(error))
+        except LimitReachedError as error:
+            return no_room(error)
         except BaseException as error:
             if not is_of_the_feature(error):
                 raise
@@ -88,8 +92,11 @@ class Identity:
         begun = begin(self._ask(request))
         if not isinstance(begun, Waiting):
             return begun  # most authenticators know at once
-        async with asyncio.timeout(LONGEST_DECISION):
-            return await begun
+        identifying = self._server.load.identifying
+        identifying.check(request.caller)
+        with identifying.counting(request.caller):
+            async with asyncio.timeout(LONGEST_DECISION):
+                return await begun
 
     async def _ask(self, request: HttpRequest) -> Found:
         return _identity(await self._authenticate(credentials(request)))

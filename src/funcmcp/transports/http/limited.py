@@ -14,6 +14,7 @@ from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.server.access import owner_of
 from funcmcp.server.dispatch import error_reply
 from funcmcp.server.limits import LimitReachedError
+from funcmcp.server.load import address_caller, principal_caller
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS, refuse
 
@@ -86,7 +87,16 @@ def pace_of(rates: Rates | None, proxies: int) -> Pace | None:
 def caller_of(request: HttpRequest, proxies: int) -> str:
     """Return who shares a rate: a principal, or else those who have an address, or an IPv6 network, in common."""
     owner = owner_of(request.principal)
-    return f"principal:{owner}" if owner is not None else f"address:{address_of(request, proxies)}"
+    return address_caller(address_of(request, proxies)) if owner is None else principal_caller(owner)
+
+
+def known_caller(request: HttpRequest, proxies: int) -> str | None:
+    """Return who has a share of what the process takes on; None where neither a principal nor an address is known."""
+    owner = owner_of(request.principal)
+    if owner is not None:
+        return principal_caller(owner)
+    address = address_of(request, proxies)
+    return address_caller(address) if address else None
 
 
 def address_of(request: HttpRequest, proxies: int) -> str:

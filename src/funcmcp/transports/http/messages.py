@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from funcmcp.auth.principal import Principal
 
 Body: TypeAlias = bytes | AsyncIterator[bytes]
+Received: TypeAlias = Callable[[int], None]
 
 
 class BodyTooLargeError(Exception):
@@ -28,9 +29,10 @@ class HttpRequest:
     Attributes:
         fields: header values by lower-case name; lines of the same name are joined (RFC 9110 section 5.2).
         principal: who sent it, once that has been found out.
+        caller: Whose share of what the process takes on it uses (`funcmcp.server.load`); None for nobody's.
     """
 
-    __slots__ = ("fields", "method", "pairs", "path", "principal", "server")
+    __slots__ = ("caller", "fields", "method", "pairs", "path", "principal", "server")
 
     def __init__(self, method: str, path: str, pairs: list[tuple[bytes, bytes]], server: str | None = None) -> None:
         self.method = method
@@ -38,13 +40,23 @@ class HttpRequest:
         self.pairs = pairs
         self.server = server
         self.principal: Principal | None = None
+        self.caller: str | None = None
         self.fields = dict(pairs)
         if len(self.fields) < len(pairs):
             self.fields = _joined(pairs)
 
-    async def read(self, limit: int) -> bytes:
-        """Read the body; raise BodyTooLargeError if it has more than so many bytes."""
-        del limit
+    async def read(self, limit: int, received: Received | None = None) -> bytes:
+        """Read the body.
+
+        Args:
+            limit: Bytes that it may have.
+            received: Called with the bytes of each part of a body that comes in several, before the next one is read.
+                It may raise.
+
+        Raises:
+            BodyTooLargeError: The body has more bytes.
+        """
+        del limit, received
         return b""
 
     async def disconnected(self) -> None:

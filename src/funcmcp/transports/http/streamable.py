@@ -12,12 +12,13 @@ from funcmcp.protocol.envelope import carries_version
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from funcmcp.protocol.jsonrpc import Request, classify
 from funcmcp.server.limits import LimitReachedError
+from funcmcp.server.load import Body
 from funcmcp.sessions.store import StoreAwayError
 from funcmcp.transports.http.body import read_body
 from funcmcp.transports.http.gate import Gate
 from funcmcp.transports.http.handshake import HandshakeEra
 from funcmcp.transports.http.identity import Guarded
-from funcmcp.transports.http.limited import no_room, pace_of
+from funcmcp.transports.http.limited import known_caller, no_room, pace_of
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.per_request import PerRequestEra
 from funcmcp.transports.http.status import refuse
@@ -56,6 +57,7 @@ class StreamableHTTP:
         self._identity = identity
         self._limits = server.options.limits
         self._load = server.load
+        self._proxies = options.proxies
         self._pace = pace_of(server.options.rates, options.proxies)
         self._gate = Gate(server, options, path=path, listens=sessions.pushes)
         self._handshake = HandshakeEra(server, sessions)
@@ -71,34 +73,57 @@ class StreamableHTTP:
         if isinstance(entry, HttpResponse):
             return entry
         load = self._load
-        if load.arriving >= load.most:
-            return no_room(load.full())
-        load.arriving += 1
         try:
-            refusal = None
-            if self._identity is not None:
-                refusal = await (self._identity.admit if request.method == "POST" else self._identity.open)(request)
-            if self._pace is not None:
-                refusal = await self._pace.refusal(request) or refusal
-            if refusal is not None:
-                return refusal
-            return await (self._post if request.method == "POST" else self._get_or_delete)(request, entry)
-        finally:
-            load.arriving -= 1
+            load.requests.check(None)  # at once, before credentials or a body cost anything
+            if self._identity is not None or self._pace is not None:
+                refusal = await self._admit(request)
+                if refusal is not None:
+                    return refusal
+            request.caller = known_caller(request, self._proxies)
+            if request.method == "POST":
+                return await self._post(request, entry)
+            load.requests.take(request.caller)
+            try:
+                return await self._get_or_delete(request, entry)
+            finally:
+                load.requests.give_back(request.caller)
+        except LimitReachedError as error:
+            return no_room(error)
+
+    async def _admit(self, request: HttpRequest) -> HttpResponse | None:
+        """Return the refusal of a request whose caller may not send it, or not now."""
+        refusal = None
+        if self._identity is not None:
+            request.caller = known_caller(request, self._proxies)
+            refusal = await (self._identity.admit if request.method == "POST" else self._identity.open)(request)
+        if self._pace is not None:
+            refusal = await self._pace.refusal(request) or refusal
+        return refusal
 
     async def _get_or_delete(self, request: HttpRequest, entry: Entry) -> HttpResponse:
         try:
             return await (self._handshake.get if request.method == "GET" else self._handshake.delete)(request, entry)
         except StoreAwayError as error:
             return _away(error)
-        except LimitReachedError as error:
-            return no_room(error)
 
     async def _post(self, request: HttpRequest, entry: Entry) -> HttpResponse:
+        """Read the body of a POST, and answer it if there is room for one more request then."""
+        load, caller = self._load, request.caller
+        incoming = Body(load.bodies, caller)
         try:
-            body = await read_body(request, self._limits)
+            body = await read_body(request, self._limits, incoming)
             if isinstance(body, HttpResponse):
                 return body
+            load.requests.take(caller)
+            try:
+                return await self._answer(request, body, entry)
+            finally:
+                load.requests.give_back(caller)
+        finally:
+            incoming.close()
+
+    async def _answer(self, request: HttpRequest, body: bytes, entry: Entry) -> HttpResponse:
+        try:
             value: Any = decode(body, self._limits.nesting)
         except InvalidJSONError as error:
             return refuse(400, PARSE_ERROR, str(error))

@@ -1,0 +1,258 @@
+"""What is under way in one process, counted for all callers and for each of them.
+
+How it works: every bounded thing (requests, runs, streams, bytes of bodies) has one `Budget`, and `Load` holds the
+budgets of a process. A budget has a limit for all callers together and a share for each caller, so that no caller can
+use all of it. The transport decides once who the caller of a request is (`HttpRequest.caller`): a principal, or else an
+IP address. An unknown caller, such as the client on stdio, has no share of its own.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from funcmcp.server.limits import LimitReachedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from funcmcp.server.limits import Limits
+
+STREAM_RETRY_SECONDS = 60
+"""Retry-After where a stream has to end first, which may take any time."""
+
+_ADDRESS = "address:"
+_BODY_OVERHEAD = 4096
+"""Bytes that a request takes up while it waits for its body, however short that is."""
+
+
+def principal_caller(owner: str) -> str:
+    """Return the caller that a principal is, by its mark."""
+    return f"principal:{owner}"
+
+
+def address_caller(address: str) -> str:
+    """Return the caller that an address, or a network, without a known principal is."""
+    return _ADDRESS + address
+
+
+class Budget:
+    """An amount that callers share.
+
+    Args:
+        limit: The amount for all callers together.
+        per_principal: The amount for each principal. An address has this or half of the limit, whichever is more.
+        full: The message when the limit is reached.
+        own_full: The message when the share of the caller is used up.
+        retry_after: Seconds after which the client may try again.
+
+    Attributes:
+        used: The amount in use.
+    """
+
+    __slots__ = ("_by_caller", "_full", "_limit", "_own_full", "_per_address", "_per_principal", "_retry_after", "used")
+
+    def __init__(self, limit: int, per_principal: int, *, full: str, own_full: str, retry_after: float = 1) -> None:
+        self.used = 0
+        self._limit = limit
+        self._per_principal = per_principal
+        self._per_address = max(per_principal, limit // 2)
+        self._full = full
+        self._own_full = own_full
+        self._retry_after = retry_after
+        self._by_caller: dict[str, int] = {}
+
+    def check(self, caller: str | None, amount: int = 1) -> None:
+        """Raise LimitReachedError unless a caller may use so much more; None is an unknown caller."""
+        if self.used + amount > self._limit:
+            raise LimitReachedError(self._full, self._retry_after)
+        if caller is not None:
+            share = self._per_address if caller.startswith(_ADDRESS) else self._per_principal
+            if self._by_caller.get(caller, 0) + amount > share:
+                raise LimitReachedError(self._own_full, self._retry_after, own=True)
+
+    def count(self, caller: str | None, amount: int = 1) -> None:
+        """Count an amount that has been checked."""
+        self.used += amount
+        if caller is not None:
+            self._by_caller[caller] = self._by_caller.get(caller, 0) + amount
+
+    def take(self, caller: str | None, amount: int = 1) -> None:
+        """Check an amount and count it; raise LimitReachedError."""
+        by_caller = self._by_caller
+        total, own = self.used + amount, amount if caller is None else by_caller.get(caller, 0) + amount
+        if total > self._limit or own > self._per_principal:
+            self.check(caller, amount)
+        self.used = total
+        if caller is not None:
+            by_caller[caller] = own
+
+    def give_back(self, caller: str | None, amount: int = 1) -> None:
+        """Count an amount no more."""
+        self.used -= amount
+        if caller is not None:
+            left = self._by_caller[caller] - amount
+            if left:
+                self._by_caller[caller] = left
+            else:
+                del self._by_caller[caller]
+
+    @contextmanager
+    def counting(self, caller: str | None) -> Iterator[None]:
+        """Count one that has been checked, for the length of a ``with`` block."""
+        self.count(caller)
+        try:
+            yield
+        finally:
+            self.give_back(caller)
+
+    @contextmanager
+    def without(self, caller: str | None) -> Iterator[None]:
+        """Leave out one that is counted, for the length of a ``with`` block."""
+        self.give_back(caller)
+        try:
+            yield
+        finally:
+            self.count(caller)
+
+
+class Load:
+    """What is under way in this process.
+
+    Args:
+        limits: The limits of the process.
+
+    Attributes:
+        identifying: Requests whose caller is not known yet, because the authenticator waits for something.
+        requests: HTTP requests that are not answered yet, from the last byte of their body.
+        runs: JSON-RPC requests that run, on any transport. A run can outlast the HTTP request that began it.
+        streams: Streams that are open.
+        bodies: Bodies of HTTP requests.
+    """
+
+    __slots__ = ("bodies", "identifying", "requests", "runs", "streams")
+
+    def __init__(self, limits: Limits) -> None:
+        self.identifying = _requests(limits)
+        self.requests = _requests(limits)
+        self.runs = _requests(limits)
+        self.streams = Budget(
+            limits.streams,
+            limits.streams_per_principal,
+            full="Too many streams are open; try again later.",
+            own_full="Too many of your streams are open; end one.",
+            retry_after=STREAM_RETRY_SECONDS,
+        )
+        self.bodies = Bodies(limits)
+
+
+def _requests(limits: Limits) -> Budget:
+    return Budget(
+        limits.requests,
+        limits.requests_per_principal,
+        full="The server is busy; try again later.",
+        own_full="Too many of your requests are under way; wait for their answers.",
+    )
+
+
+class Bodies:
+    """Bodies of HTTP requests that come in more than one part.
+
+    How it works: a body counts with its bytes from its first part until its request is answered. When there are too
+    many bytes, the oldest body that is not complete is dropped: of the same caller if its share is used up, else of
+    all. A client that sends bodies slowly thereby displaces its own ones, and a body that comes at once is not the
+    oldest.
+
+    Args:
+        limits: The limits of the process.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.budget = Budget(
+            limits.body_bytes,
+            limits.body_bytes_per_principal,
+            full="The server receives too many bytes now; try again later.",
+            own_full="You send too many bytes at once; wait for answers.",
+        )
+        self._incomplete: dict[Body, None] = {}
+        self._by_caller: dict[str | None, dict[Body, None]] = {}
+
+    def begin(self, body: Body) -> None:
+        """Take note of a body that has not come as a whole."""
+        self._incomplete[body] = None
+        self._by_caller.setdefault(body.caller, {})[body] = None
+
+    def end(self, body: Body) -> None:
+        """Take note that no more of a body will come."""
+        if body in self._incomplete:
+            del self._incomplete[body]
+            bodies = self._by_caller[body.caller]
+            del bodies[body]
+            if not bodies:
+                del self._by_caller[body.caller]
+
+    def make_room(self, body: Body, size: int) -> None:
+        """Drop older bodies until there is room for more bytes of one; raise LimitReachedError if it is the oldest."""
+        while True:
+            try:
+                self.budget.check(body.caller, size)
+            except LimitReachedError as error:
+                bodies = self._by_caller[body.caller] if error.own else self._incomplete
+                oldest = next(iter(bodies))
+                if oldest is body:
+                    raise
+                oldest.drop(error)
+            else:
+                return
+
+
+class Body:
+    """The body of one HTTP request; closed when the request is answered.
+
+    Args:
+        bodies: Those of the process.
+        caller: Who sends it.
+
+    Attributes:
+        caller: Who sends it.
+        error: Why it was dropped; None if it was not.
+        on_drop: Called when it is dropped.
+    """
+
+    __slots__ = ("_bodies", "_size", "caller", "error", "on_drop")
+
+    def __init__(self, bodies: Bodies, caller: str | None) -> None:
+        self.caller = caller
+        self.error: LimitReachedError | None = None
+        self.on_drop: Callable[[], None] | None = None
+        self._bodies = bodies
+        self._size = 0
+
+    def add(self, size: int) -> None:
+        """Count bytes that have come; raise LimitReachedError if there is no room for them."""
+        if self.error is not None:
+            raise self.error
+        if not self._size:
+            self._bodies.begin(self)
+            size += _BODY_OVERHEAD
+        self._bodies.make_room(self, size)
+        self._bodies.budget.count(self.caller, size)
+        self._size += size
+
+    def complete(self) -> None:
+        """Take note that all of it has come."""
+        self._bodies.end(self)
+
+    def drop(self, error: LimitReachedError) -> None:
+        """Stop waiting for the rest of it."""
+        self.error = error
+        self.close()
+        if self.on_drop is not None:
+            self.on_drop()
+
+    def close(self) -> None:
+        """Count it no more."""
+        self._bodies.end(self)
+        if self._size:
+            self._bodies.budget.give_back(self.caller, self._size)
+            self._size = 0

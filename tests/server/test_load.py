@@ -1,0 +1,114 @@
+"""Budgets, what a process has under way, and bodies that come in parts."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from funcmcp.server.limits import LimitReachedError, Limits
+from funcmcp.server.load import Body, Load
+
+ALICE, BOB = "principal:alice", "principal:bob"
+HERE, THERE = "address:192.0.2.1", "address:192.0.2.2"
+OVERHEAD = 4096
+
+
+def test_streams_are_counted_for_all_callers_and_for_each_principal() -> None:
+    streams = Load(Limits(streams=3, streams_per_principal=2)).streams
+    with streams.counting(ALICE), streams.counting(ALICE):
+        with pytest.raises(LimitReachedError) as own:
+            streams.check(ALICE)
+        assert (own.value.own, own.value.retry_after) == (True, 60)
+        streams.check(BOB)
+        streams.check(None)
+        with streams.counting(None):
+            for caller in (BOB, None):
+                with pytest.raises(LimitReachedError) as full:
+                    streams.check(caller)
+                assert not full.value.own
+        streams.check(BOB)
+    streams.check(ALICE)
+    assert streams.used == 0
+
+
+def test_an_unknown_caller_has_no_share_of_its_own() -> None:
+    streams = Load(Limits(streams=5, streams_per_principal=1)).streams
+    with streams.counting(None), streams.counting(None):
+        streams.check(None)
+
+
+@pytest.mark.parametrize(("share", "most"), [(1, 3), (5, 5)])
+def test_an_address_has_half_of_all_or_the_share_of_a_principal(share: int, most: int) -> None:
+    requests = Load(Limits(requests=6, requests_per_principal=share)).requests
+    for _ in range(most):
+        requests.take(HERE)
+    with pytest.raises(LimitReachedError) as refused:
+        requests.take(HERE)
+    assert refused.value.own
+    requests.take(THERE)
+
+
+def test_a_run_that_only_waits_is_not_counted_while_it_waits() -> None:
+    runs = Load(Limits(requests=1)).runs
+    runs.take(ALICE)
+    with runs.without(ALICE):
+        runs.check(ALICE)
+        assert runs.used == 0
+    assert runs.used == 1
+
+
+class TestBodies:
+    """Bytes of bodies that come in parts."""
+
+    def test_a_body_counts_from_its_first_part_until_it_is_closed(self) -> None:
+        bodies = Load(Limits()).bodies
+        body = Body(bodies, ALICE)
+        assert bodies.budget.used == 0
+        body.add(100)
+        body.add(200)
+        body.complete()
+        assert bodies.budget.used == OVERHEAD + 300
+        body.close()
+        body.close()
+        assert bodies.budget.used == 0
+
+    def test_the_oldest_incomplete_body_gives_way_when_all_together_are_too_many_bytes(self) -> None:
+        bodies = Load(Limits(body_bytes=3 * OVERHEAD)).bodies
+        dropped: list[str] = []
+        complete, oldest, next_one = (Body(bodies, caller) for caller in (None, ALICE, BOB))
+        for body, name in ((complete, "complete"), (oldest, "oldest"), (next_one, "next")):
+            body.on_drop = partial(dropped.append, name)
+            body.add(0)
+        complete.complete()
+        newcomer = Body(bodies, THERE)
+        newcomer.add(0)
+        assert dropped == ["oldest"]
+        with pytest.raises(LimitReachedError) as refused:
+            oldest.add(1)
+        assert not refused.value.own
+        assert bodies.budget.used == 3 * OVERHEAD
+        for body in (complete, oldest, next_one, newcomer):
+            body.close()
+        assert bodies.budget.used == 0
+
+    def test_a_caller_that_uses_up_its_share_loses_its_own_oldest_body(self) -> None:
+        bodies = Load(Limits(body_bytes_per_principal=2 * OVERHEAD)).bodies
+        other, first, second, third = (Body(bodies, caller) for caller in (BOB, ALICE, ALICE, ALICE))
+        for body in (other, first, second, third):
+            body.add(0)
+        assert other.error is None
+        assert first.error is not None
+        assert first.error.own
+        assert second.error is None
+
+    def test_the_oldest_body_is_refused_when_nothing_else_can_give_way(self) -> None:
+        bodies = Load(Limits(body_bytes=2 * OVERHEAD)).bodies
+        complete, oldest, younger = Body(bodies, ALICE), Body(bodies, ALICE), Body(bodies, ALICE)
+        complete.add(0)
+        complete.complete()
+        oldest.add(0)
+        with pytest.raises(LimitReachedError):
+            oldest.add(1)
+        oldest.close()
+        younger.add(0)
