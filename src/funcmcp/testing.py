@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Answer: TypeAlias = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 _MAX_ROUNDS = 20
+_MAX_PAGES = 1000
 _LATEST_HANDSHAKE = max(date for date, revision in REVISIONS.items() if not revision.per_request)
 
 
@@ -131,12 +132,13 @@ class Client:
         """Return all items of a list, page by page."""
         items: list[dict[str, Any]] = []
         params: dict[str, Any] = {}
-        while True:
+        for _ in range(_MAX_PAGES):
             result = await self.request(method, params)
             items += result[member]
             if "nextCursor" not in result:
                 return items
             params = {"cursor": result["nextCursor"]}
+        raise RuntimeError(f"{method} has more than {_MAX_PAGES} pages.")
 
     async def _in_rounds(self, method: str, params: dict[str, Any], meta: Mapping[str, Any] | None) -> dict[str, Any]:
         """Send a request, and again with the answers to what the server asks, until there is a result."""
@@ -309,9 +311,14 @@ async def read_messages(response: HttpResponse) -> AsyncIterator[dict[str, Any]]
         elif response.body:
             yield _message(response.body, response.status)
         return
-    rest = b""
+    held = bytearray()
     async for part in response.body:
-        *events, rest = (rest + part).split(b"\n\n")
+        searched = max(0, len(held) - 1)  # a long event comes in many parts, and is searched once
+        held += part
+        if held.find(b"\n\n", searched) < 0:
+            continue
+        *events, rest = bytes(held).split(b"\n\n")
+        held[:] = rest
         for event in events:
             for message in _events(event):
                 yield message

@@ -251,6 +251,52 @@ mcp = MCPServer("Steering")
 def look() -> str:
     return "seen"
 """,
+    "closed.py": """
+from funcmcp import MCPServer, ToolContext
+from funcmcp.auth.api_key import APIKeys
+
+mcp = MCPServer("Closed", auth=APIKeys({"ann": "key-of-ann-123456"}))
+
+
+@mcp.tool
+async def whose(context: ToolContext) -> str:
+    await context.log("info", "someone asks")
+    await context.progress(1, total=2, message="half done")
+    return context.principal.subject
+
+
+@mcp.resource("closed://note")
+def note() -> str:
+    return "a note"
+
+
+@mcp.prompt
+def greet() -> str:
+    return "hello"
+""",
+    "bearer.py": """
+from funcmcp import MCPServer, ToolContext
+
+mcp = MCPServer("Bearer")
+
+
+@mcp.tool
+def token(context: ToolContext) -> str:
+    return context.http_request.headers["authorization"]
+""",
+    "looping.py": """
+import asyncio
+
+from funcmcp import MCPServer
+
+mcp = MCPServer("Looping")
+SETTING = asyncio.run(asyncio.sleep(0, "read before the loop of the server"))
+
+
+@mcp.tool
+def setting() -> str:
+    return SETTING
+""",
     "two.py": "from funcmcp import MCPServer\n\none, two = MCPServer('one'), MCPServer('two')\nuno = one\nthree = 3\n",
     "none.py": "x = 1\n",
     "same.py": "from funcmcp import MCPServer\n\nmcp = MCPServer('same')\napp = mcp\n",

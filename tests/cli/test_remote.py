@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import http.server
 import json
 import socket
 import threading
+import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cli.processes import funcmcp
+from tests.cli.processes import FUNCMCP, funcmcp, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     Respond = Callable[[dict[str, Any]], tuple[int, str, bytes]]
 
@@ -169,3 +172,147 @@ def test_a_server_whose_tools_are_not_as_mcp_has_them_is_shown_as_far_as_it_goes
     for ended in (shown, called):
         assert (ended.returncode, ended.stderr) == (0, "")
     assert "good" in shown.stdout
+
+
+def results_of(results: dict[str, Any]) -> Respond:
+    """Return a server of 2025-11-25 that answers each method with a fixed result, or a function of the message."""
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "hostile"}}
+    known = {"initialize": hello, **results}
+
+    def respond(message: dict[str, Any]) -> tuple[int, str, bytes]:
+        if "id" not in message:
+            return 202, "text/plain", b""
+        if message["method"] not in known:
+            return 400, "application/json", NOT_INITIALIZED
+        result = known[message["method"]]
+        result = result(message) if callable(result) else result
+        return 200, "application/json", json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+
+    return respond
+
+
+STEERING = "\x1b[2J\x9b31m\u202e"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["call", "t", "x=1"], ["call", "none"], ["call", "t", "n=1", "--json", "{}"], ["inspect"], ["inspect", "--json"]],
+)
+def test_nothing_that_a_hostile_server_sends_steers_the_terminal(arguments: list[str]) -> None:
+    properties = {STEERING: {"type": "integer"}, "n": {"type": STEERING}}
+    tool = {"name": "t", "description": STEERING, "inputSchema": {"type": "object", "properties": properties}}
+    other = {"name": STEERING, "inputSchema": {}}
+    called = {"content": [{"type": "text", "text": STEERING}], "isError": True}
+    respond = results_of({"tools/list": {"tools": [tool, other]}, "tools/call": called})
+    with answering(respond) as url:
+        ended = funcmcp(arguments[0], url, *arguments[1:])
+    assert ended.stdout + ended.stderr
+    assert not {"\x1b", "\x9b", "\u202e"} & {*ended.stdout, *ended.stderr}
+
+
+def test_a_server_that_never_ends_its_list_is_one_clear_line() -> None:
+    tool = {"name": "t", "inputSchema": {}}
+    respond = results_of({"tools/list": lambda message: {"tools": [tool], "nextCursor": f"{message['id']}"}})
+    with answering(respond) as url:
+        ended = funcmcp("inspect", url)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == f"{url} does not answer as an MCP server does. tools/list has more than 1000 pages.\n"
+
+
+@contextlib.contextmanager
+def sending(*answers: bytes) -> Iterator[str]:
+    """Send raw bytes to each connection, over and over from the last answer, until the peer hangs up; yield the URL."""
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
+
+        def send(connection: socket.socket) -> None:
+            with contextlib.closing(connection), contextlib.suppress(OSError):
+                connection.recv(65536)
+                connection.sendall(answers[0])
+                while len(answers) > 1:
+                    connection.sendall(answers[1])
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    threading.Thread(target=send, args=(connection,), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+OK = b"HTTP/1.1 200 OK\r\nconnection: close\r\n"
+TOO_MUCH = "answers with more than 64 MiB. The rest is not read."
+
+
+@pytest.mark.parametrize("kind", [b"application/json", b"text/event-stream"])
+def test_a_response_without_end_is_one_clear_line(kind: bytes) -> None:
+    with sending(OK + b"content-type: " + kind + b"\r\n\r\n", b"data: " * 100_000) as url:
+        ended = funcmcp("inspect", url)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{url} {TOO_MUCH}\n")
+
+
+def test_a_compressed_response_is_refused_before_it_is_unpacked() -> None:
+    bomb = gzip.compress(b" " * 10_000_000)
+    head = b"content-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(bomb)
+    with sending(OK + head + bomb) as url:
+        ended = funcmcp("inspect", url)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == f"{url} answers with content coding 'gzip', which was not asked for.\n"
+
+
+def redirect(location: str) -> bytes:
+    return f"HTTP/1.1 307 X\r\nlocation: {location}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize("location", ["http://127.0.0.2:9/mcp", "//localhost/mcp", "https://127.0.0.1:9/", "file:///x"])
+def test_a_redirection_to_another_server_is_not_followed(location: str) -> None:
+    with sending(redirect(location)) as url:
+        ended = funcmcp("inspect", url, "--bearer", "secret")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith(f"{url} redirects to another server, ")
+    assert ended.stderr.endswith("If you trust that server, use its URL.\n")
+
+
+def test_a_redirection_in_a_circle_is_one_clear_line() -> None:
+    with sending(redirect("/again")) as url:
+        ended = funcmcp("inspect", url)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == f"{url} redirects more than 5 times. Use the server's own URL.\n"
+
+
+def test_a_redirection_on_the_same_server_is_followed(folder: Path) -> None:
+    """Starlette redirects a mount without its slash like this."""
+    with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=folder) as process:
+        endpoint = process.endpoint()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                if self.path == "/mcp":
+                    self.send_response(307)
+                    self.send_header("location", "/mcp/")
+                    self.send_header("content-length", "0")
+                    self.end_headers()
+                    return
+                headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
+                answer = urllib.request.urlopen(urllib.request.Request(endpoint, body, headers))
+                with answer:
+                    text = answer.read()
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Write no log."""
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            shown = funcmcp("call", f"http://127.0.0.1:{server.server_port}/mcp", "greet", "name=Ann")
+            server.shutdown()
+            thread.join()
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "Hello, Ann!\n", "")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from funcmcp import __version__
+from funcmcp.cli.output import write_line
 
 if TYPE_CHECKING:
     from funcmcp import MCPServer
@@ -21,6 +22,14 @@ app = typer.Typer(
     name="funcmcp", add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
 
+Headers = Annotated[
+    list[str] | None,
+    typer.Option("--header", metavar="NAME:VALUE", help="A header field of every request; may be repeated."),
+]
+Bearer = Annotated[
+    str | None, typer.Option("--bearer", envvar="FUNCMCP_BEARER", metavar="TOKEN", help="A token to sign in with.")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show log messages and progress as lines on stderr.")]
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(:[0-9]{1,5})?")
 _TARGET = "path/to/server.py, path/to/server.py:name, package.module, package.module:name or a project's folder"
 Target = Annotated[str, typer.Argument(metavar="TARGET", help=f"The server: {_TARGET}.", show_default=False)]
@@ -31,7 +40,7 @@ TargetOrURL = Annotated[
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's callbacks get the option's value
     if wanted:
-        typer.echo(f"funcmcp {__version__}")
+        write_line(f"funcmcp {__version__}")
         raise typer.Exit
 
 
@@ -61,7 +70,7 @@ def new(
     from funcmcp.cli.new import create
 
     folder = create(name, Path.cwd(), hosting)
-    typer.echo(f"{folder.name} is made. Next: cd {folder.name} && funcmcp run (README.md says more)")
+    write_line(f"{folder.name} is made. Next: cd {folder.name} && funcmcp run (README.md says more)")
 
 
 @app.command()
@@ -140,7 +149,7 @@ def _serve_stdio(target: str) -> None:
         with standard_streams() as (source, sink):  # before the import: what it prints is no message
             server = load(target)
             if os.isatty(source):
-                typer.echo(f"{server.name} waits for JSON-RPC messages, one on a line (Ctrl+D ends it)", err=True)
+                write_line(f"{server.name} waits for JSON-RPC messages, one on a line (Ctrl+D ends it)", error=True)
             serve(server.server, server.aclose, source=source, sink=sink)
     except StreamError as error:
         raise Failure(f"{error.strerror}. With --stdio the server talks to its client there.") from error
@@ -170,11 +179,11 @@ def _serve_http(target: str, address: tuple[str, int | None], *, reload: bool, w
 
 def _announce(server: MCPServer, host: str, origin: str, *, here: bool) -> None:
     """Say where the server is; then look for tools that no list can have, in the background if it is served `here`."""
-    typer.echo(f"{server.name} is served at {origin}{server.path} (Ctrl+C stops it)")
+    write_line(f"{server.name} is served at {origin}{server.path} (Ctrl+C stops it)")
     if server.keeps_sessions:
-        typer.echo("Sessions of clients before 2026-07-28 are kept in this process's memory.")
+        write_line("Sessions of clients before 2026-07-28 are kept in this process's memory.")
     if host in _ALL_ADDRESSES:
-        typer.echo("and at this machine's other addresses. Names that it has must be allowed: --allowed-host NAME")
+        write_line("and at this machine's other addresses. Names that it has must be allowed: --allowed-host NAME")
     if here:
         looking = asyncio.get_running_loop().create_task(_warn(server))
         _background.add(looking)
@@ -187,7 +196,7 @@ async def _warn(server: MCPServer) -> None:
     from funcmcp.cli.faults import faults_of
 
     async for fault in faults_of(server):
-        typer.echo(str(fault), err=True)
+        write_line(fault, error=True)
 
 
 _ALL_ADDRESSES = {"0.0.0.0", "::", ""}  # noqa: S104 - to tell what it means
@@ -200,21 +209,28 @@ def inspect(
     target: TargetOrURL,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    header: Headers = None,
+    bearer: Bearer = None,
 ) -> None:
     """Show what a server says of itself, its tools, resources and prompts; exit code 1 if it can't list one."""
-    from funcmcp.cli import show
-    from funcmcp.cli.connect import inspect_server
+    from funcmcp.cli.connect import inspect_server, open_source
+    from funcmcp.cli.output import write_json
+    from funcmcp.cli.show import print_server
 
-    facts, faults = asyncio.run(inspect_server(target))
-    (show.print_json if as_json else show.print_server)(facts)
+    source = open_source(target, headers=header or [], bearer=bearer)
+    facts, faults = asyncio.run(inspect_server(source))
+    if as_json:
+        write_json(facts)
+    else:
+        print_server(facts)
     for fault in faults:
-        typer.echo(str(fault), err=True)
+        write_line(fault, error=True)
     if faults:
         raise typer.Exit(1)
 
 
 @app.command()
-def call(
+def call(  # noqa: PLR0913 - one for each option of the command
     target: TargetOrURL,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The tool's name.", show_default=False)],
     pairs: Annotated[
@@ -222,12 +238,16 @@ def call(
     ] = None,
     *,
     json: Annotated[str | None, typer.Option("--json", help="All arguments as one JSON object.")] = None,
+    header: Headers = None,
+    bearer: Bearer = None,
+    verbose: Verbose = False,
 ) -> None:
     """Call a tool and print its result; a tool's error goes to stderr, with exit code 1."""
     from funcmcp.cli import show
-    from funcmcp.cli.connect import call_tool
+    from funcmcp.cli.connect import call_tool, open_source
 
-    result = asyncio.run(call_tool(target, name, pairs or [], json))
+    source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
+    result = asyncio.run(call_tool(source, name, pairs or [], json))
     show.print_result(result)
     if result.get("isError"):
         raise typer.Exit(1)
@@ -237,12 +257,17 @@ def call(
 def read(
     target: TargetOrURL,
     uri: Annotated[str, typer.Argument(metavar="URI", help="The resource's URI.", show_default=False)],
+    *,
+    header: Headers = None,
+    bearer: Bearer = None,
+    verbose: Verbose = False,
 ) -> None:
     """Read a resource and print what it holds: text, or bytes where the output is a file or a pipe."""
     from funcmcp.cli import show
-    from funcmcp.cli.connect import read_resource
+    from funcmcp.cli.connect import open_source, read_resource
 
-    show.print_contents(asyncio.run(read_resource(target, uri)))
+    source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
+    show.print_contents(asyncio.run(read_resource(source, uri)))
 
 
 @app.command()
@@ -252,9 +277,14 @@ def prompt(
     pairs: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments, one by one.", show_default=False)
     ] = None,
+    *,
+    header: Headers = None,
+    bearer: Bearer = None,
+    verbose: Verbose = False,
 ) -> None:
     """Get a prompt and print its messages, each with its role."""
     from funcmcp.cli import show
-    from funcmcp.cli.connect import get_prompt
+    from funcmcp.cli.connect import get_prompt, open_source
 
-    show.print_messages(asyncio.run(get_prompt(target, name, pairs or [])))
+    source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
+    show.print_messages(asyncio.run(get_prompt(source, name, pairs or [])))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 from funcmcp.cli.arguments import read_json, read_pairs, warnings_of
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.faults import faults_of
-from funcmcp.cli.show import visible
+from funcmcp.cli.output import write_line
 from funcmcp.cli.terminal import Progress, answer
 from funcmcp.protocol.errors import MCPError
 from funcmcp.protocol.revisions import REVISIONS
@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
     from funcmcp import MCPServer
     from funcmcp.cli.faults import Fault
-    from funcmcp.transports.http.messages import Exchange
+    from funcmcp.transports.http.messages import Exchange, HttpRequest, HttpResponse
 
 _HANDSHAKE = max(date for date, revision in REVISIONS.items() if not revision.per_request)
 _SHOWN = 10
+_UNAUTHORIZED = 401
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)[ \t]*")
+_CLIENT_HEADERS = {"accept", "accept-encoding", "content-length", "content-type", "host", "transfer-encoding"}
+_CLIENT_HEADERS |= {"mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"}
 _NOT_MCP = (
     AttributeError,
     LookupError,
@@ -35,13 +39,65 @@ _NOT_MCP = (
 )  # what the client meets in an answer that is none
 
 
-async def inspect_server(target: str) -> tuple[dict[str, Any], list[Fault]]:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A server that a command uses.
+
+    Attributes:
+        target: What the person named: a target or a URL.
+        server: The server of a target; None for a URL.
+        headers: Header fields of every request, such as credentials.
+        verbose: Show log messages and progress as lines.
+    """
+
+    target: str
+    server: MCPServer | None
+    headers: dict[str, str] = field(default_factory=dict)
+    verbose: bool = False
+
+
+def open_source(
+    target: str, *, headers: Sequence[str] = (), bearer: str | None = None, verbose: bool = False
+) -> Source:
+    """Return the server that a target or a URL names. A target is imported here, outside of any event loop.
+
+    Args:
+        target: A target or a URL.
+        headers: Header fields as ``NAME:VALUE``.
+        bearer: A token for ``Authorization: Bearer``.
+        verbose: Show log messages and progress as lines.
+
+    Raises:
+        Failure: A header field is not valid, or there is no such server.
+    """
+    fields = dict(map(_header, headers))
+    if bearer is not None:
+        fields |= [_header(f"authorization:Bearer {bearer}")]
+    if target.startswith(("http://", "https://")):
+        return Source(target, None, fields, verbose)
+    from funcmcp.cli.targets import load  # noqa: PLC0415 - a URL needs no target
+
+    return Source(target, load(target), fields, verbose)
+
+
+def _header(text: str) -> tuple[str, str]:
+    """Return a header field's name in lower case and its value; no message repeats the value, which may be secret."""
+    match = _HEADER.fullmatch(text)
+    if match is None:
+        raise Failure("A header field must be NAME:VALUE in visible ASCII, such as --header 'X-Api-Key: secret'.")
+    name = match[1].lower()
+    if name in _CLIENT_HEADERS:
+        raise Failure(f"--header {name} is not possible: the client sets this field itself.")
+    return name, match[2]
+
+
+async def inspect_server(source: Source) -> tuple[dict[str, Any], list[Fault]]:
     """Return what a server says of itself, and what is wrong with features of a target that it can't list.
 
     What it says is ``server``, ``revision``, ``capabilities``, ``instructions``, ``tools``, ``resources``,
     ``resourceTemplates``, ``prompts``.
     """
-    async with _connected(target) as (client, faults):
+    async with _connected(source) as (client, faults):
         offered = client.capabilities
         facts = {
             "server": client.server_info,
@@ -56,22 +112,22 @@ async def inspect_server(target: str) -> tuple[dict[str, Any], list[Fault]]:
         return facts, faults
 
 
-async def read_resource(target: str, uri: str) -> Any:
-    """Read a resource of a target or a URL and return its contents; raise Failure if it can't be read."""
-    with Progress() as progress:
-        async with _connected(target, progress.show) as (client, faults):
+async def read_resource(source: Source, uri: str) -> Any:
+    """Read a resource and return its contents; raise Failure if it can't be read."""
+    with Progress(verbose=source.verbose) as progress:
+        async with _connected(source, progress.show) as (client, faults):
             if "resources" not in client.capabilities:
-                raise Failure(f"{visible(client.server_info.get('name'))} has no resources.")
+                raise Failure(f"{client.server_info.get('name')} has no resources.")
             _refuse_faulty(faults, "resource", uri)
             result = await client.read_resource(uri, meta=progress.meta)
             return result["contents"]
 
 
-async def get_prompt(target: str, name: str, pairs: Sequence[str]) -> Any:
-    """Get a prompt of a target or a URL and return its messages.
+async def get_prompt(source: Source, name: str, pairs: Sequence[str]) -> Any:
+    """Get a prompt and return its messages.
 
     Args:
-        target: a target or a URL.
+        source: The server.
         name: the prompt's name.
         pairs: arguments as ``key=value``; all of them are texts.
 
@@ -79,19 +135,19 @@ async def get_prompt(target: str, name: str, pairs: Sequence[str]) -> Any:
         Failure: there is no such prompt, or its arguments do not fit.
     """
     texts = {"properties": {pair.partition("=")[0]: {"type": "string"} for pair in pairs}}
-    with Progress() as progress:
-        async with _connected(target, progress.show) as (client, faults):
+    with Progress(verbose=source.verbose) as progress:
+        async with _connected(source, progress.show) as (client, faults):
             _refuse_faulty(faults, "prompt", name)
             _find("prompt", await client.list_prompts() if "prompts" in client.capabilities else [], name)
             result = await client.get_prompt(name, read_pairs(pairs, texts), meta=progress.meta)
             return result["messages"]
 
 
-async def call_tool(target: str, name: str, pairs: Sequence[str], text: str | None) -> dict[str, Any]:
+async def call_tool(source: Source, name: str, pairs: Sequence[str], text: str | None) -> dict[str, Any]:
     """Call a tool and return its CallToolResult.
 
     Args:
-        target: a target or a URL.
+        source: The server.
         name: the tool's name.
         pairs: arguments as ``key=value``.
         text: all arguments as a JSON object; None where there are pairs.
@@ -102,13 +158,13 @@ async def call_tool(target: str, name: str, pairs: Sequence[str], text: str | No
     if pairs and text is not None:
         raise Failure("Give the arguments as key=value or with --json, not both.")
     given = read_json(text) if text is not None else None
-    with Progress() as progress:
-        async with _connected(target, progress.show) as (client, faults):
+    with Progress(verbose=source.verbose) as progress:
+        async with _connected(source, progress.show) as (client, faults):
             _refuse_faulty(faults, "tool", name)
             tool = _find("tool", await client.list_tools(), name)
             arguments = read_pairs(pairs, tool["inputSchema"]) if given is None else given
             for warning in warnings_of(arguments, tool["inputSchema"]):
-                typer.echo(warning, err=True)
+                write_line(warning, error=True)
             return await client.call_tool(name, arguments, meta=progress.meta)
 
 
@@ -122,7 +178,7 @@ def _find(kind: str, found: list[dict[str, Any]], name: str) -> dict[str, Any]:
     for feature in found:
         if feature["name"] == name:
             return feature
-    names = [visible(feature["name"]) for feature in found]
+    names = [str(feature["name"]) for feature in found]
     near = get_close_matches(name, names, 3)
     if near:
         raise Failure(f"There is no {kind} {name!r}. Did you mean {' or '.join(near)}?")
@@ -132,50 +188,67 @@ def _find(kind: str, found: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def _connected(
-    target: str, on_notification: Callable[[dict[str, Any]], None] | None = None
+    source: Source, on_notification: Callable[[dict[str, Any]], None] | None = None
 ) -> AsyncIterator[tuple[Client, list[Fault]]]:
     """Connect, and look for features of a target that can't be listed.
 
     An error of the protocol and an answer that is not MCP become a Failure.
     """
     try:
-        if target.startswith(("http://", "https://")):
+        if source.server is None:
             from funcmcp.cli.remote import remote  # noqa: PLC0415 - httpx2 is for URLs
 
-            async with remote(target) as exchange, _client(exchange, on_notification) as client:
+            async with remote(source.target) as exchange, _client(exchange, source, on_notification) as client:
                 yield client, []
         else:
-            from funcmcp.cli.targets import load  # noqa: PLC0415 - a URL needs no target
-
-            server = load(target)
             try:
-                faults = [fault async for fault in faults_of(server)]
-                async with _client(server, on_notification) as client:
+                faults = [fault async for fault in faults_of(source.server)]
+                async with _client(source.server.exchange, source, on_notification) as client:
                     yield client, faults
             finally:
-                await server.aclose()
+                await source.server.aclose()
     except MCPError as error:
         raise Failure(f"The server answered with error {error.code}: {_one_line(error)}") from error
     except _NOT_MCP as error:
-        raise Failure(f"{target} does not answer as an MCP server does. {_one_line(error)}") from error
+        raise Failure(f"{source.target} does not answer as an MCP server does. {_one_line(error)}") from error
 
 
 @asynccontextmanager
 async def _client(
-    server: MCPServer | Exchange, on_notification: Callable[[dict[str, Any]], None] | None
+    exchange: Exchange, source: Source, on_notification: Callable[[dict[str, Any]], None] | None
 ) -> AsyncIterator[Client]:
     """Connect in the newest revision; with a server that does not know how, in the newest with a handshake."""
-    client = Client(server, elicit=answer, on_notification=on_notification)
+
+    async def checked(request: HttpRequest) -> HttpResponse:
+        response = await exchange(request)
+        if response.status == _UNAUTHORIZED:
+            raise Failure(
+                f"{source.target} asks for credentials (401). "
+                "Add --bearer TOKEN or --header NAME:VALUE, with valid ones."
+            )
+        return response
+
+    def client_of(revision: str | None) -> Client:
+        client = Client(
+            checked, revision=revision, elicit=answer, on_notification=on_notification, headers=source.headers
+        )
+        if source.server is not None:
+            client.path = source.server.path
+        return client
+
+    client = client_of(None)
     try:
         await client.__aenter__()
     except (MCPError, *_NOT_MCP):  # servers refuse what they do not know in many ways
-        client = Client(server, revision=_HANDSHAKE, elicit=answer, on_notification=on_notification)
+        client = client_of(_HANDSHAKE)
         await client.__aenter__()
     try:
+        if source.verbose and "logging" in client.capabilities and not REVISIONS[client.revision].per_request:
+            await client.request("logging/setLevel", {"level": "debug"})  # 2026-07-28 asks in each request instead
         yield client
     finally:
         await client.__aexit__()
 
 
 def _one_line(error: Exception) -> str:
-    return visible(" ".join(str(error).split()))
+    return " ".join(str(error).split())

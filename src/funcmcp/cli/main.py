@@ -21,7 +21,10 @@ def main() -> None:
             raise
         sys.exit(f'{library} is not installed. The command line needs: pip install "funcmcp[cli]"')
     except Failure as failure:
-        sys.exit(str(failure))
+        from funcmcp.cli.output import write_line  # noqa: PLC0415 - as above
+
+        write_line(failure, error=True)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

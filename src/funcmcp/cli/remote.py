@@ -1,4 +1,8 @@
-"""A server at a URL as an exchange: the same function from HttpRequest to HttpResponse, over httpx2."""
+"""A server at a URL as an exchange: the same function from HttpRequest to HttpResponse, over httpx2.
+
+The server may be hostile. What it can make the command do is bounded: it is sent on to the same origin only, the bytes
+of one response are counted, and nothing that it has compressed is unpacked.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,8 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS = 10.0
 _SILENCE_SECONDS = 300.0
-_MAX_BODY = 64 * 1024 * 1024
+_MAX_BYTES = 64 * 1024 * 1024
+_MAX_REDIRECTS = 5
 _OWN_HEADERS = {"host", "content-length"}
 
 
@@ -28,35 +33,82 @@ async def remote(url: str) -> AsyncIterator[Exchange]:
     """Open an exchange with the endpoint at a URL.
 
     Raises:
-        Failure: the URL is none; or, when the exchange is used, nobody answers there.
+        Failure: The URL is not valid. When the exchange is used: nobody answers there, or the server
+            sends something that no MCP server needs to send.
     """
     if not _is_url(url):
         raise Failure(f"{url} is no URL of an endpoint, such as http://127.0.0.1:8000/mcp.")
     timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS)
-    async with httpx2.AsyncClient(timeout=timeout, follow_redirects=True) as client, AsyncExitStack() as streams:
+    async with httpx2.AsyncClient(timeout=timeout) as client, AsyncExitStack() as streams:
+        endpoint = httpx2.URL(url)
 
         async def exchange(request: HttpRequest) -> HttpResponse:
+            nonlocal endpoint
             headers = {name: value for name, value in request.headers.items() if name not in _OWN_HEADERS}
-            body = await request.read(_MAX_BODY)
+            headers["accept-encoding"] = "identity"
+            body = await request.read(_MAX_BYTES)
             try:
-                sent = client.build_request(request.method, url, headers=headers, content=body)
-                response = await client.send(sent, stream=True)
-                received = tuple((name.lower(), value) for name, value in response.headers.multi_items())
-                if response.headers.get("content-type", "").startswith(EVENT_STREAM):
-                    events = await streams.enter_async_context(aclosing(_events(response, url)))
-                    return HttpResponse(response.status_code, received, events)
-                return HttpResponse(response.status_code, received, await response.aread())
+                for _ in range(_MAX_REDIRECTS):
+                    sent = client.build_request(request.method, endpoint, headers=headers, content=body)
+                    response = await client.send(sent, stream=True)
+                    if not response.has_redirect_location:
+                        break
+                    await response.aclose()
+                    endpoint = _redirected(endpoint, response)
+                else:
+                    raise Failure(f"{url} redirects more than {_MAX_REDIRECTS} times. Use the server's own URL.")
+                return await _received(response, streams, url)
             except httpx2.HTTPError as error:
                 raise Failure(_reason(url, error)) from error
 
         yield exchange
 
 
-async def _events(response: httpx2.Response, url: str) -> AsyncGenerator[bytes, None]:
+def _redirected(endpoint: httpx2.URL, response: httpx2.Response) -> httpx2.URL:
+    """Return where a redirection leads; raise Failure if it leads to another origin, but for http to https."""
+    location = response.headers["location"]
+    try:
+        target = endpoint.join(location)
+    except (ValueError, httpx2.InvalidURL):
+        raise Failure(f"{endpoint} redirects to {location!r}, which is not a URL.") from None
+    same_origin = (target.scheme, target.host, target.port) == (endpoint.scheme, endpoint.host, endpoint.port)
+    to_https = (target.scheme, target.port, endpoint.scheme, endpoint.port) == ("https", None, "http", None)
+    if not same_origin and not (to_https and target.host == endpoint.host):
+        raise Failure(f"{endpoint} redirects to another server, {target}. If you trust that server, use its URL.")
+    return target
+
+
+async def _received(response: httpx2.Response, streams: AsyncExitStack, url: str) -> HttpResponse:
+    """Return a response with its body, or with its events if it is a stream."""
+    coding = response.headers.get("content-encoding", "identity")
+    if coding.lower() != "identity":
+        await response.aclose()
+        raise Failure(f"{url} answers with content coding {coding!r}, which was not asked for.")
+    received = tuple((name.lower(), value) for name, value in response.headers.multi_items())
+    parts = _bounded(response, url)
+    if response.headers.get("content-type", "").startswith(EVENT_STREAM):
+        events = await streams.enter_async_context(aclosing(_events(parts, url)))
+        return HttpResponse(response.status_code, received, events)
+    async with aclosing(parts):
+        return HttpResponse(response.status_code, received, b"".join([part async for part in parts]))
+
+
+async def _bounded(response: httpx2.Response, url: str) -> AsyncGenerator[bytes, None]:
+    """Yield the parts of a response's body; raise Failure when there are too many bytes."""
+    size = 0
+    async with aclosing(response), aclosing(response.aiter_raw()) as parts:
+        async for part in parts:
+            size += len(part)
+            if size > _MAX_BYTES:
+                raise Failure(f"{url} answers with more than {_MAX_BYTES // 1024**2} MiB. The rest is not read.")
+            yield part
+
+
+async def _events(parts: AsyncGenerator[bytes, None], url: str) -> AsyncGenerator[bytes, None]:
     """Yield a stream with line feeds for line ends, which may also be CR LF."""
     held = b""
     try:
-        async with aclosing(response), aclosing(response.aiter_bytes()) as parts:
+        async with aclosing(parts):
             async for part in parts:
                 text = held + part
                 held = b"\r" if text.endswith(b"\r") else b""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp.app import MCPServer
 from funcmcp.cli.failure import Failure
+from funcmcp.cli.output import write_line
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -52,7 +53,8 @@ def load_or_exit(target: str) -> MCPServer:
     try:
         return load(target)
     except Failure as failure:
-        sys.exit(str(failure))
+        write_line(failure, error=True)
+        sys.exit(1)
 
 
 def find(target: str) -> Target:

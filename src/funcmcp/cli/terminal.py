@@ -6,15 +6,14 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any, Self
 
-import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as Bar
-from rich.prompt import Confirm, Prompt
 
 from funcmcp.cli.arguments import read_value
+from funcmcp.cli.console import SafeConsole, ask, confirm
 from funcmcp.cli.failure import Failure
-from funcmcp.cli.show import plain, visible
+from funcmcp.cli.output import visible, write_line
+from funcmcp.protocol import envelope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,12 +22,22 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """Shows a call's progress on stderr; asks the server for it only if stderr is a terminal."""
+    """Shows what a running call reports on stderr.
 
-    def __init__(self) -> None:
-        console = Console(stderr=True)
-        self.meta: dict[str, Any] = {"progressToken": 1} if console.is_terminal else {}
-        columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    Progress is asked for, and shown as a bar, only if stderr is a terminal. With *verbose* progress and log messages
+    of every level are asked for and shown as lines.
+    """
+
+    def __init__(self, *, verbose: bool = False) -> None:
+        console = SafeConsole(error=True)
+        self.verbose = verbose
+        self.meta: dict[str, Any] = {}
+        """Members for the `_meta` of the request."""
+        if verbose or console.is_terminal:
+            self.meta["progressToken"] = 1
+        if verbose:
+            self.meta[envelope.LOG_LEVEL] = "debug"
+        columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
         self._bar = Bar(*columns, console=console, transient=True)
         self._task: TaskID | None = None
 
@@ -40,15 +49,18 @@ class Progress:
             self._bar.stop()
 
     def show(self, notification: Mapping[str, Any]) -> None:
-        """Show a notification: progress as a bar, a log message as a line."""
+        """Show a notification: progress as a bar or a line, a log message as a line."""
         params = notification.get("params", {})
         if notification["method"] == "notifications/message":
-            typer.echo(visible(f"{params.get('level')}: {params.get('data')}"), err=True)
+            write_line(f"{params.get('level')}: {params.get('data')}", error=True)
+        elif notification["method"] == "notifications/progress" and self.verbose:
+            total = f"/{params['total']}" if "total" in params else ""
+            write_line(f"progress: {params.get('progress')}{total} {params.get('message') or ''}".rstrip(), error=True)
         elif notification["method"] == "notifications/progress":
             if self._task is None:
                 self._task = self._bar.add_task("")
                 self._bar.start()
-            described = plain(params.get("message") or "")
+            described = visible(params.get("message") or "")
             self._bar.update(
                 self._task, completed=params.get("progress", 0), total=params.get("total"), description=described
             )
@@ -57,57 +69,53 @@ class Progress:
 async def answer(params: Mapping[str, Any]) -> dict[str, Any]:
     """Answer ``elicitation/create``: ask at the terminal, field by field; decline where there is none."""
     if not sys.stdin.isatty():
-        typer.echo(visible(f"Declined, because nobody is at a terminal: {params['message']}"), err=True)
+        write_line(f"Declined, because nobody is at a terminal: {params['message']}", error=True)
         return {"action": "decline"}
-    console = Console(stderr=True)
-    console.print(plain(params["message"]))
+    write_line(params["message"], error=True)
     # asyncio would wait for the next await before it heeds Ctrl+C, and a person who is asked has time.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        return _answered(params, console)
+        return _answered(params)
     except EOFError:  # Ctrl+D
         return {"action": "cancel"}
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def _answered(params: Mapping[str, Any], console: Console) -> dict[str, Any]:
+def _answered(params: Mapping[str, Any]) -> dict[str, Any]:
     if params.get("mode") == "url":
-        console.print(plain(params["url"]))
-        return {"action": "accept" if Confirm.ask("Have you opened it?", console=console) else "decline"}
-    if not Confirm.ask("Answer?", console=console, default=True):
+        write_line(params["url"], error=True)
+        return {"action": "accept" if confirm("Have you opened it?") else "decline"}
+    if not confirm("Answer?", default=True):
         return {"action": "decline"}
-    return {"action": "accept", "content": _fill_in(params.get("requestedSchema", {}), console)}
+    return {"action": "accept", "content": _fill_in(params.get("requestedSchema", {}))}
 
 
-def _fill_in(schema: Mapping[str, Any], console: Console) -> dict[str, Any]:
+def _fill_in(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Ask for the fields of a form; those that are left empty are left out."""
     required = schema.get("required", [])
     content = {}
     for name, field in schema.get("properties", {}).items():
-        value = _ask(name, field, console, required=name in required)
+        value = _ask(name, field, required=name in required)
         if value is not None:
             content[name] = value
     return content
 
 
-def _ask(name: str, field: Mapping[str, Any], console: Console, *, required: bool) -> Any:
+def _ask(name: str, field: Mapping[str, Any], *, required: bool) -> Any:
     """Ask for one field until the text can be read; None for an optional one that is left empty."""
-    label = plain(field.get("title") or name)
+    label = str(field.get("title") or name)
     if "description" in field:
-        label += f" ({plain(field['description'])})"
+        label += f" ({field['description']})"
     if field.get("type") == "boolean":
-        known = {"default": field["default"]} if "default" in field else {}
-        return Confirm.ask(label, console=console, **known)
+        return confirm(label, default=field.get("default"))
     choices = [str(choice) for choice in field.get("enum", [])]
-    default: Any = str(field["default"]) if "default" in field else (... if required else "")  # rich: ... is none
+    default = str(field["default"]) if "default" in field else None
     while True:
-        text = str(
-            Prompt.ask(label, console=console, choices=choices or None, show_default=default != "", default=default)
-        )
+        text = ask(label, choices=choices, default=default, required=required)
         if text == "" and not required:
             return None
         try:
             return read_value(name, text, field)
         except Failure as failure:
-            console.print(plain(failure))
+            write_line(failure, error=True)
