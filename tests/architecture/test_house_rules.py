@@ -79,7 +79,7 @@ def test_a_server_with_a_tool_loads_only_what_the_tool_needs() -> None:
         "    'Add two numbers.'\n"
         "    return a + b\n"
     )
-    assert not modules & {"azure", "docstring_parser", "httpx2", "jsonschema_rs", "rich", "svcs", "typer", "uvicorn"}
+    assert not modules & {"azure", "httpx2", "jsonschema_rs", "rich", "svcs", "typer", "uvicorn"}
 
 
 def tracked() -> list[Path]:

@@ -233,6 +233,24 @@ async def test_an_argument_of_another_type_is_invalid_in_plain_words(
     assert (error["code"], error["message"]) == (-32602, words)
 
 
+async def test_the_whole_docstring_is_the_description_without_what_the_arguments_say(mcp: MCPServer) -> None:
+    @mcp.prompt
+    def review(code: str) -> str:
+        """Review code.
+
+        Args:
+            code: What to review.
+            style: An old argument.
+
+        Be kind.
+        """
+        return code
+
+    [definition] = await listed(mcp)
+    assert definition["description"] == "Review code.\n\nArgs:\n    style: An old argument.\n\nBe kind."
+    assert definition["arguments"] == [{"name": "code", "description": "What to review.", "required": True}]
+
+
 async def test_missing_and_unknown_arguments_are_invalid(mcp: MCPServer) -> None:
     @mcp.prompt
     async def say(a: str, b: int, c: str | None, d: str = "d") -> str:

@@ -406,7 +406,7 @@ async def test_name_title_description_and_type_come_from_the_function(mcp: MCPSe
             "uri": "menu://today",
             "name": "todays_menu",
             "title": "Todays Menu",
-            "description": "What there is today.",
+            "description": "What there is today.\n\nEvery day another.",
             "mimeType": "text/plain",
         },
         {"uri": "menu://logo", "name": "logo", "title": "Logo", "mimeType": "application/octet-stream"},

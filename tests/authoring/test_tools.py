@@ -49,6 +49,35 @@ def test_a_bare_function_says_everything_itself() -> None:
     }
 
 
+def test_the_whole_docstring_is_the_description_without_what_the_schema_says() -> None:
+    def search(query: Annotated[str, Field(description="Its own words.")], limit: int, context: ToolContext) -> None:
+        """Search the archive.
+
+        Use it for questions about the past:
+          - of companies
+          - of people
+
+        Args:
+            query: What to look for.
+            limit: How many at most.
+            context: Reports progress.
+
+        Returns:
+            Nothing at all.
+        """
+
+    definition = described(search)
+    properties = definition["inputSchema"]["properties"]
+    assert definition["description"] == (
+        "Search the archive.\n\nUse it for questions about the past:\n  - of companies\n  - of people\n\n"
+        "Args:\n    query: What to look for.\n    context: Reports progress.\n\nReturns:\n    Nothing at all."
+    )
+    assert properties["query"]["description"] == "Its own words."
+    assert properties["limit"]["description"] == "How many at most."
+    explicit = described(search, input_schema={"type": "object", "properties": {"query": {}, "limit": {}}})
+    assert "limit: How many at most." in explicit["description"]
+
+
 def test_options_go_before_what_the_function_says() -> None:
     definition = described(
         AddNumbers,
@@ -360,7 +389,7 @@ def test_registering_builds_no_validator_and_loads_no_pydantic() -> None:
         "from funcmcp.authoring.tools import ToolOptions, make_tool\n"
         "async def add(a: int, b: int) -> int:\n    '''Add.'''\n    return a + b\n"
         "make_tool(add, ToolOptions(read_only=True), Services())\n"
-        "heavy = {'pydantic', 'svcs', 'docstring_parser', 'jsonschema_rs', 'email_validator'}\n"
+        "heavy = {'pydantic', 'svcs', 'jsonschema_rs', 'email_validator'}\n"
         "assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -16,7 +16,7 @@ from funcmcp.authoring.calls import FunctionCall
 from funcmcp.authoring.completions import choices_of, completers_of, own_completers
 from funcmcp.authoring.content import Content, Message, PromptResult, icon_list
 from funcmcp.authoring.context import PromptContext
-from funcmcp.authoring.docstring import parameter_descriptions, summary
+from funcmcp.authoring.docstring import description, descriptions_in, parameter_descriptions
 from funcmcp.authoring.hints import union_members, without_marks
 from funcmcp.authoring.marks import decorate
 from funcmcp.authoring.naming import humanised
@@ -62,7 +62,7 @@ class PromptOptions(AccessOptions):
     Attributes:
         name: instead of the function's name in snake_case.
         title: a name for people, instead of the function's name in words.
-        description: instead of the docstring's first paragraph.
+        description: Replaces the docstring.
         icons: `Icon` objects, or dicts as the specification has them.
         meta: a JSON object that is sent as ``_meta``.
         timeout: seconds after which it is cancelled; None for no limit.
@@ -271,10 +271,11 @@ def _definition(name: str, function: Any, options: PromptOptions, writing: _Writ
         }
         for argument, about in schema.get("properties", {}).items()
     ]
+    text = description(function, descriptions_in(schema)) if options.description is None else options.description
     members = {
         "name": name,
         "title": options.title or humanised(own if own.isidentifier() else name) or name,
-        "description": (summary(function) if options.description is None else options.description) or None,
+        "description": text or None,
         "arguments": arguments or None,
         "icons": icon_list(options.icons) or None,
         "_meta": None if options.meta is None else dict(options.meta),

@@ -14,7 +14,7 @@ from funcmcp.authoring.calls import FunctionCall
 from funcmcp.authoring.completions import completers_of, own_completers
 from funcmcp.authoring.content import ResourceInfo, icon_list
 from funcmcp.authoring.context import ResourceContext
-from funcmcp.authoring.docstring import summary
+from funcmcp.authoring.docstring import description
 from funcmcp.authoring.explicit import check_json
 from funcmcp.authoring.marks import mark
 from funcmcp.authoring.naming import humanised
@@ -63,7 +63,7 @@ class ResourceOptions(AccessOptions):
     Attributes:
         name: a name for programs, instead of the function's name.
         title: a name for people, instead of the function's name in words.
-        description: instead of the docstring's first paragraph.
+        description: Replaces the docstring.
         mime_type: the media type of what it holds; by default `text/plain` for a text, `application/octet-stream` for
             bytes, `application/json` for all else.
         size: bytes that it has; not for templates.
@@ -236,7 +236,7 @@ def _definition(name: str, function: Any, uri: str, options: ResourceOptions, ca
         "uriTemplate" if "{" in uri else "uri": uri,
         "name": name,
         "title": options.title or humanised(own if own.isidentifier() else name) or name,
-        "description": (summary(function) if options.description is None else options.description) or None,
+        "description": (description(function) if options.description is None else options.description) or None,
         "mimeType": _mime_type(uri, options) or media_type_of(call.signature.returns()),
         "size": options.size,
         "annotations": None if options.annotations is None else dict(options.annotations),

@@ -11,7 +11,7 @@ from funcmcp.authoring.arguments import input_schema, parts_of
 from funcmcp.authoring.calls import FunctionCall, Schemas, ToolCall
 from funcmcp.authoring.content import icon_list
 from funcmcp.authoring.context import ToolContext
-from funcmcp.authoring.docstring import summary
+from funcmcp.authoring.docstring import description, descriptions_in
 from funcmcp.authoring.explicit import check_schema, explicit_errors
 from funcmcp.authoring.hints import never_json, parts_of_type, without_marks
 from funcmcp.authoring.marks import decorate
@@ -63,7 +63,7 @@ class ToolOptions(AccessOptions):
     Attributes:
         name: instead of the function's name in snake_case.
         title: a name for people, instead of the function's name in words.
-        description: instead of the docstring's first paragraph.
+        description: Replaces the docstring.
         input_schema: a hand-written schema, sent as it stands; the function may then take the arguments as one dict.
         output_schema: a hand-written schema for structured content.
         read_only: the tool changes nothing.
@@ -231,11 +231,13 @@ def _definition(name: str, function: Any, options: ToolOptions, call: ToolCall) 
     for option, schema in (("input_schema", options.input_schema), ("output_schema", options.output_schema)):
         if schema is not None:
             explicit_errors(schema, f"{option} of {name}")  # no client should read a schema that is none
+    arguments = call.input_schema()
+    text = description(function, descriptions_in(arguments)) if options.description is None else options.description
     definition: dict[str, Any] = {
         "name": name,
         "title": options.title or humanised(own if own.isidentifier() else name) or name,
-        "description": summary(function) if options.description is None else options.description,
-        "inputSchema": call.input_schema(),
+        "description": text,
+        "inputSchema": arguments,
     }
     output = call.output_schema()
     if output is not None:
