@@ -27,7 +27,7 @@ from funcmcp.server.registry import RegistrationError
 from funcmcp.sessions.keys import VARIABLE, configured_keys
 from funcmcp.sessions.memory import MemorySessions
 from funcmcp.sessions.signed import SignedSessions
-from funcmcp.sessions.store import SharedSessions
+from funcmcp.sessions.store import NoSessions, SharedSessions
 from funcmcp.transports.http.cors import CORS
 from funcmcp.transports.http.http_sse import HTTPSSE
 from funcmcp.transports.http.identity import Identity
@@ -80,7 +80,8 @@ class MCPServer(ASGIApplication):
         sessions: how sessions of the handshake era are kept: ``"signed"`` in their ids, which any process with the
             same keys can check; ``"memory"`` in this process, which is needed to tell clients of that era what changes
             (list_changed, subscriptions) and to let them take broken streams up again; or a store, such as
-            `RedisSessions`, which does the same for several instances.
+            `RedisSessions`, which does the same for several instances. None is the stateless mode: no session ids,
+            requests without `initialize` before them are served, and tools can't ask clients of that era anything.
         keys: seal session ids and what clients carry between their requests. By default they are what
             `configured_keys` finds in the environment: every instance of a server needs the same.
         bus: leads to the other instances of the server, such as `RedisBus`; by default that of the store, if it has
@@ -102,7 +103,7 @@ class MCPServer(ASGIApplication):
         revisions: Sequence[str] = tuple(REVISIONS),
         http: HTTPOptions | None = None,
         auth: Authenticator | Auth | None = None,
-        sessions: SessionStore | Literal["signed", "memory"] = "signed",
+        sessions: SessionStore | Literal["signed", "memory"] | None = "signed",
         keys: KeyRing | None = None,
         bus: Bus | None = None,
         sse: str | None = None,
@@ -432,13 +433,15 @@ def _known(revisions: Sequence[str]) -> list[Revision]:
     return [REVISIONS[date] for date in sorted(revisions)]
 
 
-def _store(sessions: SessionStore | Literal["signed", "memory"], keys: KeyRing) -> SessionStore:
+def _store(sessions: SessionStore | Literal["signed", "memory"] | None, keys: KeyRing) -> SessionStore:
+    if sessions is None:
+        return NoSessions()
     if sessions == "signed":
         return SignedSessions(keys)
     if sessions == "memory":
         return MemorySessions()
     if not hasattr(sessions, "pushes"):
-        raise ValueError(f"sessions must be 'signed', 'memory' or a session store; got {sessions!r}.")
+        raise ValueError(f"sessions must be 'signed', 'memory', None or a session store; got {sessions!r}.")
     return sessions
 
 

@@ -119,7 +119,7 @@ def _attributes(context: Context) -> dict[str, str]:
     found: dict[str, Any] = {
         "mcp.method.name": _method(request),
         "mcp.protocol.version": client.revision.date,
-        "mcp.session.id": None if client.session_id is None else _digest(client.session_id),
+        "mcp.session.id": _digest(client.session_id) if client.session_id else None,
         "jsonrpc.request.id": str(request.id),
         "network.transport": "pipe" if context.http is None else "tcp",
         "gen_ai.operation.name": "execute_tool" if method == "tools/call" else None,

@@ -71,6 +71,27 @@ class SessionStore(Protocol):
         """End a session; return whether there was one."""
 
 
+class NoSessions:
+    """The store of a server without sessions: `initialize` gives no id, and each request stands alone."""
+
+    pushes = False
+
+    def __init__(self) -> None:
+        self.endings: list[Callable[[str], None]] = []
+
+    async def create(self, handshake: Handshake) -> str:  # noqa: ARG002 - the protocol's signature
+        """Return no id."""
+        return ""
+
+    async def get(self, session_id: str) -> Handshake | None:  # noqa: ARG002 - the protocol's signature
+        """Return None: no session exists."""
+        return None
+
+    async def end(self, session_id: str) -> bool:  # noqa: ARG002 - the protocol's signature
+        """Return False: no session exists."""
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class Notes:
     """What a session has chosen since its handshake.

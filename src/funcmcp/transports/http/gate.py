@@ -49,14 +49,18 @@ class Gate:
         options: allowed hosts and origins.
         path: where the endpoint is.
         listens: whether GET opens a stream for clients of the handshake era.
+        sessions: whether there are sessions, which DELETE ends.
     """
 
-    def __init__(self, server: Server, options: HTTPOptions, *, path: str, listens: bool) -> None:
+    def __init__(
+        self, server: Server, options: HTTPOptions, *, path: str, listens: bool, sessions: bool = True
+    ) -> None:
         self._server = server
         self._path = path
         self._paths = {path, path.rstrip("/"), path.rstrip("/") + "/"}
         self._origin = OriginCheck(options)
         self._listens = listens
+        self._sessions = sessions
         limits = server.options.limits
         self._max_header, self._max_body = limits.header_bytes, limits.message_bytes
         self._digits = len(str(self._max_body))
@@ -95,7 +99,7 @@ class Gate:
         return wrong_length(request, self._max_body) or entry
 
     def _methods(self, entry: Entry, *, streams: bool) -> tuple[str, ...]:
-        if entry.per_request:
+        if entry.per_request or not self._sessions:
             return ("POST",)
         return ("GET", "POST", "DELETE") if self._listens and streams else ("POST", "DELETE")
 

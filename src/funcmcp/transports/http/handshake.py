@@ -14,6 +14,7 @@ from funcmcp.protocol import headers
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, MCPError
 from funcmcp.protocol.jsonrpc import Malformed, Notification, Request, Response, classify
+from funcmcp.protocol.revisions import ASSUMED
 from funcmcp.server.access import owner_of
 from funcmcp.server.channel import ClosedChannel
 from funcmcp.server.clients import Clients, SessionClient, part_of
@@ -23,7 +24,7 @@ from funcmcp.server.handlers.lifecycle import initialize
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.relay import Relay
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
-from funcmcp.sessions.store import SessionsFullError, SharedSessions, StoreAwayError
+from funcmcp.sessions.store import Handshake, NoSessions, SessionsFullError, SharedSessions, StoreAwayError
 from funcmcp.transports.http.elsewhere import Elsewhere
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.resumable import KeptStreams, ResumableChannel, Streams, resumable_response
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from funcmcp.server.conversation import Conversation
     from funcmcp.server.dispatch import Server
     from funcmcp.server.hub import Change, Listener
-    from funcmcp.sessions.store import Handshake, SessionStore
+    from funcmcp.sessions.store import SessionStore
     from funcmcp.transports.http.gate import Entry
     from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.status import Accepts
@@ -59,12 +60,13 @@ class HandshakeEra:
 
     Args:
         server: answers the requests.
-        sessions: remembers what `initialize` agreed on.
+        sessions: remembers what `initialize` agreed on. With `NoSessions` a request needs no `initialize` before it.
     """
 
     def __init__(self, server: Server, sessions: SessionStore) -> None:
         self._server = server
         self._sessions = sessions
+        self._stateless = isinstance(sessions, NoSessions)
         self._clients: Clients[_Client] = Clients()
         store = sessions if isinstance(sessions, SharedSessions) else None
         self._relay = Relay(server.bus, self._clients, store)
@@ -78,8 +80,10 @@ class HandshakeEra:
             return await self._initialize(http, message)
         if isinstance(message, Malformed):
             return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)
-        session_id = _session_id(http)
-        client = self._client(http, await self._sessions.get(session_id), entry, message)
+        if self._stateless:
+            client = self._client_without_session(entry, message)
+        else:
+            client = self._client(http, await self._sessions.get(_session_id(http)), entry, message)
         if isinstance(client, HttpResponse):
             return client
         if http.streams or not self._sessions.pushes:
@@ -203,7 +207,21 @@ class HandshakeEra:
             said = "Too many of your sessions; end one." if error.own else "Too many sessions; try again later."
             raise LimitReachedError(said, error.retry_after, own=error.own) from None
         body = result_text(request.id, encode(result))
+        if self._stateless:
+            return HttpResponse(200, JSON_HEADERS, body)
         return HttpResponse(200, (*JSON_HEADERS, (headers.SESSION_ID, session_id)), body)
+
+    def _client_without_session(self, entry: Entry, message: Body) -> _Client | HttpResponse:
+        """Return a client for one request of a server without sessions, or the refusal of its revision."""
+        served = [date for date, revision in self._server.revisions.items() if not revision.per_request]
+        date = entry.version
+        if date is None and served:  # before 2025-06-18 clients named their revision only in `initialize`
+            date = ASSUMED if ASSUMED in served else max(served)
+        if date not in served:
+            reason = f"Use a revision of {', '.join(self._server.supported)}."
+            request_id = message.id if isinstance(message, Request) else None
+            return refuse(400, INVALID_REQUEST, reason, request_id=request_id)
+        return _Client(self._server.revisions[date], Handshake(date), "", None, key="")
 
     def _client(
         self, http: HttpRequest, handshake: Handshake | None, entry: Entry, message: Body | None = None
@@ -235,6 +253,8 @@ class HandshakeEra:
     ) -> HttpResponse:
         if isinstance(message, list):
             return await self._batch(http, message, client)
+        if self._stateless:  # it could only be about another request, which this one has nothing to do with
+            return accepted()
         await self._relay.receive(message, client)
         return accepted()
 
@@ -257,7 +277,7 @@ class HandshakeEra:
             if isinstance(message, Request):
                 context = Context(message, client, _CLOSED, http)
                 work.append(_run(context, client.conversation, _in_batch(self._server, context)))
-            else:
+            elif not self._stateless:
                 await self._relay.receive(message, client)
         if not work:
             return accepted()

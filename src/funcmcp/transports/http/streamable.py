@@ -13,7 +13,7 @@ from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from funcmcp.protocol.jsonrpc import Request, classify
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.load import Body
-from funcmcp.sessions.store import StoreAwayError
+from funcmcp.sessions.store import NoSessions, StoreAwayError
 from funcmcp.transports.http.body import read_body
 from funcmcp.transports.http.gate import Gate
 from funcmcp.transports.http.handshake import HandshakeEra
@@ -59,7 +59,8 @@ class StreamableHTTP:
         self._load = server.load
         self._proxies = options.proxies
         self._pace = pace_of(server.options.rates, options.proxies)
-        self._gate = Gate(server, options, path=path, listens=sessions.pushes)
+        has_sessions = not isinstance(sessions, NoSessions)
+        self._gate = Gate(server, options, path=path, listens=sessions.pushes, sessions=has_sessions)
         self._handshake = HandshakeEra(server, sessions)
         self._sessions: Era = self._handshake
         self._per_request: Era = PerRequestEra(server)
