@@ -35,6 +35,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ('{"configurationProfile": "mcp-custom-handler"}', ""),
         ("[]", "/api"),
         ('{"extensions": {"http": {"routePrefix": ""}}}', ""),
+        ('{"extensions": /* { */ {"http": {"routePrefix": "a//b",}, // "routePrefix": "c"\n},}', "/a//b"),
+        ('{"Extensions": {"HTTP": {"routeprefix": "a"}}}', "/a"),
         ('\ufeff{"extensions": {"http": {"routePrefix": "a/b/"}}}', "/a/b"),
     ],
 )
@@ -47,7 +49,10 @@ def test_the_route_prefix_is_what_host_json_says(folder: Path, settings: str | N
 def test_an_app_setting_overrides_host_json(folder: Path) -> None:
     (folder / "host.json").write_text("// no JSON", encoding="utf-8")
     assert route_prefix({PREFIX_VARIABLE: "v2"}) == "/v2"
-    with pytest.raises(ValueError, match=f"host.json is no JSON.*{PREFIX_VARIABLE}"):
+    with pytest.raises(ValueError, match=f"host.json is not JSON.*{PREFIX_VARIABLE}"):
+        azure.public_url()
+    (folder / "host.json").write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"host\.json is not JSON \(the JSON is nested too deeply"):
         azure.public_url()
 
 

@@ -312,6 +312,15 @@ async def test_a_template_reads_its_variables_and_a_uri_in_another_case_reads_it
     assert read_resource(await triggers.read("menu", "MENU://TODAY"), "")["text"] == "soup"
 
 
+async def test_a_query_that_only_the_host_takes_as_a_variable_is_a_failed_invocation() -> None:
+    mcp = MCPServer("resources")
+    mcp.resource("menu://today?{query}", name="search")(lambda query: query)
+    triggers = Triggers(mcp)
+    assert read_resource(await triggers.read("search", "menu://today?a%2Fb"), "")["text"] == "a/b"
+    with pytest.raises(RuntimeError, match=r"menu://today\?\{query\}: Resource not found"):
+        await triggers.read("search", "menu://today?a/b")
+
+
 async def test_a_resource_that_is_not_there_or_fails_is_a_failed_invocation_that_says_why() -> None:
     mcp = MCPServer("resources")
     mcp.resource("a://none")(named("none", None))

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     Break = Callable[[Path], object]
 
 BUNDLE = "Microsoft.Azure.Functions.ExtensionBundle"
+PREVIEW = f"{BUNDLE}.Preview"
+MAIN = 'if __name__ == "__main__":'
 TOOLS = """
 import azure.functions as func
 
@@ -116,8 +118,34 @@ def setting(name: str, value: str | None) -> Break:
     return put("local.settings.json", value, "Values", name)
 
 
-def bundle(version: str) -> Break:
-    return put("host.json", {"id": BUNDLE, "version": version}, "extensionBundle")
+def bundle(version: str, name: str = BUNDLE) -> Break:
+    return put("host.json", {"id": name, "version": version}, "extensionBundle")
+
+
+def add(name: str, lines: str) -> Break:
+    def run(folder: Path) -> None:
+        with (folder / name).open("a", encoding="utf-8") as file:
+            file.write(f"{lines}\n")
+
+    return run
+
+
+def cut(name: str, start: str, replacement: str = "") -> Break:
+    """Replace the end of a file."""
+
+    def run(folder: Path) -> None:
+        head, separator, _ = (folder / name).read_text(encoding="utf-8").partition(start)
+        assert separator
+        (folder / name).write_text(head + replacement, encoding="utf-8")
+
+    return run
+
+
+def as_program(folder: Path) -> None:
+    """Start the server with a program instead of as a script."""
+    cut("server.py", MAIN)(folder)
+    put("host.json", "funcmcp", "customHandler", "description", "defaultExecutablePath")(folder)
+    put("host.json", ["run", "server.py"], "customHandler", "description", "arguments")(folder)
 
 
 def found(folder: Path) -> set[tuple[str, str]]:
@@ -135,23 +163,26 @@ def found(folder: Path) -> set[tuple[str, str]]:
         ("http", put("host.json", "1.0", "version"), "error", "host.json", '"version": "2.0"'),
         ("triggers", put("host.json", None, "extensionBundle"), "error", "extensionBundle", "is missing in host.json"),
         (
-            "triggers",
-            put("host.json", f"{BUNDLE}.Preview", "extensionBundle", "id"),
+            "http",
+            write("host.json", "[" * 100_000),
             "error",
-            "extensionBundle",
-            "older MCP extension",
+            "host.json",
+            "can't be read: the JSON is nested too deeply",
         ),
+        ("triggers", bundle("[4.36.0, 5.0.0)", "Contoso.Bundle"), "error", "extensionBundle", "no MCP extension"),
+        ("triggers", bundle("[4.0.0, 4.42.0)", PREVIEW), "error", "extensionBundle", "has no bundle"),
+        ("triggers", bundle("[4.0.0, 5.0.0)", PREVIEW), "warning", "extensionBundle", '.Preview", "version": "[4.42.0'),
         (
             "triggers",
-            put("host.json", f"{BUNDLE}.Experimental", "extensionBundle", "id"),
-            "error",
+            bundle("[4.0.0, 5.0.0)", f"{BUNDLE}.Experimental"),
+            "warning",
             "extensionBundle",
-            "older MCP extension",
+            "Experimental may have an MCP extension before 1.5",
         ),
         ("triggers", bundle("[3.*, 4.0.0)"), "error", "extensionBundle", "has no bundle with the MCP extension 1.5"),
         ("triggers", bundle("[4.0.0, 4.36.0)"), "error", "extensionBundle", "has no bundle"),
         ("triggers", bundle("4.36.0"), "error", "extensionBundle", "no range"),
-        ("triggers", bundle("[4.*, 5.0.0)"), "warning", "extensionBundle", "an old bundle on somebody's machine"),
+        ("triggers", bundle("[4.*, 5.0.0)"), "warning", "extensionBundle", "an old bundle that is installed already"),
         ("http", remove("requirements.txt"), "error", "requirements.txt", "is missing"),
         ("http", write("requirements.txt", "azure-functions\n"), "error", "requirements.txt", "has no funcmcp"),
         ("http", write("requirements.txt", "funcmcp>=0.1\n"), "error", "requirements.txt", "Write funcmcp[azure]"),
@@ -180,6 +211,27 @@ def found(folder: Path) -> set[tuple[str, str]]:
         ("http", setting("FUNCMCP_ALLOWED_HOSTS", "a.example,*"), "warning", "FUNCMCP_ALLOWED_HOSTS", "every Host"),
         ("http", write(".gitignore", "__pycache__/\n"), "warning", ".gitignore", "local.settings.json"),
         ("http", remove(".funcignore"), "warning", ".funcignore", "local.settings.json and .venv"),
+        (
+            "http",
+            add(".funcignore", "*.py"),
+            "error",
+            ".funcignore",
+            "leaves out function_app.py, server.py, sign_in.py, which",
+        ),
+        ("http", add(".funcignore", "/sign_in.*"), "error", ".funcignore", "leaves out sign_in.py"),
+        ("http", add(".funcignore", "*.json\n!host.json\nrequirements*"), "error", ".funcignore", "'requirements*'"),
+        ("self-hosted", add(".funcignore", "server.py"), "error", ".funcignore", "leaves out server.py"),
+        ("http", remove("azure.yaml"), "warning", "azure.yaml", "is missing"),
+        ("http", change("azure.yaml", "host: function", "host: containerapp"), "error", "azure.yaml", "'containerapp'"),
+        ("http", change("azure.yaml", "    host: function\n", ""), "error", "azure.yaml", "has no host"),
+        (
+            "self-hosted",
+            change("server.py", "    mcp.run()", "    pass"),
+            "error",
+            "server.py",
+            "never runs the server",
+        ),
+        ("self-hosted", cut("server.py", MAIN), "error", "server.py", "never runs the server"),
         ("http", remove("function_app.py"), "error", "the code", "function_app.py is missing"),
         (
             "http",
@@ -292,6 +344,34 @@ def test_what_is_wrong_is_found_and_nothing_else(
     faults = [finding for finding in examine(folder) if finding.level != "ok"]
     assert [(fault.level, fault.about) for fault in faults] == [(level, about)], faults
     assert words in faults[0].text
+
+
+@pytest.mark.parametrize(
+    ("hosting", "alter"),
+    [
+        ("triggers", bundle("[4.42.0, 5.0.0)", PREVIEW)),
+        ("triggers", bundle("[4.42.0, 4.42.0]", PREVIEW.lower())),
+        ("http", change("host.json", '"version"', '// of the host,\n/* "version": "1.0", */ "version"')),
+        ("http", change("host.json", '"version": "2.0",', '"version": "2.0", "aggregator": {"batchSize": 1,},')),
+        ("http", change("local.settings.json", '"Values"', '/* secrets: none */ "Values"')),
+        ("http", add(".funcignore", "*.py\n!*.py\n*.md")),
+        ("http", add(".funcignore", "server.py/\n# function_app.py")),
+        ("http", change("azure.yaml", "host: function", "host: 'function'  # Flex Consumption")),
+        ("http", lambda folder: (folder / "azure.yaml").rename(folder.parent / "azure.yaml")),
+        ("self-hosted", cut("server.py", MAIN, "import asyncio\n\nif False:\n    asyncio.run(mcp())\n")),
+        ("self-hosted", change("server.py", "    mcp.run()", "    raise SystemExit(mcp.run())")),
+        ("self-hosted", as_program),
+    ],
+)
+def test_what_the_host_takes_is_not_a_fault(made: Path, tmp_path: Path, hosting: str, alter: Break) -> None:
+    folder = tmp_path / hosting
+    shutil.copytree(made / hosting, folder)
+    alter(folder)
+    assert found(folder) == set()
+
+
+def test_the_help_says_that_the_code_is_run() -> None:
+    assert "runs the project's code" in " ".join(funcmcp("doctor", "--help").stdout.split())
 
 
 def test_prompts_need_no_newer_bundle_than_tools(made: Path, tmp_path: Path) -> None:

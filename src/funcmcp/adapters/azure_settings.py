@@ -6,10 +6,11 @@ reference" (extensions.http.routePrefix, "api" by default).
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from funcmcp.adapters.azure_json import at, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +40,7 @@ def route_prefix(environment: Mapping[str, str] = os.environ) -> str:
     """Return the path below which the app's HTTP functions are: "" or such as "/api".
 
     Raises:
-        ValueError: host.json is no JSON. Core Tools accept comments in it, which this does not.
+        ValueError: host.json is not JSON, even without its comments and trailing commas.
     """
     prefix = environment.get(PREFIX_VARIABLE)
     if prefix is None:
@@ -50,17 +51,14 @@ def route_prefix(environment: Mapping[str, str] = os.environ) -> str:
 
 def _prefix_of(file: Path) -> str:
     try:
-        settings = json.loads(file.read_text(encoding="utf-8-sig"))
+        settings = parse(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         settings = {}
     except ValueError as error:
         raise ValueError(
-            f"{file} is no JSON ({error}); or say what its routePrefix is in {PREFIX_VARIABLE}."
+            f"{file} is not JSON ({error}). Correct it, or set {PREFIX_VARIABLE} to its routePrefix."
         ) from error
-    try:
-        prefix = settings["extensions"]["http"]["routePrefix"]
-    except (KeyError, TypeError):
-        prefix = None
+    prefix = at(settings, "extensions", "http", "routePrefix")
     if prefix is None:
-        return "" if isinstance(settings, dict) and settings.get("configurationProfile") == _SELF_HOSTED else "api"
+        return "" if at(settings, "configurationProfile") == _SELF_HOSTED else "api"
     return str(prefix)

@@ -5,11 +5,15 @@ Source: the binding contract of Azure's MCP extension 1.5 and 1.6: which keys a 
 
 from __future__ import annotations
 
+import ast
 import json
 from collections import Counter
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.cli.project import Finding, Project, at, kind_of
+from funcmcp.adapters.azure_json import at
+from funcmcp.cli.ignore_file import excluding_line
+from funcmcp.cli.project import Finding, Project, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,6 +60,52 @@ def check_handler(project: Project) -> Iterator[Finding]:
     else:
         yield Finding(
             "error", "customHandler", 'requests do not reach it: write "configurationProfile": "mcp-custom-handler".'
+        )
+
+
+def check_start(project: Project) -> Iterator[Finding]:
+    """The file that a custom handler starts as a script runs its server."""
+    name = project.code.name
+    if not _is_started_as_script(project) or not project.loaded.servers:
+        return
+    if _runs_something(ast.parse(project.code.read_bytes())):
+        yield Finding("ok", name, "runs the server.")
+    else:
+        yield Finding(
+            "error", name, 'never runs the server. End it with `if __name__ == "__main__":` and `mcp.run()` below it.'
+        )
+
+
+def _is_started_as_script(project: Project) -> bool:
+    """Tell whether the custom handler is ``python server.py``, and not another program or ``python -m`` something."""
+    description = at(project.host, "customHandler", "description")
+    program = PurePath(str(at(description, "defaultExecutablePath"))).stem.lower()
+    arguments = at(description, "arguments")
+    first = str(arguments[0]) if isinstance(arguments, list) and arguments else ""
+    return program.startswith("py") and project.folder / first == project.code
+
+
+def _runs_something(module: ast.Module) -> bool:
+    """Tell whether a script calls anything if it is ``__main__``, or `run`, `serve` or `main` of anything."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
+            return any(isinstance(part, ast.Call) for statement in node.body for part in ast.walk(statement))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in {"run", "serve", "main"}:
+            return True
+    return False
+
+
+def check_deployed_files(project: Project) -> Iterator[Finding]:
+    """The files that the app needs are deployed."""
+    text = project.text_of(".funcignore")
+    left_out: dict[str, list[str]] = {}
+    for path in ("host.json", "requirements.txt", *project.loaded.files):
+        line = excluding_line(text, path) if (project.folder / path).is_file() else None
+        if line is not None:
+            left_out.setdefault(line, []).append(path)
+    for line, paths in left_out.items():
+        yield Finding(
+            "error", ".funcignore", f"leaves out {', '.join(paths)}, which the app needs: remove the line {line!r}."
         )
 
 

@@ -79,7 +79,10 @@ def doctor(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Check a project for Azure Functions and say what to mend; exit code 1 if something would not work."""
+    """Check a project for Azure Functions; exit code 1 if something would not work.
+
+    It runs the project's code: it imports function_app.py, or the custom handler's file, in a process of its own.
+    """
     from funcmcp.cli import show
     from funcmcp.cli.doctor import examine
 

@@ -10,7 +10,8 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from funcmcp.cli.project import Finding, Project, at, can_be_set
+from funcmcp.adapters.azure_json import at
+from funcmcp.cli.project import Finding, Project, can_be_set
 from funcmcp.sessions.keys import VARIABLE, configured_keys
 from funcmcp.transports.http.options import HOSTS_VARIABLE
 
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     Version = tuple[int, ...]
 
 BUNDLE = "Microsoft.Azure.Functions.ExtensionBundle"
-FIRST_BUNDLE = (4, 36, 0)
-"""Has version 1.5 of Azure's MCP extension: the first with all the keys that our triggers send."""
+FIRST_BUNDLES = {BUNDLE.lower(): (4, 36, 0), f"{BUNDLE}.Preview".lower(): (4, 42, 0)}
+"""By bundle, the first version with Azure's MCP extension 1.5, the first with all the keys that our triggers send."""
+
+EXPERIMENTAL = f"{BUNDLE}.Experimental".lower()
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 """Of those that funcmcp and Azure have in common. 3.14 is a preview there."""
@@ -33,15 +36,14 @@ FIRST_WITH_LIBRARY_2 = (3, 13)
 
 _INTERVAL = re.compile(r"[\[(]\s*([0-9.*]+)\s*,\s*([0-9.*]+)\s*([\])])")
 _PINNED_PYTHON = re.compile(r"^param pythonVersion string = '(\d+)\.(\d+)'", re.MULTILINE)
+_HOST = re.compile(r"""^\s+host:\s*["']?([\w.-]+)""", re.MULTILINE)
 _CLAUSE = re.compile(r"([=~<>!]=?=?)\s*([0-9.*]+)")
 
 
 def check_host(project: Project) -> Iterator[Finding]:
     """host.json is there, and of the version that Azure runs."""
     if "host.json" in project.broken:
-        yield Finding(
-            "error", "host.json", f"can't be read: {project.broken['host.json']}. It must be JSON, without comments."
-        )
+        yield Finding("error", "host.json", f"can't be read: {project.broken['host.json']}. It must be a JSON object.")
     elif "host.json" not in project.documents:
         yield Finding(
             "error", "host.json", 'is missing. The least is {"version": "2.0"}; `funcmcp new` writes a whole one.'
@@ -54,28 +56,36 @@ def check_host(project: Project) -> Iterator[Finding]:
 
 def check_bundle(project: Project) -> Iterator[Finding]:
     """An app with MCP triggers loads a bundle that has Azure's MCP extension."""
-    bundle = at(project.host, "extensionBundle")
-    if not project.triggers:
-        return
-    wanted = f'"extensionBundle": {{"id": "{BUNDLE}", "version": "[{_shown(FIRST_BUNDLE)}, 5.0.0)"}}'
-    identity = at(bundle, "id")
-    interval = _INTERVAL.fullmatch(str(at(bundle, "version")))
+    if project.triggers:
+        yield _bundle_finding(at(project.host, "extensionBundle"))
+
+
+def _bundle_finding(bundle: object) -> Finding:
+    about, identity = "extensionBundle", str(at(bundle, "id"))
     if bundle is None:
-        yield Finding("error", "extensionBundle", f"is missing in host.json, and MCP triggers need it: {wanted}.")
-    elif str(identity).lower() != BUNDLE.lower():
-        yield Finding(
-            "error", "extensionBundle", f"{identity} has an older MCP extension than the released bundle: {wanted}."
+        return Finding("error", about, f"is missing in host.json, and MCP triggers need it: {_advice(BUNDLE)}.")
+    if identity.lower() == EXPERIMENTAL:
+        return Finding(
+            "warning", about, f"{identity} may have an MCP extension before 1.5. The released one: {_advice(BUNDLE)}."
         )
-    elif interval is None:
-        yield Finding("error", "extensionBundle", f"version is no range of versions: {wanted}.")
-    elif (_version(interval[2]), interval[3] == "]") <= (FIRST_BUNDLE, False):
-        yield Finding("error", "extensionBundle", f"that range has no bundle with the MCP extension 1.5: {wanted}.")
-    elif _version(interval[1]) < FIRST_BUNDLE:
-        yield Finding(
-            "warning", "extensionBundle", f"an old bundle on somebody's machine would do for that range: {wanted}."
+    first = FIRST_BUNDLES.get(identity.lower())
+    if first is None:
+        return Finding("error", about, f"{identity} has no MCP extension: {_advice(BUNDLE)}.")
+    interval = _INTERVAL.fullmatch(str(at(bundle, "version")))
+    if interval is None:
+        return Finding("error", about, f"version is no range of versions: {_advice(identity)}.")
+    if (_version(interval[2]), interval[3] == "]") <= (first, False):
+        return Finding("error", about, f"that range has no bundle with the MCP extension 1.5: {_advice(identity)}.")
+    if _version(interval[1]) < first:
+        return Finding(
+            "warning", about, f"an old bundle that is installed already fits that range: {_advice(identity)}."
         )
-    else:
-        yield Finding("ok", "extensionBundle", "has Azure's MCP extension.")
+    return Finding("ok", about, "has Azure's MCP extension.")
+
+
+def _advice(identity: str) -> str:
+    first = _shown(FIRST_BUNDLES[identity.lower()])
+    return f'"extensionBundle": {{"id": "{identity}", "version": "[{first}, 5.0.0)"}}'
 
 
 def check_requirements(project: Project) -> Iterator[Finding]:
@@ -182,6 +192,22 @@ def check_ignored(project: Project) -> Iterator[Finding]:
         if missing:
             faults.append(Finding("warning", name, f"does not name {' and '.join(missing)}. Add a line for each."))
     yield from faults or [Finding("ok", ".gitignore", "and .funcignore keep this machine's settings here.")]
+
+
+def check_deployment(project: Project) -> Iterator[Finding]:
+    """azure.yaml, which ``azd up`` reads, has a service that is a function app."""
+    about = "azure.yaml"
+    if (project.folder / about).is_file():
+        hosts = _HOST.findall(project.text_of(about))
+        if "function" in hosts:
+            yield Finding("ok", about, "deploys a function app.")
+        else:
+            named = f"the host {hosts[0]!r}" if hosts else "no host"
+            yield Finding("error", about, f"has {named}. The service of a function app needs `host: function`.")
+    elif any((folder / about).is_file() for folder in project.folder.resolve().parents):
+        yield Finding("ok", about, "is in a folder above.")
+    else:
+        yield Finding("warning", about, "is missing: `azd up` needs it. `funcmcp new` writes one.")
 
 
 def _python_of(project: Project) -> Version:

@@ -20,7 +20,9 @@ def look(code: Path) -> dict[str, Any]:
     """Return what `Loaded` is made of; raise Failure if the file can't be imported."""
     module = import_target(find(str(code)))
     app = _app_in(module)
-    return {"has_app": app is not None, "functions": _functions(app), "servers": _servers(code.parent)}
+    modules = _modules(code.parent)
+    files = sorted(Path(os.path.relpath(str(module.__file__))).as_posix() for module in modules)
+    return {"has_app": app is not None, "functions": _functions(app), "servers": _servers(modules), "files": files}
 
 
 def _app_in(module: ModuleType) -> Any:
@@ -44,9 +46,12 @@ def _functions(app: Any) -> dict[str, Any]:
     }
 
 
-def _servers(folder: Path) -> list[dict[str, Any]]:
-    """Return the servers in the project's own modules."""
-    modules = [module for module in list(sys.modules.values()) if _is_in(folder, getattr(module, "__file__", None))]
+def _modules(folder: Path) -> list[ModuleType]:
+    """Return the project's own modules."""
+    return [module for module in list(sys.modules.values()) if _is_in(folder, getattr(module, "__file__", None))]
+
+
+def _servers(modules: list[ModuleType]) -> list[dict[str, Any]]:
     servers = {
         id(value): value for module in modules for value in vars(module).values() if isinstance(value, MCPServer)
     }

@@ -12,6 +12,7 @@ import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from funcmcp.adapters.azure_json import at, parse
 from funcmcp.cli.failure import Failure
 
 if TYPE_CHECKING:
@@ -64,12 +65,14 @@ class Loaded:
         functions: the bindings of each function, by its name.
         servers: of each MCPServer its name and path, whether it asks who calls (`asks`), and whether it keeps sessions
             in memory (`keeps_sessions`).
+        files: the project's own files that were imported, relative to its folder, with slashes.
     """
 
     error: str | None = None
     has_app: bool = False
     functions: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     servers: list[dict[str, Any]] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ class Project:
         documents: the JSON objects host.json and local.settings.json, by name, as far as they are there.
         broken: of those that could not be read, why.
         requirements: by name in lower case with hyphens; None without requirements.txt and pyproject.toml.
+        code: the file that Azure starts with: that of the custom handler, or function_app.py.
         loaded: what its code has.
     """
 
@@ -88,6 +92,7 @@ class Project:
     documents: Mapping[str, dict[str, Any]]
     broken: Mapping[str, str]
     requirements: Mapping[str, Requirement] | None
+    code: Path
     loaded: Loaded
 
     @property
@@ -138,14 +143,6 @@ def kind_of(binding: Mapping[str, Any]) -> str:
     return str(binding.get("type", "")).lower()
 
 
-def at(document: Any, *keys: str) -> Any:
-    """Return what stands at a path of keys in a JSON document, whose case does not matter; None if nothing does."""
-    for key in keys:
-        members = {name.lower(): value for name, value in document.items()} if isinstance(document, dict) else {}
-        document = members.get(key.lower())
-    return document
-
-
 def can_be_set(name: str, value: str) -> bool:
     """Tell whether an environment can have a variable of that name and value."""
     return bool(name) and "=" not in name and "\0" not in name + value
@@ -168,12 +165,13 @@ def read_project(folder: Path) -> Project:
             continue
         except ValueError as error:
             broken[name] = str(error)
-    loaded = _load(folder, _code_of(folder, documents.get("host.json", {})), _settings(documents))
-    return Project(folder, documents, broken, _requirements(folder), loaded)
+    code = _code_of(folder, documents.get("host.json", {}))
+    loaded = _load(folder, code, _settings(documents))
+    return Project(folder, documents, broken, _requirements(folder), code, loaded)
 
 
 def _object(text: str) -> dict[str, Any]:
-    value = json.loads(text)
+    value = parse(text)
     if not isinstance(value, dict):
         raise ValueError("it is no JSON object")  # noqa: TRY004 - as for all else that it may be instead
     return value

@@ -1,0 +1,57 @@
+"""Which files an ignore file such as .funcignore leaves out of a deployment.
+
+Source: "gitignore - Pattern format", which Core Tools and azd apply to .funcignore.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+
+class _Pattern(NamedTuple):
+    line: str
+    segments: list[str]
+    excludes: bool
+    only_folders: bool
+
+
+def excluding_line(text: str, path: str) -> str | None:
+    """Return the line of an ignore file that excludes a file, or None if the file is kept.
+
+    Args:
+        text: The ignore file's text.
+        path: The file, relative to the ignore file's folder, with slashes.
+    """
+    patterns = [_pattern(line.rstrip()) for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    file = PurePosixPath(path)
+    folders = [parent for parent in reversed(file.parents) if parent.name]
+    for place in (*folders, file):  # no pattern brings back a file whose folder is excluded
+        line = None
+        for pattern in patterns:
+            if (place != file or not pattern.only_folders) and _matches(pattern.segments, list(place.parts)):
+                line = pattern.line if pattern.excludes else None
+        if line is not None:
+            return line
+    return None
+
+
+def _pattern(line: str) -> _Pattern:
+    excludes = not line.startswith("!")
+    body = line.removeprefix("!").removeprefix("\\")
+    only_folders = body.endswith("/")
+    body = body.rstrip("/")
+    segments = body.removeprefix("/").split("/") if "/" in body else ["**", body]
+    return _Pattern(line, segments, excludes, only_folders)
+
+
+def _matches(segments: list[str], parts: list[str]) -> bool:
+    """Tell whether segments of a pattern match the whole of a path; ``**`` stands for any number of parts."""
+    if not segments:
+        return not parts
+    if segments[0] == "**":
+        if len(segments) == 1:
+            return bool(parts)
+        return any(_matches(segments[1:], parts[start:]) for start in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], segments[0]) and _matches(segments[1:], parts[1:])
