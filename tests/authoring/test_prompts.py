@@ -251,6 +251,20 @@ async def test_the_whole_docstring_is_the_description_without_what_the_arguments
     assert definition["arguments"] == [{"name": "code", "description": "What to review.", "required": True}]
 
 
+async def test_a_name_may_be_any_line_of_text_and_a_description_stands_in_the_annotation(mcp: MCPServer) -> None:
+    @mcp.prompt("Menu of the day: größe")
+    def menu(day: Annotated[str, "Which day"], diet: Annotated[str | None, "Such as vegan"] = None) -> str:
+        return f"{day} {diet}"
+
+    [definition] = await listed(mcp)
+    assert (definition["name"], definition["title"]) == ("Menu of the day: größe", "Menu of the day: größe")
+    assert definition["arguments"] == [
+        {"name": "day", "description": "Which day", "required": True},
+        {"name": "diet", "description": "Such as vegan", "required": False},
+    ]
+    assert await text_of(mcp, "Menu of the day: größe", {"day": "Monday"}) == "Monday None"
+
+
 async def test_missing_and_unknown_arguments_are_invalid(mcp: MCPServer) -> None:
     @mcp.prompt
     async def say(a: str, b: int, c: str | None, d: str = "d") -> str:
@@ -390,7 +404,7 @@ async def test_name_title_description_and_arguments_come_from_the_function(mcp: 
 @pytest.mark.parametrize(
     ("options", "function", "why"),
     [
-        ({"name": "two words"}, lambda: "", "can't be a prompt's name"),
+        ({"name": "two\nlines"}, lambda: "", "can't be a prompt's name"),
         ({}, lambda: "", "can't be a prompt's name"),
         ({"meta": {"a": object()}}, lambda: "", "must be JSON"),
         ({"timeout": -1}, lambda: "", "above 0"),

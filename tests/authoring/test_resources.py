@@ -414,6 +414,19 @@ async def test_name_title_description_and_type_come_from_the_function(mcp: MCPSe
     ]
 
 
+async def test_a_name_may_be_any_line_of_text_and_variables_are_described_below_the_docstring(mcp: MCPServer) -> None:
+    @mcp.resource("menu://{day}/{tags*}", name="Menu of a day")
+    def menu(day: Annotated[str, "The day"], tags: Annotated[list[str], Field(description="Tags")]) -> str:
+        """Dishes."""
+        return f"{day} {tags}"
+
+    definitions = (await ask(mcp, "resources/templates/list"))["result"]["resourceTemplates"]
+    assert [(item["name"], item["title"]) for item in definitions] == [("Menu of a day", "Menu of a day")]
+    assert definitions[0]["description"] == "Dishes.\n\nVariables:\n- day: The day\n- tags: Tags"
+    [contents] = (await ask(mcp, "resources/read", {"uri": "menu://monday/a/b"}))["result"]["contents"]
+    assert contents["text"] == "monday ['a', 'b']"
+
+
 @pytest.mark.parametrize(
     ("uri", "options", "function", "why"),
     [
@@ -433,7 +446,7 @@ async def test_name_title_description_and_type_come_from_the_function(mcp: MCPSe
         ("menu://today", {"meta": {"a": object()}}, lambda: "", "must be JSON"),
         ("menu://today", {"icons": [{"src": "https:", "sizes": object()}]}, lambda: "", "must be JSON"),
         ("menu://today", {"timeout": 0}, lambda: "", "above 0"),
-        ("menu://today", {"name": "two words"}, lambda: "", "can't be a resource's name"),
+        ("menu://today", {"name": "two\nlines"}, lambda: "", "can't be a resource's name"),
         ("menu://today", {}, Dish, "is a class"),
         ("menu://today", {}, lambda *args: "", "name every parameter"),
     ],

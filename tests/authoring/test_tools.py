@@ -78,6 +78,14 @@ def test_the_whole_docstring_is_the_description_without_what_the_schema_says() -
     assert "limit: How many at most." in explicit["description"]
 
 
+def test_tools_registered_in_a_loop_have_titles_from_their_own_names() -> None:
+    def call_tool(query: str) -> str:
+        return query
+
+    titles = [described(call_tool, name=name)["title"] for name in ("list_all", "getOne", "deleteHTTPLog")]
+    assert titles == ["List All", "Get One", "Delete HTTP Log"]
+
+
 def test_options_go_before_what_the_function_says() -> None:
     definition = described(
         AddNumbers,

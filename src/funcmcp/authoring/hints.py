@@ -31,6 +31,13 @@ def marks_of(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
 
 
+def description_mark(annotation: Any) -> str | None:
+    """Return the description in ``Annotated[type, Field(description=...)]`` or ``Annotated[type, "text"]``, if any."""
+    marks = marks_of(annotation)
+    texts = [mark if isinstance(mark, str) else getattr(mark, "description", None) for mark in marks]
+    return next((text for text in texts if isinstance(text, str)), None)
+
+
 def without_marks(annotation: Any) -> Any:
     """Return the type inside ``Annotated``, and of ``T | None`` the T."""
     while get_origin(annotation) is Annotated:

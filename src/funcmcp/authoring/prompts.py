@@ -19,7 +19,7 @@ from funcmcp.authoring.context import PromptContext
 from funcmcp.authoring.docstring import description, descriptions_in, parameter_descriptions
 from funcmcp.authoring.hints import union_members, without_marks
 from funcmcp.authoring.marks import decorate
-from funcmcp.authoring.naming import humanised
+from funcmcp.authoring.naming import title_of
 from funcmcp.authoring.permissions import AccessOptions, access_of
 from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
@@ -61,7 +61,7 @@ class PromptOptions(AccessOptions):
 
     Attributes:
         name: instead of the function's name in snake_case.
-        title: a name for people, instead of the function's name in words.
+        title: A name for people. By default it is the words of the name.
         description: Replaces the docstring.
         icons: `Icon` objects, or dicts as the specification has them.
         meta: a JSON object that is sent as ``_meta``.
@@ -259,7 +259,6 @@ def _message(item: Any) -> dict[str, Any]:
 
 def _definition(name: str, function: Any, options: PromptOptions, writing: _Writing) -> dict[str, Any]:
     """Return the prompt's definition in the newest revision's shape."""
-    own = function_name(function)
     schema = writing.schema()
     required = schema.get("required", ())
     arguments = [
@@ -274,7 +273,7 @@ def _definition(name: str, function: Any, options: PromptOptions, writing: _Writ
     text = description(function, descriptions_in(schema)) if options.description is None else options.description
     members = {
         "name": name,
-        "title": options.title or humanised(own if own.isidentifier() else name) or name,
+        "title": options.title or title_of(options.name, function_name(function)) or name,
         "description": text or None,
         "arguments": arguments or None,
         "icons": icon_list(options.icons) or None,

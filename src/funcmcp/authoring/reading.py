@@ -191,7 +191,7 @@ def check_lists(name: str, template: URITemplate, parameters: Iterable[Parameter
 
 def _is_list(annotation: Any) -> bool:
     """Tell whether nothing but a list will do; an author's own mark may make one of a text."""
-    if get_origin(annotation) is Annotated and not all(map(is_field, marks_of(annotation))):
+    if get_origin(annotation) is Annotated and not all(map(_is_description, marks_of(annotation))):
         return False
     members = [member for member in union_members(annotation) if member is not type(None)]
     if members != [annotation]:
@@ -199,8 +199,14 @@ def _is_list(annotation: Any) -> bool:
     return _is_kind_of(annotation, (list, tuple, set, frozenset, Sequence, Set)) and not _is_single(annotation)
 
 
+def _is_description(mark: Any) -> bool:
+    """Return whether a mark leaves a type as it is."""
+    return isinstance(mark, str) or is_field(mark)
+
+
 def _is_single(annotation: Any) -> bool:
-    return _is_kind_of(without_marks(annotation), (str, bytes, int, float, Enum)) and not marks_of(annotation)
+    marked = any(not isinstance(mark, str) for mark in marks_of(annotation))
+    return _is_kind_of(without_marks(annotation), (str, bytes, int, float, Enum)) and not marked
 
 
 def _is_kind_of(bare: Any, kinds: tuple[type, ...]) -> bool:

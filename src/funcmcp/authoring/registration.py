@@ -10,7 +10,7 @@ from funcmcp.authoring.content import icon_list
 from funcmcp.authoring.context import FeatureContext, PromptContext, ResourceContext, ToolContext
 from funcmcp.authoring.explicit import check_json
 from funcmcp.authoring.hints import never_json, without_marks
-from funcmcp.authoring.naming import is_name, snake_case
+from funcmcp.authoring.naming import is_name, is_text, snake_case
 from funcmcp.authoring.option_types import check_option_types
 from funcmcp.authoring.signature import function_name
 from funcmcp.server.registry import RegistrationError
@@ -26,18 +26,23 @@ def feature_name(function: Any, given: str | None, kind: str) -> str:
     """Return a feature's name: the one given, the function's in snake_case, or as it is.
 
     Raises:
-        RegistrationError: it is no name, or the function can't be a feature.
+        RegistrationError: The name is not allowed, or the function can't be a feature.
     """
     if isinstance(function, type):
         raise RegistrationError(f"{function.__name__} is a class; add its marked methods with mcp.add(...).")
     own = function_name(function)
-    candidates = (snake_case(own), own) if given is None else (given,)
-    name = next((name for name in candidates if isinstance(name, str) and is_name(name)), None)
+    if given is None:
+        name = next((name for name in (snake_case(own), own) if is_name(name)), None)
+        allowed = "1 to 128 letters, digits, '_', '-' and '.'"
+    elif kind == "tool":
+        name = given if isinstance(given, str) and is_name(given) else None
+        allowed = "1 to 128 letters, digits, '_', '-' and '.'"
+    else:
+        name = given if isinstance(given, str) and is_text(given) else None
+        allowed = "a text without line breaks and control characters"
     if name is None:
-        raise RegistrationError(
-            f"{candidates[0]!r} can't be a {kind}'s name; "
-            "give one with name=: 1 to 128 letters, digits, '_', '-' and '.'."
-        )
+        rejected = snake_case(own) if given is None else given
+        raise RegistrationError(f"{rejected!r} can't be a {kind}'s name; give one with name=: {allowed}.")
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         raise RegistrationError(f"{name} is a generator; return a list instead of yielding.")
     return name

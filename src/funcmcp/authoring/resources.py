@@ -16,8 +16,9 @@ from funcmcp.authoring.content import ResourceInfo, icon_list
 from funcmcp.authoring.context import ResourceContext
 from funcmcp.authoring.docstring import description
 from funcmcp.authoring.explicit import check_json
+from funcmcp.authoring.hints import description_mark
 from funcmcp.authoring.marks import mark
-from funcmcp.authoring.naming import humanised
+from funcmcp.authoring.naming import title_of
 from funcmcp.authoring.permissions import AccessOptions, access_of
 from funcmcp.authoring.reading import Reading, check_lists, media_type_of
 from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive
@@ -62,7 +63,7 @@ class ResourceOptions(AccessOptions):
 
     Attributes:
         name: a name for programs, instead of the function's name.
-        title: a name for people, instead of the function's name in words.
+        title: A name for people. By default it is the words of the name.
         description: Replaces the docstring.
         mime_type: the media type of what it holds; by default `text/plain` for a text, `application/octet-stream` for
             bytes, `application/json` for all else.
@@ -231,12 +232,12 @@ def _mime_type(uri: str, options: ResourceOptions) -> str | None:
 
 def _definition(name: str, function: Any, uri: str, options: ResourceOptions, call: FunctionCall) -> dict[str, Any]:
     """Return the definition of the resource or template in the newest revision's shape."""
-    own = function_name(function)
+    text = _description(function, call) if options.description is None else options.description
     members = {
         "uriTemplate" if "{" in uri else "uri": uri,
         "name": name,
-        "title": options.title or humanised(own if own.isidentifier() else name) or name,
-        "description": (description(function) if options.description is None else options.description) or None,
+        "title": options.title or title_of(options.name, function_name(function)) or name,
+        "description": text or None,
         "mimeType": _mime_type(uri, options) or media_type_of(call.signature.returns()),
         "size": options.size,
         "annotations": None if options.annotations is None else dict(options.annotations),
@@ -244,3 +245,11 @@ def _definition(name: str, function: Any, uri: str, options: ResourceOptions, ca
         "_meta": None if options.meta is None else dict(options.meta),
     }
     return {member: value for member, value in members.items() if value is not None}
+
+
+def _description(function: Any, call: FunctionCall) -> str:
+    """Return the docstring, with the descriptions of variables below it: a template has no other place for them."""
+    marked = {parameter.name: description_mark(parameter.annotation) for parameter in call.plan.arguments}
+    variables = [f"- {name}: {text}" for name, text in marked.items() if text]
+    paragraphs = [description(function), "\n".join(["Variables:", *variables]) if variables else ""]
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)

@@ -14,6 +14,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError
 
+from funcmcp.authoring.field_docs import describe_fields
 from funcmcp.protocol.codec import encode
 from funcmcp.server.registry import RegistrationError
 
@@ -211,13 +212,25 @@ class _Generator(GenerateJsonSchema):
         return result
 
     def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
-        return _untitled(super().model_schema(schema), schema["cls"])
+        return self._documented(super().model_schema(schema), schema)
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> dict[str, Any]:
-        return _untitled(super().dataclass_schema(schema), schema["cls"])
+        return self._documented(super().dataclass_schema(schema), schema)
 
     def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> dict[str, Any]:
-        return _untitled(super().typed_dict_schema(schema), schema.get("cls"))
+        return self._documented(super().typed_dict_schema(schema), schema)
+
+    def _documented(self, result: dict[str, Any], schema: Any) -> dict[str, Any]:
+        """Describe the fields of a class."""
+        cls = schema.get("cls")
+        node = schema.get("schema", schema)
+        while "fields" not in node and "schema" in node:
+            node = node["schema"]
+        fields = node.get("fields", ())
+        named = fields.items() if isinstance(fields, dict) else ((field["name"], field) for field in fields)
+        if isinstance(cls, type):
+            describe_fields(result, cls, {name: self._get_alias_name(field, name) for name, field in named})
+        return _untitled(result, cls)
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> dict[str, Any]:
         return _untitled(super().enum_schema(schema), schema["cls"])

@@ -15,7 +15,7 @@ from funcmcp.authoring.docstring import description, descriptions_in
 from funcmcp.authoring.explicit import check_schema, explicit_errors
 from funcmcp.authoring.hints import never_json, parts_of_type, without_marks
 from funcmcp.authoring.marks import decorate
-from funcmcp.authoring.naming import humanised
+from funcmcp.authoring.naming import title_of
 from funcmcp.authoring.pages import page_meta
 from funcmcp.authoring.permissions import AccessOptions, access_of
 from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive
@@ -62,7 +62,7 @@ class ToolOptions(AccessOptions):
 
     Attributes:
         name: instead of the function's name in snake_case.
-        title: a name for people, instead of the function's name in words.
+        title: A name for people. By default it is the words of the name.
         description: Replaces the docstring.
         input_schema: a hand-written schema, sent as it stands; the function may then take the arguments as one dict.
         output_schema: a hand-written schema for structured content.
@@ -227,7 +227,6 @@ def _metadata(part: Any) -> Sequence[Any]:
 
 def _definition(name: str, function: Any, options: ToolOptions, call: ToolCall) -> dict[str, Any]:
     """Return the tool's definition in the newest revision's shape."""
-    own = function_name(function)
     for option, schema in (("input_schema", options.input_schema), ("output_schema", options.output_schema)):
         if schema is not None:
             explicit_errors(schema, f"{option} of {name}")  # no client should read a schema that is none
@@ -235,7 +234,7 @@ def _definition(name: str, function: Any, options: ToolOptions, call: ToolCall) 
     text = description(function, descriptions_in(arguments)) if options.description is None else options.description
     definition: dict[str, Any] = {
         "name": name,
-        "title": options.title or humanised(own if own.isidentifier() else name) or name,
+        "title": options.title or title_of(options.name, function_name(function)) or name,
         "description": text,
         "inputSchema": arguments,
     }
