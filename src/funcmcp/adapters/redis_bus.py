@@ -11,7 +11,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.adapters.redis_link import FAILURES, link_to
+from funcmcp.adapters.redis_link import link_to
 from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode
 from funcmcp.server.log import logger, quote
 from funcmcp.sessions.bus import RESUMED
@@ -134,7 +134,7 @@ class RedisBus:
                 await self._link.reach(self._find_place, self._link.timeout)
                 while True:
                     await self._link.reach(self._read_on, _BLOCK + self._link.timeout)
-            except FAILURES as error:
+            except Exception as error:  # noqa: BLE001 - as in RedisLink.do; this task must outlive every failure
                 self._link.note_failure(error)
             self.connected = False
             self._settled.set()

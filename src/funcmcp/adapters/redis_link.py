@@ -13,7 +13,7 @@ from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import ResponseError
 
 from funcmcp.server.log import logger
 from funcmcp.sessions.store import StoreAwayError
@@ -21,8 +21,8 @@ from funcmcp.sessions.store import StoreAwayError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-FAILURES = (RedisError, OSError, TimeoutError)
-"""What the client library raises when Redis does not do what it was asked."""
+_RETRIED = (RedisConnectionError, RuntimeError)
+"""Raised for a connection that broke while it was idle: asyncio raises ConnectionError, uvloop RuntimeError."""
 
 _CONNECTIONS = 32
 _REST = 0.25
@@ -61,7 +61,8 @@ class RedisLink:
         try:
             async with asyncio.timeout(self.timeout):
                 result = await work(self._here())
-        except FAILURES as error:
+        except Exception as error:
+            # Not only RedisError and OSError: exceptions of the event loop and of the parser pass through the library.
             self.note_failure(error)
             raise StoreAwayError from error
         if self._away:
@@ -69,7 +70,7 @@ class RedisLink:
         return result
 
     async def reach(self, work: Callable[[Redis], Awaitable[Any]], seconds: float) -> None:
-        """Do something with Redis in a time of its own; raise one of FAILURES."""
+        """Do something with Redis within *seconds*; raise what the client library or the event loop raises."""
         async with asyncio.timeout(seconds):
             await work(self._here())
 
@@ -115,7 +116,7 @@ class RedisLink:
             socket_connect_timeout=None,  # steps have their time limit here: asyncio.wait_for, which the client library
             socket_timeout=None,  # would use, loses cancellations in Python 3.11
             protocol=2,
-            retry=Retry(NoBackoff(), 1, (RedisConnectionError,)),  # the connection may have broken while it was idle
+            retry=Retry(NoBackoff(), 1, _RETRIED),
         )
         return Redis(connection_pool=pool)
 
