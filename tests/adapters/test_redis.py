@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import signal
 from functools import partial
 from time import monotonic
@@ -16,9 +15,10 @@ from funcmcp.adapters.redis_bus import RedisBus
 from funcmcp.adapters.redis_link import RedisLink
 from funcmcp.server.clients import part_of
 from funcmcp.sessions.bus import RESUMED
+from funcmcp.sessions.ended import digest_of
 from funcmcp.sessions.seal import KeyRing
 from funcmcp.sessions.signed import SignedSessions
-from funcmcp.sessions.store import Handshake, Notes, StoreAwayError
+from funcmcp.sessions.store import Handshake, Notes, SessionsFullError, StoreAwayError
 from tests.redis_server import redis_server
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tests.redis_server import RedisServer
 
 HANDSHAKE = Handshake("2025-11-25", {"roots": {}}, {"name": "client", "version": "1"}, "somebody")
+ANONYMOUS = Handshake("2025-11-25", {"roots": {}}, {"name": "client", "version": "1"})
 PATIENCE = 10.0
 
 
@@ -162,9 +163,117 @@ async def test_a_signed_session_that_one_instance_ends_is_over_everywhere(link: 
 
 
 async def test_a_revocation_lasts_as_long_as_the_session_would_have(link: RedisLink) -> None:
-    assert await RedisRevocations(link).add("session", 30)
-    key = f"funcmcp:ended:{hashlib.sha256(b'session').hexdigest()}"
-    assert 30 <= await link.do(lambda redis: redis.ttl(key)) <= 31
+    revocations = RedisRevocations(link)
+    assert await revocations.add("session", 30)
+    [now, _] = await link.do(lambda redis: redis.time())
+    expiry = await link.do(lambda redis: redis.zscore("funcmcp:revoked", digest_of("session")))
+    assert now + 29 <= expiry <= now + 31
+
+
+async def test_revocations_are_bounded_and_none_is_forgotten_before_its_session_expires() -> None:
+    with redis_server() as server:
+        link = RedisLink(server.url)
+        revocations = RedisRevocations(link, limit=3)
+        assert [await revocations.add(name, 1.0) for name in ("a", "b")] == [True, True]
+        assert await revocations.add("c", 1000.0)
+        with pytest.raises(SessionsFullError) as refused:
+            await revocations.add("d", 1000.0)
+        assert 1 <= refused.value.retry_after <= 3
+        assert [await revocations.has(name) for name in "abcd"] == [True, True, True, False]
+
+        async def has_room() -> bool:
+            try:
+                return await revocations.add("d", 1000.0)
+            except SessionsFullError:
+                return False
+
+        await in_time(has_room)
+        assert [await revocations.has(name) for name in "cd"] == [True, True]
+        await link.aclose()
+
+
+async def test_anonymous_sessions_are_bounded_and_take_nothing_from_those_of_principals() -> None:
+    with redis_server() as server:
+        link = RedisLink(server.url)
+        sessions = RedisSessions(link, anonymous=3)
+        ids = [await sessions.create(ANONYMOUS) for _ in range(3)]
+        with pytest.raises(SessionsFullError) as refused:
+            await sessions.create(ANONYMOUS)
+        assert not refused.value.own
+        assert 1 <= refused.value.retry_after <= 1981
+        assert await sessions.get(await sessions.create(HANDSHAKE)) == HANDSHAKE
+        assert await sessions.end(ids[0])
+        assert await sessions.create(ANONYMOUS)
+        with pytest.raises(SessionsFullError):
+            await sessions.create(ANONYMOUS)
+        await link.aclose()
+
+
+async def test_under_volatile_lru_the_bus_the_revocations_and_the_count_of_anonymous_sessions_stay() -> None:
+    with redis_server() as server:
+        link = RedisLink(server.url)
+        bus, revocations = RedisBus(link), RedisRevocations(link)
+        sessions = RedisSessions(link, anonymous=10)
+        await bus.send("topic", {"number": 1})
+        assert await revocations.add("session", 1000.0)
+        for _ in range(10):
+            await sessions.create(ANONYMOUS)
+        used: Any = await link.do(lambda redis: redis.info("memory"))
+        await link.do(lambda redis: redis.config_set("maxmemory-policy", "volatile-lru"))
+        await link.do(lambda redis: redis.config_set("maxmemory", used["used_memory"] + 300_000))
+        large = Handshake("2025-11-25", {}, {"name": "x" * 8000}, "somebody")
+        for _ in range(300):
+            await sessions.create(large)
+        evicted: Any = await link.do(lambda redis: redis.info("stats"))
+        assert evicted["evicted_keys"] > 100
+        assert await revocations.has("session")
+        assert await link.do(lambda redis: redis.xlen("funcmcp:bus")) == 1
+        with pytest.raises(SessionsFullError):
+            await sessions.create(ANONYMOUS)
+        await link.aclose()
+
+
+RECORDS = {
+    "garbage": b"\xff\x00",
+    "no JSON": b"{",
+    "repeated": b'{"a":1,"a":2}',
+    "an object": b'{"revision":"2025-11-25"}',
+    "older": b'["2025-11-25",{},{}]',
+    "newer": b'["2025-11-25",{},{},null,["read"]]',
+    "empty": b"[]",
+    "revision": b"[1,{},{},null]",
+    "capabilities": b'["2025-11-25",[],{},null]',
+    "info": b'["2025-11-25",{},"client",null]',
+    "owner": b'["2025-11-25",{},{},1]',
+}
+
+
+@pytest.mark.parametrize("record", RECORDS.values(), ids=RECORDS)
+async def test_a_record_of_another_version_is_no_session_and_stays_for_that_version(
+    link: RedisLink, record: bytes
+) -> None:
+    sessions = RedisSessions(link)
+    session_id = await sessions.create(HANDSHAKE)
+    assert await sessions.get(session_id) == HANDSHAKE
+    key = f"funcmcp:session:{session_id}"
+    await link.do(lambda redis: redis.hset(key, "handshake", record))
+    assert await sessions.get(session_id) is None
+    assert await RedisSessions(link).get(session_id) is None
+    assert await link.do(lambda redis: redis.hget(key, "handshake")) == record
+
+
+async def test_a_key_of_another_type_is_no_session(link: RedisLink) -> None:
+    await link.do(lambda redis: redis.set(f"funcmcp:session:{'a' * 44}", "{}"))
+    assert await RedisSessions(link).get("a" * 44) is None
+    assert await RedisSessions(link).get("a" * 44) is None
+
+
+async def test_notes_that_are_not_understood_are_left_out(link: RedisLink) -> None:
+    sessions = RedisSessions(link)
+    session_id = await sessions.create(HANDSHAKE)
+    fields: Any = {b"level:": b"loud", b"uri::menu://a": b"", b"\xff": b"\xff", b"more": b"1"}
+    await link.do(lambda redis: redis.hset(f"funcmcp:session:{session_id}", mapping=fields))
+    assert await sessions.notes(session_id) == Notes(None, frozenset({"menu://a"}))
 
 
 def test_a_url_of_another_kind_is_refused() -> None:
@@ -244,7 +353,24 @@ async def test_what_is_none_of_ours_on_the_stream_is_ignored(
         await link.do(partial(publish, data=data))
     await buses[1].send("topic", {"number": 1})
     assert await heard.next() == {"number": 1}
-    assert len(caplog.records) == 6
+    assert [record.message for record in caplog.records] == [
+        "A message on the Redis stream funcmcp:bus is not of this version. It is ignored."
+    ]
+
+
+async def test_a_message_of_another_version_is_one_line_in_the_log_and_the_next_one_is_heard(
+    buses: list[RedisBus], caplog: pytest.LogCaptureFixture
+) -> None:
+    heard = Heard(buses[0])
+    buses[0].subscribe("kinds", lambda message: message["missing"])
+    await buses[0].ready()
+    for _ in range(5):
+        await buses[1].send("kinds", {"kind": "new"})
+    await buses[1].send("topic", {"number": 1})
+    assert await heard.next() == {"number": 1}
+    [record] = caplog.records
+    assert record.message == "A message about kinds is not understood (KeyError). It is ignored."
+    assert record.exc_info is None
 
 
 async def publish(redis: Redis, *, data: bytes) -> None:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 HANDSHAKE = Handshake("2025-11-25", {}, {"name": "client", "version": "1"}, "somebody")
 CONNECTIONS = 20
-EVENT_LOOPS = pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+EVENT_LOOPS = pytest.mark.parametrize(
+    "new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
+)
 
 
 @pytest.fixture(scope="module")

@@ -87,6 +87,84 @@ def test_workers_know_the_sessions_of_each_other(folder: Path) -> None:
             assert answer["result"]["content"][0]["text"] == "Hello, Ada!"
 
 
+WORKER = """
+import os
+
+from funcmcp import MCPServer
+
+mcp = MCPServer("Workers")
+
+
+@mcp.tool
+def pid() -> int:
+    return os.getpid()
+"""
+
+
+class Worker:
+    """A connection, which stays at the worker process that accepted it."""
+
+    def __init__(self, stack: contextlib.ExitStack, url: str) -> None:
+        connection = http.client.HTTPConnection(url.split("/")[2], timeout=STOP_SECONDS)
+        self._connection = stack.enter_context(contextlib.closing(connection))
+
+    def begin(self) -> str:
+        """Begin a session and return its id."""
+        status, session, _ = self.send("POST", "", "initialize", INITIALIZE)
+        assert status == 200
+        return session
+
+    def pid(self, session: str) -> int:
+        """Return the id of the process."""
+        _, _, body = self.send("POST", session, "tools/call", {"name": "pid", "arguments": {}})
+        return int(json.loads(body)["result"]["content"][0]["text"])
+
+    def send(
+        self, method: str, session: str, name: str = "ping", params: dict[str, Any] | None = None
+    ) -> tuple[int, str, bytes]:
+        """Send a request; return the status, the session that was begun, and the body."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": params or {}})
+        headers = {"content-type": "application/json", "mcp-session-id": session}
+        self._connection.request(method, "/mcp", body if method == "POST" else None, headers)
+        response = self._connection.getresponse()
+        return response.status, response.getheader("mcp-session-id", ""), response.read()
+
+
+def worker_of_each(stack: contextlib.ExitStack, url: str, count: int, living: str = "") -> dict[int, Worker]:
+    """Return a connection to each of so many worker processes."""
+    workers: dict[int, Worker] = {}
+    for _ in range(2000):
+        worker = Worker(stack, url)
+        with contextlib.suppress(OSError, http.client.HTTPException):  # a worker that has just been killed
+            living = living or worker.begin()
+            workers.setdefault(worker.pid(living), worker)
+        if len(workers) == count:
+            return workers
+    raise AssertionError(f"only {len(workers)} of {count} workers answered")
+
+
+def test_a_session_that_one_worker_ended_is_over_at_all_of_them(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(WORKER)
+    with contextlib.ExitStack() as stack:
+        _, url = stack.enter_context(served(tmp_path, "server.py", "--workers", "3"))
+        workers = worker_of_each(stack, url, 3)
+        living = next(iter(workers.values())).begin()
+        ended = []
+        for ending in workers.values():
+            session = ending.begin()
+            assert [worker.send("POST", session)[0] for worker in workers.values()] == [200] * 3
+            assert ending.send("DELETE", session)[0] == 204
+            assert [worker.send("POST", session)[0] for worker in workers.values()] == [404] * 3
+            assert [worker.send("DELETE", session)[0] for worker in workers.values()] == [404] * 3
+            assert [worker.send("POST", living)[0] for worker in workers.values()] == [200] * 3
+            ended.append(session)
+        os.kill(next(iter(workers)), signal.SIGKILL)
+        replaced = worker_of_each(stack, url, 3, living)
+        assert replaced.keys() != workers.keys()
+        for worker in replaced.values():
+            assert [worker.send("POST", session)[0] for session in ended] == [404] * 3
+
+
 def post(url: str, method: str, params: dict[str, Any], session: str = "") -> tuple[str, dict[str, Any]]:
     """Send a request; return the session that was begun, and the answer."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})

@@ -79,15 +79,49 @@ async def test_an_ended_session_is_over_in_the_process_that_ended_it(sessions: S
     assert await sessions.get(session_id) is None
 
 
-async def test_what_is_remembered_is_bounded(sessions: SignedSessions, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_ended_session_stays_ended_however_many_others_are_ended(keys: KeyRing, clock: Clock) -> None:
+    sessions = SignedSessions(keys, clock=clock)
+    ended, living = await sessions.create(HANDSHAKE), await sessions.create(HANDSHAKE)
+    assert await sessions.end(ended)
+    for _ in range(10_001):
+        assert await sessions.end(await sessions.create(HANDSHAKE))
+    assert await sessions.get(ended) is None
+    assert await sessions.end(ended) is False
+    assert await sessions.get(living) == HANDSHAKE
+
+
+async def test_what_is_remembered_of_checked_ids_is_bounded(
+    sessions: SignedSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("funcmcp.sessions.signed._REMEMBERED", 3)
     ids = [await sessions.create(HANDSHAKE) for _ in range(6)]
     for session_id in ids:
         assert await sessions.get(session_id) == HANDSHAKE
-        assert await sessions.end(session_id)
-    assert len(sessions._checked) <= 3
-    assert len(sessions._ended) == 3
-    assert await sessions.get(ids[-1]) is None
+    assert len(sessions._checked) == 3
+    for session_id in ids:
+        assert await sessions.get(session_id) == HANDSHAKE
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"[]",
+        b"{}",
+        b"1",
+        b'{"r":"2025-11-25","c":{},"i":{},"x":1e12,"n":""}',
+        b'{"r":"2025-11-25","c":{},"i":{},"x":1e12,"n":"","o":null,"scopes":["read"]}',
+        b'{"r":"2025-11-25","c":{},"i":{},"x":"later","n":"","o":null}',
+        b'{"r":1,"c":{},"i":{},"x":1e12,"n":"","o":null}',
+        b'{"r":"2025-11-25","c":[],"i":{},"x":1e12,"n":"","o":null}',
+        b'{"r":"2025-11-25","c":{},"i":{},"x":1e12,"n":"","o":1}',
+    ],
+)
+async def test_an_id_that_another_version_sealed_is_none(
+    sessions: SignedSessions, keys: KeyRing, payload: bytes
+) -> None:
+    session_id = keys.seal("session", payload)
+    assert await sessions.get(session_id) is None
+    assert await sessions.end(session_id) is False
 
 
 @pytest.mark.parametrize(

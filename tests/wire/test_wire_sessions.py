@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.sessions.memory import MemorySessions
+from funcmcp.sessions.seal import KeyRing
+from funcmcp.sessions.signed import SignedSessions
 from tests.wire.offering import offer
 from tests.wire.peer import HANDSHAKE, HANDSHAKES, PER_REQUEST, Peer, connect, initialize
 
@@ -133,6 +135,23 @@ async def test_at_the_cap_a_new_session_is_503_and_the_others_go_on() -> None:
     assert (await first.delete()).status == 204
     await (await connect(app, HANDSHAKE)).works()
     await second.works()
+
+
+async def test_a_session_that_can_not_be_ended_for_good_is_503_and_lives_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DELETE is refused where a revocation would have to be forgotten."""
+    monkeypatch.setattr("funcmcp.sessions.ended.BUCKETS", 1)
+    app = offer(sessions=SignedSessions(KeyRing())).app  # type: ignore[arg-type]
+    ended = [await connect(app, HANDSHAKE) for _ in range(64)]
+    for peer in ended:
+        assert (await peer.delete()).status == 204
+    living = await connect(app, HANDSHAKE)
+    refused = await living.delete()
+    assert refused.status == 503
+    assert 86_000 < int(refused.header("retry-after") or "") <= 86_401
+    assert refused.messages[0]["error"]["code"] == -32603
+    await living.works()
+    for peer in ended:
+        assert (await peer.request("ping")).status == 404
 
 
 async def test_delete_ends_one_session_once(offering: Offering) -> None:

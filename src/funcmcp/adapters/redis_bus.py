@@ -9,7 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from time import monotonic
 from typing import TYPE_CHECKING, Any
+
+from redis.exceptions import ResponseError
 
 from funcmcp.adapters.redis_link import link_to
 from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode
@@ -33,7 +36,16 @@ _MAX_KEPT = 10_000
 """Messages that the stream has, about: what may come while an instance is cut off."""
 
 _KEPT_SECONDS = 60
-"""For how long after the last message."""
+"""For how long the stream keeps a message."""
+
+_TRIM = """
+local time = redis.call('TIME')
+return redis.call('XTRIM', KEYS[1], 'MINID', (time[1] - ARGV[1]) * 1000)
+"""
+"""Remove old messages. The stream itself has no expiry, so that eviction among volatile keys does not remove it."""
+
+_WARNING_INTERVAL = 60.0
+"""Seconds between two lines about messages that are not understood."""
 
 _MAX_READ = 100
 _MAX_TELLING = 1000
@@ -65,6 +77,8 @@ class RedisBus:
         self._listening: asyncio.Task[None] | None = None
         self._telling: set[asyncio.Task[None]] = set()
         self._settled = asyncio.Event()
+        self._next_warning = 0.0
+        self._trim_at = 0.0
         self.connected = False
 
     def subscribe(self, topic: str, hear: Hear) -> None:
@@ -86,7 +100,7 @@ class RedisBus:
         async def add(redis: Redis) -> None:
             pipeline = redis.pipeline(transaction=False)
             pipeline.xadd(self._stream, {_FIELD: data}, maxlen=_MAX_KEPT, approximate=True)
-            pipeline.expire(self._stream, _KEPT_SECONDS)
+            pipeline.persist(self._stream)  # version 0.1 lets it expire
             await pipeline.execute()
 
         await self._link.do(add)
@@ -155,6 +169,11 @@ class RedisBus:
         self._deliver(RESUMED, {})
 
     async def _read_on(self, redis: Redis) -> None:
+        now = monotonic()
+        if now >= self._trim_at:
+            self._trim_at = now + _KEPT_SECONDS / 4
+            with contextlib.suppress(ResponseError):  # a read-only Redis removes nothing
+                await redis.eval(_TRIM, 1, self._stream, _KEPT_SECONDS)
         news: Any = await redis.xread({self._stream: self._read}, count=_MAX_READ, block=int(_BLOCK * 1000))
         for _, entries in news or ():
             for position, fields in entries:
@@ -167,14 +186,21 @@ class RedisBus:
             if told["from"] != self.instance:
                 self._deliver(told["topic"], told["message"])
         except (InvalidJSONError, RepeatedNameError, KeyError, TypeError):
-            logger.warning("A message on the Redis stream %s is none of this version; it is ignored.", self._stream)
+            self._warn(f"A message on the Redis stream {self._stream} is not of this version.")
 
     def _deliver(self, topic: str, message: Message) -> None:
         for hear in self._hearers.get(topic, ()):
             try:
                 hear(message)
-            except Exception:  # noqa: BLE001 - one that an instance of another version wrote; the next may be fine
-                logger.exception("A message about %s is not understood.", quote(topic))
+            except Exception as error:  # noqa: BLE001 - an instance of another version wrote it; the next may be fine
+                self._warn(f"A message about {quote(topic)} is not understood ({type(error).__name__}).")
+
+    def _warn(self, text: str) -> None:
+        """Log a warning, at most one a minute: instances of another version may send any number of messages."""
+        now = monotonic()
+        if now >= self._next_warning:
+            self._next_warning = now + _WARNING_INTERVAL
+            logger.warning("%s It is ignored.", text)
 
 
 def _new_name() -> str:

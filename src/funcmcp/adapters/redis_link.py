@@ -21,7 +21,7 @@ from funcmcp.sessions.store import StoreAwayError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-_RETRIED = (RedisConnectionError, RuntimeError)
+_RETRIED: tuple[Any, ...] = (RedisConnectionError, RuntimeError)
 """Raised for a connection that broke while it was idle: asyncio raises ConnectionError, uvloop RuntimeError."""
 
 _CONNECTIONS = 32

@@ -28,6 +28,7 @@ from funcmcp.adapters.uvicorn_deadline import with_deadline
 from funcmcp.adapters.uvicorn_header import with_bound
 from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.server.limits import Limits
+from funcmcp.sessions.ended import shared_with_workers
 from funcmcp.sessions.keys import shared_by_children
 from funcmcp.transports.http.options import PORT_VARIABLE
 from funcmcp.transports.http.status import refuse
@@ -114,7 +115,8 @@ def serve_processes(
 ) -> None:
     """Serve an application in worker processes until SIGTERM or SIGINT.
 
-    The workers find the same key in their environment, so that each knows the others' sessions.
+    The workers find the same key, and the table of ended sessions, in their environment: each knows the others'
+    sessions and which of them were ended.
 
     Args:
         factory: makes the application in each worker; a function that `pickle` can name.
@@ -130,7 +132,12 @@ def serve_processes(
     """
     listener = listen(host, port)
     supervisor = _Supervisor(factory, listener, workers, on_ready=lambda: on_ready(origin_of(host, listener)))
-    with contextlib.closing(listener), _handling(supervisor.stop), shared_by_children(os.environ):
+    with (
+        contextlib.closing(listener),
+        _handling(supervisor.stop),
+        shared_by_children(os.environ),
+        shared_with_workers(os.environ),
+    ):
         supervisor.run(watch)
 
 

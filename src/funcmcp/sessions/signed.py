@@ -1,8 +1,8 @@
 """Sessions without a store: the id is a signed token that holds what `initialize` agreed on.
 
 Every process with the same keys can check it. What can't be kept in it is not there: streams between requests and
-subscriptions. A session that was ended is remembered by the process that ended it, and by a store that all processes
-share where there is one.
+subscriptions. A session that was ended is remembered until it would have expired: by this process and the other workers
+of ``funcmcp run --workers`` (`EndedSessions`), and by a store that all processes share where there is one.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import base64
 import os
 from time import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from funcmcp.protocol.codec import decode, encode
+from funcmcp.sessions.ended import EndedSessions, digest_of
 from funcmcp.sessions.store import Handshake
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _PURPOSE = "session"
 _REMEMBERED = 10_000
 _LONGEST = 4096
+_FIELDS = frozenset("rcixon")
 _KNOWN = {"elicitation": ("form", "url"), "sampling": ("context", "tools"), "roots": (), "extensions": None}
 """Client capabilities that a server acts on, and the parts of them."""
 
@@ -34,7 +36,10 @@ class Revocations(Protocol):
     """Remembers, for all instances, which sessions were ended. Both methods may raise StoreAwayError."""
 
     async def add(self, session_id: str, seconds: float) -> bool:
-        """Remember a session for so long; return whether it was not remembered before."""
+        """Remember a session for so long; return whether it was not remembered before.
+
+        It must not be forgotten earlier: where there is no room, raise SessionsFullError.
+        """
 
     async def has(self, session_id: str) -> bool:
         """Tell whether a session is remembered."""
@@ -45,8 +50,8 @@ class SignedSessions:
 
     Args:
         keys: sign the ids.
-        revoked: remembers for all processes which sessions were ended. Without it each one remembers those that it
-            has ended itself.
+        revoked: remembers for all instances which sessions were ended. Without it, the workers of one ``funcmcp run``
+            know of each other's, and any other process of its own alone.
         lifetime: seconds after which a session ends and the client has to initialize again.
         clock: returns seconds since 1970.
     """
@@ -66,8 +71,8 @@ class SignedSessions:
         self._revoked = revoked
         self._lifetime = lifetime
         self._clock = clock
-        self._checked: dict[str, tuple[Handshake, float]] = {}
-        self._ended: dict[str, float] = {}
+        self._checked: dict[str, _Checked] = {}
+        self._ended = EndedSessions.of_environment(os.environ, clock=clock)
 
     async def create(self, handshake: Handshake) -> str:
         """Begin a session and return its id."""
@@ -83,40 +88,55 @@ class SignedSessions:
 
     async def get(self, session_id: str) -> Handshake | None:
         """Return a living session, or None."""
-        entry = self._checked.get(session_id) or self._open(session_id)
-        if entry is None or entry[1] <= self._clock() or session_id in self._ended:
+        checked = self._checked.get(session_id) or self._open(session_id)
+        if checked is None or checked.expires <= self._clock() or checked.digest in self._ended:
             return None
         if self._revoked is not None and await self._revoked.has(session_id):
             return None
-        return entry[0]
+        return checked.handshake
 
     async def end(self, session_id: str) -> bool:
-        """End a session; return whether there was one."""
-        entry = self._checked.get(session_id) or self._open(session_id)
-        if entry is None or await self.get(session_id) is None:
+        """End a session; return whether there was one.
+
+        Raises:
+            SessionsFullError: no further ended session can be remembered until others expire; this one lives on.
+        """
+        checked = self._checked.get(session_id) or self._open(session_id)
+        if checked is None or await self.get(session_id) is None:
             return False
-        expires = entry[1]
-        if self._revoked is not None and not await self._revoked.add(session_id, expires - self._clock()):
-            return False
-        _bound(self._ended)
-        self._ended[session_id] = expires
-        self._checked.pop(session_id, None)
+        if self._revoked is not None:
+            return await self._revoked.add(session_id, checked.expires - self._clock())
+        self._ended.add(checked.digest, checked.expires)
         return True
 
-    def _open(self, session_id: str) -> tuple[Handshake, float] | None:
+    def _open(self, session_id: str) -> _Checked | None:
         payload = self._keys.open(_PURPOSE, session_id) if len(session_id) <= _LONGEST else None
         if payload is None:
             return None
-        said = decode(payload)
-        _bound(self._checked)
-        entry = self._checked[session_id] = Handshake(said["r"], said["c"], said["i"], said["o"]), said["x"]
-        return entry
+        checked = _checked(decode(payload), digest_of(session_id))
+        if checked is not None:
+            if len(self._checked) >= _REMEMBERED:
+                del self._checked[next(iter(self._checked))]
+            self._checked[session_id] = checked
+        return checked
 
 
-def _bound(remembered: dict[str, Any]) -> None:
-    """Make room for one more; the oldest goes first."""
-    if len(remembered) >= _REMEMBERED:
-        del remembered[next(iter(remembered))]
+class _Checked(NamedTuple):
+    """A session whose id was found to be right."""
+
+    handshake: Handshake
+    expires: float
+    digest: bytes
+
+
+def _checked(payload: Any, digest: bytes) -> _Checked | None:
+    """Return what the payload of an id says, or None if another version of the server wrote it."""
+    match payload:
+        case {"r": str(revision), "c": dict(capabilities), "i": dict(info), "o": str() | None as owner}:
+            expires = payload.get("x")
+            if isinstance(expires, int | float) and payload.keys() == _FIELDS:
+                return _Checked(Handshake(revision, capabilities, info, owner), expires, digest)
+    return None
 
 
 def _capabilities(declared: Mapping[str, Any]) -> dict[str, Any]:

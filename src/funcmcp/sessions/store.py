@@ -29,7 +29,7 @@ class Handshake:
 
 
 class SessionsFullError(Exception):
-    """No more sessions fit now.
+    """There is no room for one more session, or for one more that was ended.
 
     Args:
         retry_after: seconds until one may.
@@ -68,7 +68,7 @@ class SessionStore(Protocol):
         """Return a living session, or None if it never was, has ended or is too old."""
 
     async def end(self, session_id: str) -> bool:
-        """End a session; return whether there was one."""
+        """End a session; return whether there was one. Raise SessionsFullError if that can't be remembered."""
 
 
 class NoSessions:

@@ -187,12 +187,15 @@ class HandshakeEra:
             return False
 
     async def delete(self, http: HttpRequest, entry: Entry) -> HttpResponse:
-        """End the session that the request names."""
+        """End the session that the request names; raise LimitReachedError if that can't be remembered."""
         session_id = _session_id(http)
         client = self._client(http, await self._sessions.get(session_id), entry)
         if isinstance(client, HttpResponse):
             return client
-        await self._sessions.end(session_id)
+        try:
+            await self._sessions.end(session_id)
+        except SessionsFullError as error:
+            raise LimitReachedError("Too many sessions were ended; try again later.", error.retry_after) from None
         self._relay.end(session_id)
         return HttpResponse(204, ())
 
