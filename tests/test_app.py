@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import HTTPOptions, MCPServer, ToolContext
 from funcmcp.sessions.seal import KEY_BYTES, KeyRing
 from tests import schemas
+from tests.wire.peer import HANDSHAKE, Peer, exchange, initialize
 
 PER_REQUEST = [revision for revision in schemas.REVISIONS if revision not in schemas.HANDSHAKE_REVISIONS]
 
@@ -42,15 +43,94 @@ def silent(**options: Any) -> MCPServer:
         (asking(revisions=PER_REQUEST), "questions to clients"),
     ],
 )
-async def test_what_is_sealed_with_a_random_key_is_said_once_at_start(
+async def test_what_is_sealed_with_a_random_key_is_said_once_where_other_machines_reach_the_server(
     server: MCPServer, sealed: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.begin()
-    [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    server.on_listening("127.0.0.1")
+    assert warnings(caplog) == []
+    for address in ("0.0.0.0", "10.0.0.7"):
+        server.on_listening(address)
+    [warning] = warnings(caplog)
     assert warning == (
-        f"Küche has a random key: its {sealed} belong to this process and end with it. "
-        "To share a key with other processes and later starts, set FUNCMCP_KEYS."
+        f"Küche has a random key, and other machines can reach it: its {sealed} belong to this process and end with "
+        "it. To share a key with other processes and later starts, set FUNCMCP_KEYS."
     )
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "/run/orders.sock", "testserver"]
+)
+async def test_on_an_address_of_this_machine_alone_nothing_is_said(
+    address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = silent()
+    server.begin()
+    server.on_listening(address)
+    assert warnings(caplog) == []
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.1", "fe80::1%eth0", "::ffff:10.0.0.1"])
+async def test_an_address_that_others_reach_is_known_as_one(address: str, caplog: pytest.LogCaptureFixture) -> None:
+    silent().on_listening(address)
+    assert len(warnings(caplog)) == 1
+
+
+async def test_the_address_of_the_first_request_counts_where_the_asgi_server_has_told_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = silent(http=HTTPOptions(allowed_hosts=["*"]))
+    pairs = [("host", "127.0.0.1")]
+    await exchange(server, "GET", pairs, server=None).answer()
+    assert warnings(caplog) == []
+    server = silent(http=HTTPOptions(allowed_hosts=["*"]))
+    for _ in range(2):
+        await exchange(server, "GET", pairs, server=("192.0.2.1", 80)).answer()
+    [warning] = warnings(caplog)
+    assert "other machines can reach it" in warning
+
+
+async def test_a_session_of_an_earlier_start_is_said_once_when_it_comes(caplog: pytest.LogCaptureFixture) -> None:
+    before, now = silent(), silent()
+    peer = Peer(before)
+    peer.session_id = (await peer.post(initialize(HANDSHAKE))).header("mcp-session-id")
+    peer.app = now
+    for _ in range(2):
+        assert (await peer.request("tools/list")).status == 404
+    [warning] = warnings(caplog)
+    assert warning.startswith(
+        "Küche has a random key, and a client came with what another process or an earlier start has sealed: "
+        "its sessions belong to this process"
+    )
+
+
+async def test_an_invented_session_id_is_not_worth_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    peer = Peer(silent(), session_id="invented")
+    assert (await peer.request("tools/list")).status == 404
+    assert warnings(caplog) == []
+
+
+async def test_a_session_that_a_configured_key_does_not_open_is_not_about_random_keys(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    peer = Peer(silent())
+    peer.session_id = (await peer.post(initialize(HANDSHAKE))).header("mcp-session-id")
+    peer.app = silent(keys=KeyRing([b"k" * KEY_BYTES]))
+    assert (await peer.request("tools/list")).status == 404
+    assert warnings(caplog) == []
+
+
+async def test_under_gunicorn_it_is_said_at_start(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVER_SOFTWARE", "gunicorn/23.0.0")
+    silent().begin()
+    [warning] = warnings(caplog)
+    assert "this is one of several processes" in warning
 
 
 @pytest.mark.parametrize(
@@ -66,4 +146,5 @@ async def test_a_key_that_nothing_is_lost_with_is_not_spoken_of(
     server: MCPServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.begin()
-    assert [record for record in caplog.records if record.levelname == "WARNING"] == []
+    server.on_listening("0.0.0.0")
+    assert warnings(caplog) == []

@@ -113,7 +113,7 @@ def test_a_script_serves_http_until_sigterm(tmp_path: Path, line: str) -> None:
         assert asyncio.run(greeting(url)) == "Hello, Ada!"
         process.process.send_signal(signal.SIGTERM)
         assert process.ended() == 0
-    assert process.lines[-1] == f"Serving on {url}"
+    assert process.output == f"Serving on {url}"
 
 
 @pytest.mark.parametrize("line", ['mcp.run("sse", port=0)', 'asyncio.run(mcp.run_async("sse", port=0))'])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -24,6 +26,7 @@ from funcmcp.server.hub import RESOURCES, updated
 from funcmcp.server.log import logger
 from funcmcp.server.options import ServerOptions
 from funcmcp.server.registry import RegistrationError
+from funcmcp.sessions.bus import LocalBus
 from funcmcp.sessions.keys import VARIABLE, configured_keys
 from funcmcp.sessions.memory import MemorySessions
 from funcmcp.sessions.signed import SignedSessions
@@ -37,7 +40,7 @@ from funcmcp.transports.http.streamable import StreamableHTTP
 from funcmcp.transports.websocket import WebSocket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from types import ModuleType
     from typing import Literal, TypeAlias, Unpack
 
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
+_FOREIGN = "a client came with what another process or an earlier start has sealed"
 _HTTP_TRANSPORTS = {"http", "streamable-http", "sse"}
 _LOOPBACK = "127.0.0.1"
 
@@ -114,6 +118,9 @@ class MCPServer(ASGIApplication):
         self.services = Services()
         """What functions need and callers don't send: register it here, by type."""
         keys = (keys or configured_keys(os.environ)).of(name)
+        self._warned_of_key = False
+        if not keys.shared:
+            keys.on_foreign = partial(self._warn_of_random_key, _FOREIGN)
         store = _store(sessions, keys)
         if bus is None and isinstance(store, SharedSessions):
             bus = store.bus
@@ -336,17 +343,10 @@ class MCPServer(ASGIApplication):
         return CORS(self._http, otherwise=exchange) if self._http.allowed_origins else exchange
 
     def begin(self) -> None:
-        """Say at start what an operator has to know, and begin to hear other instances."""
+        """Log what an operator must know at start, and begin to hear other instances."""
         self.server.bus.start()
-        sealed = self._sealed()
-        if sealed and not self.server.keys.shared:
-            logger.warning(
-                "%s has a random key: its %s belong to this process and end with it. "
-                "To share a key with other processes and later starts, set %s.",
-                self.name,
-                " and its ".join(sealed),
-                VARIABLE,
-            )
+        if _may_be_one_of_several():
+            self._warn_of_random_key("this is one of several processes")
         if self.server.guard is None and any(feature.access != SIGNED_IN for feature in self.server.features()):
             logger.warning(
                 "%s has features with allow_anonymous, scopes or authorize, which mean nothing without auth: "
@@ -355,6 +355,58 @@ class MCPServer(ASGIApplication):
             )
         if self.keeps_sessions:
             logger.info("%s keeps sessions in this process's memory: clients must come back to it.", self.name)
+
+    def on_listening(self, address: str) -> None:
+        """Warn of a random key where other machines can reach the server: it is no trial on one's own machine."""
+        if not _is_loopback(address):
+            self._warn_of_random_key("other machines can reach it")
+
+    def on_first_request(self, scope: Scope, *, has_lifespan: bool) -> None:
+        """Begin, and say what is missing, where the application around the server does not run its lifespan."""
+        if not has_lifespan:
+            self.begin()
+            if self.services.has_app_scope or not isinstance(self.server.bus, LocalBus):
+                logger.warning(
+                    "%s is served without its lifespan, so its services with scope='app' and its connections are not "
+                    "closed at the end. Enter `async with mcp.lifespan():` in the lifespan of the application around "
+                    "it; see docs/transports.md.",
+                    self.name,
+                )
+        if scope.get("server"):
+            self.on_listening(scope["server"][0])
+
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncIterator[None]:  # noqa: ARG002 - frameworks pass themselves
+        """Begin, and close app-scope services and connections at the end of the block.
+
+        An application in which the server is mounted enters it in its own lifespan, or takes it as such:
+        ``Starlette(routes=[Mount("/shop", mcp)], lifespan=mcp.lifespan)``. ASGI servers that serve the MCPServer itself
+        need none of this.
+
+        Args:
+            app: not used; Starlette and FastAPI pass the application.
+        """
+        self._has_begun = True
+        self.begin()
+        try:
+            yield
+        finally:
+            await self.aclose()
+
+    def _warn_of_random_key(self, reason: str) -> None:
+        """Warn once that sessions or questions are sealed with a key that no other process has."""
+        sealed = self._sealed()
+        if self._warned_of_key or self.server.keys.shared or not sealed:
+            return
+        self._warned_of_key = True
+        logger.warning(
+            "%s has a random key, and %s: its %s belong to this process and end with it. "
+            "To share a key with other processes and later starts, set %s.",
+            self.name,
+            reason,
+            " and its ".join(sealed),
+            VARIABLE,
+        )
 
     def _sealed(self) -> list[str]:
         """Return what is sealed with the server's keys, in words."""
@@ -400,6 +452,26 @@ def _identity(server: Server, auth: Auth) -> Identity | None:
         return None
     metadata_url = None if auth.resource is None else auth.resource.metadata_url
     return Identity(server, server.guard, auth.authenticator, metadata_url=metadata_url)
+
+
+def _is_loopback(address: str) -> bool:
+    """Return whether only this machine can reach an address, which may be the path of a socket."""
+    import ipaddress  # noqa: PLC0415 - most starts of a server need not wait for it
+
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return True
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+
+
+def _may_be_one_of_several() -> bool:
+    """Return whether a program such as gunicorn or `uvicorn --workers` has started this process to serve."""
+    if os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn"):
+        return True
+    multiprocessing = sys.modules.get("multiprocessing.process")  # a worker process has it loaded
+    is_worker = multiprocessing is not None and multiprocessing.parent_process() is not None
+    return is_worker and "--reload" not in sys.argv  # a reloader's process is the only one
 
 
 def _chosen_transport(transport: Transport | None, host: str | None, port: int | None) -> Literal["stdio", "http"]:

@@ -58,18 +58,27 @@ def test_the_endpoint_is_printed_when_it_accepts_connections(folder: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("options", "environment_keys", "warned"),
-    [([], None, True), (["--workers", "2"], None, False), (["--reload"], None, False), ([], "k" * 43, False)],
-    ids=["random", "workers", "reload", "configured"],
+    ("options", "environment_keys", "lines", "warned"),
+    [
+        ([], None, 1, False),
+        (["--workers", "2"], None, 1, False),
+        (["--reload"], None, 1, False),
+        (["--host", "0.0.0.0"], None, 3, True),
+        (["--host", "0.0.0.0", "--workers", "2"], None, 2, False),
+        (["--host", "0.0.0.0"], "k" * 43, 2, False),
+    ],
+    ids=["loopback", "workers", "reload", "other machines", "workers and other machines", "configured"],
 )
-def test_a_key_that_no_other_process_has_is_said_at_start(
-    folder: Path, options: list[str], environment_keys: str | None, *, warned: bool
+def test_a_random_key_is_only_spoken_of_where_other_machines_reach_the_server(
+    folder: Path, options: list[str], environment_keys: str | None, lines: int, *, warned: bool
 ) -> None:
     env = {"FUNCMCP_KEYS": environment_keys} if environment_keys else {}
     with running([*FUNCMCP, "run", "server.py", "--port", "0", *options], folder=folder, env=env) as process:
         process.endpoint()
+        if "0.0.0.0" in options:
+            process.line_with("other addresses")
     assert len([line for line in process.lines if "random key" in line]) == int(warned)
-    assert len(process.lines) == 1 + int(warned)
+    assert len(process.lines) == lines
 
 
 def test_a_key_that_is_none_is_told_without_showing_it(folder: Path) -> None:

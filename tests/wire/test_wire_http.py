@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp import MCPServer
+from tests.cli.processes import PYTHON, running
 from tests.wire.peer import (
     ALL,
     BATCHES,
@@ -131,7 +130,9 @@ async def test_a_foreign_origin_is_403_without_id(offering: Offering, revision: 
 
 def test_a_server_binds_to_loopback_unless_it_is_told_otherwise() -> None:
     """H9: a local server listens on 127.0.0.1."""
-    assert inspect.signature(MCPServer.run).parameters["host"].default == "127.0.0.1"
+    code = "from funcmcp import MCPServer; MCPServer('m').run('http', port=0)"
+    with running([PYTHON, "-c", code]) as process:
+        assert process.endpoint().startswith("http://127.0.0.1:")
 
 
 @pytest.mark.parametrize("revision", ERAS)

@@ -39,6 +39,8 @@ class ASGIApplication:
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
+        self._has_begun = False
+        self._has_served = False
 
     @property
     def limits(self) -> Limits:
@@ -50,6 +52,9 @@ class ASGIApplication:
         if scope["type"] != "http":
             await self.serve_other(scope, receive, send)
             return
+        if not self._has_served:
+            self._has_served = True
+            self.on_first_request(scope, has_lifespan=self._has_begun)
         try:
             response = await self.exchange(ASGIRequest(scope, receive))
         except ClientDisconnectedError:
@@ -71,6 +76,7 @@ class ASGIApplication:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                self._has_begun = True
                 self.begin()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
@@ -80,6 +86,12 @@ class ASGIApplication:
 
     def begin(self) -> None:
         """Take note that the application is about to be served."""
+
+    def on_listening(self, address: str) -> None:
+        """Take note of the address that the ASGI server listens on, where it is known."""
+
+    def on_first_request(self, scope: Scope, *, has_lifespan: bool) -> None:
+        """Take note of the first HTTP request, and whether the application's lifespan had begun before it."""
 
     def drain(self) -> None:
         """End the streams that would stay open: the server is about to stop. From any thread."""

@@ -216,6 +216,9 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and tell."""
         await super().startup(sockets=sockets)
+        if self.started and isinstance(self._app, ASGIApplication):
+            for listener in sockets or ():
+                self._app.on_listening(listener.getsockname()[0])
         if self.started:
             self._on_ready()
 

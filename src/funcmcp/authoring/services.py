@@ -91,6 +91,11 @@ class Services:
             else:
                 self._values[service] = before
 
+    @property
+    def has_app_scope(self) -> bool:
+        """Whether a service of the scope ``"app"`` is registered, which `aclose` cleans up after."""
+        return bool(self._app_types)
+
     def __contains__(self, service: object) -> bool:
         try:
             return service in self._values or service in self._request_types or service in self._app_types

@@ -15,7 +15,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _VERSION = "1"
 KEY_BYTES = 32
@@ -31,6 +31,7 @@ class KeyRing:
 
     Attributes:
         shared: whether other processes can have the same keys.
+        on_foreign: called when a token has the right form, but no key of this ring has made it.
 
     Raises:
         ValueError: a key is shorter than 32 bytes.
@@ -40,6 +41,7 @@ class KeyRing:
         if any(len(key) < KEY_BYTES for key in keys):
             raise ValueError(f"A key must have at least {KEY_BYTES} bytes.")
         self.shared = bool(keys)
+        self.on_foreign: Callable[[], None] | None = None
         self._keys = tuple(keys) or (os.urandom(KEY_BYTES),)
 
     def of(self, server: str) -> KeyRing:
@@ -62,7 +64,11 @@ class KeyRing:
             return None
         # Every key is tried, so that the time taken does not tell which one it was.
         matches = [hmac.compare_digest(_code(key, purpose, signed), given) for key in self._keys]
-        return _to_bytes(payload) if any(matches) else None
+        if any(matches):
+            return _to_bytes(payload)
+        if self.on_foreign is not None:
+            self.on_foreign()
+        return None
 
 
 def _code(key: bytes, purpose: str, signed: str) -> bytes:
