@@ -57,14 +57,36 @@ def test_beyond_the_limit_the_oldest_idle_client_goes() -> None:
     assert len(clients) == 2
 
 
-def test_beyond_the_limit_the_oldest_client_goes_if_all_are_busy() -> None:
-    clients: Clients[SessionClient] = Clients(limit=20)
-    for number in range(22):
-        one = client(str(number))
-        one.conversation.begin(1, Run())
+def test_a_client_with_a_run_or_an_open_question_is_never_forgotten_to_make_room() -> None:
+    clients: Clients[SessionClient] = Clients(limit=50)
+    busy = [client(f"busy{number}") for number in range(60)]
+    runs = [Run() for _ in busy]
+    for one, run in zip(busy, runs, strict=True):
+        one.conversation.begin(1, run)
         clients.add(one)
-    assert len(clients) == 20
-    assert [clients.get(name) is not None for name in ("0", "1", "2")] == [False, False, True]
+    for number in range(200):
+        clients.add(client(f"cheap{number}"))
+    assert all(clients.get(one.key) is one for one in busy)
+    assert len(clients) < 60 + 10
+    for one, run in zip(busy, runs, strict=True):
+        one.conversation.finish(1, run)
+    for number in range(50):
+        clients.add(client(f"next{number}"))
+    assert len(clients) == 50
+
+
+def test_a_client_with_something_to_lose_goes_after_those_without() -> None:
+    clients: Clients[SessionClient] = Clients(limit=2)
+    chosen = client("chosen")
+    chosen.conversation.log_level = "debug"
+    for one in (chosen, client("idle"), client("new")):
+        clients.add(one)
+    assert [clients.get(name) is not None for name in ("chosen", "idle", "new")] == [True, False, True]
+    other = client("other")
+    other.conversation.log_level = "debug"
+    clients.add(other)
+    clients.add(client("last"))
+    assert [clients.get(name) is not None for name in ("chosen", "other", "last")] == [False, True, True]
 
 
 def test_parts_of_a_session_are_clients_of_their_own() -> None:

@@ -13,13 +13,14 @@ import pytest
 
 from funcmcp import MCPServer
 from funcmcp.server.limits import Limits
+from funcmcp.transports.connection import AT_ONCE
 from tests.cli.processes import FUNCMCP, STOP_SECONDS, running
 from tests.schemas import validate
 from tests.wire.offering import Offering, offer
 from tests.wire.peer import PATIENCE, Answer, Exchange, initialize, to_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 OLD = "2024-11-05"
@@ -135,6 +136,13 @@ def call(name: str, arguments: Mapping[str, Any] | None = None, id: object = 1) 
 def served(**options: Any) -> Offering:
     """Return the wire tests' server with this transport."""
     return offer(sse="/sse", **options)
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    """Wait until something is the case."""
+    async with asyncio.timeout(PATIENCE):
+        while not reached():  # noqa: ASYNC110 - nothing in the server tells of it
+            await asyncio.sleep(0)
 
 
 async def opened(app: MCPServer, *, mount: str = "") -> Stream:
@@ -288,6 +296,39 @@ async def test_the_number_of_open_streams_is_bounded() -> None:
     await another.works()
     for stream in (streams[1], another):
         await stream.leave()
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+async def test_calls_that_wait_for_their_turn_are_dropped_with_their_stream(*, stubborn: bool) -> None:
+    """Row 27: no call begins for a client that has left, even if those before it never end."""
+    offering = served()
+    ran: list[str] = []
+    going_on = asyncio.Event()
+
+    @offering.app.tool
+    async def held() -> None:
+        ran.append("held")
+        while not going_on.is_set():
+            try:
+                await going_on.wait()
+            except asyncio.CancelledError:
+                if not stubborn:
+                    raise
+
+    stream = await opened(offering.app)
+    for _ in range(AT_ONCE):
+        await stream.post(call("held"))
+    posts = [asyncio.create_task(stream.post(call("held"))) for _ in range(100)]
+    load = offering.app.server.load
+    await until(lambda: load.requests.used == len(posts))
+    await stream.leave()
+    answers = await asyncio.wait_for(asyncio.gather(*posts), PATIENCE)
+    assert {answer.status for answer in answers} == {404}
+    assert len(ran) == AT_ONCE
+    going_on.set()
+    await until(lambda: load.runs.used == 0)
+    assert load.requests.used == 0
+    assert len(ran) == AT_ONCE
 
 
 async def test_a_client_that_does_not_read_loses_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from funcmcp.server.client import Client
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from funcmcp.server.hub import Change
     from funcmcp.sessions.store import Handshake
 
-_LOOKS = 16
+_LOOKS = 32
+"""Clients that are looked at to find one that can be forgotten."""
 
 
 def part_of(session_id: str, owner: str | None) -> str:
@@ -46,6 +48,11 @@ class SessionClient(Client):
             conversation=Conversation(pushes=pushes),
         )
 
+    @property
+    def busy(self) -> bool:
+        """Whether something is under way that would be lost if the client was forgotten."""
+        return self.conversation.busy
+
     def close(self) -> None:
         """Let go of what goes on for the client outside of requests."""
 
@@ -59,10 +66,12 @@ C = TypeVar("C", bound=SessionClient)
 class Clients(Generic[C]):
     """Clients by key.
 
-    A client that is forgotten loses its log level and its runs under way; the session itself lives elsewhere.
+    A client that is forgotten loses its log level, its subscriptions and what is kept of its streams; the session
+    itself lives elsewhere.
 
     Args:
-        limit: how many are kept. Beyond, one that has nothing under way goes, the oldest first.
+        limit: How many are kept. Beyond, the oldest is forgotten that is not busy, before others one that has nothing
+            to lose. Busy ones are never forgotten: limits on requests and streams bound their number.
     """
 
     def __init__(self, limit: int = 10_000) -> None:
@@ -74,11 +83,10 @@ class Clients(Generic[C]):
 
     def add(self, client: C) -> None:
         """Remember a session's client."""
+        self._make_room()
         self._clients[client.key] = client
         if client.key != client.session_id:
             self._parts.setdefault(client.session_id, set()).add(client.key)
-        if len(self._clients) > self._limit:
-            self._forget(self._dispensable())
 
     def end(self, session_id: str) -> None:
         """Forget a session with all its parts; a part's key is no session's id, whoever sends it as one."""
@@ -97,10 +105,24 @@ class Clients(Generic[C]):
         if not parts:
             self._parts.pop(client.session_id, None)
 
-    def _dispensable(self) -> str:
-        """Return the key of the oldest client that is idle; if none of the first few is, that of the oldest."""
-        oldest = [key for key, _ in zip(self._clients, range(_LOOKS), strict=False)]
-        return next((key for key in oldest if self._clients[key].conversation.idle), oldest[0])
+    def _make_room(self) -> None:
+        """Forget as many clients as are too many, for one more.
+
+        Only the first few are looked at; those of them that are busy go to the end of the line. If all of them are,
+        there is one client too many for a while.
+        """
+        excess = len(self._clients) + 1 - self._limit
+        if excess <= 0:
+            return
+        dispensable: list[C] = []
+        for key, client in list(islice(self._clients.items(), _LOOKS)):
+            if client.busy:
+                self._clients[key] = self._clients.pop(key)
+            else:
+                dispensable.append(client)
+        dispensable.sort(key=lambda client: not client.conversation.idle)
+        for client in dispensable[:excess]:
+            self._forget(client.key)
 
     def __len__(self) -> int:
         return len(self._clients)

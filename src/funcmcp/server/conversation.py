@@ -59,9 +59,14 @@ class Conversation:
         self._questions: dict[str, asyncio.Future[Response]] = {}
 
     @property
+    def busy(self) -> bool:
+        """Whether a run is under way, or a question waits for its answer."""
+        return bool(self._runs or self._questions)
+
+    @property
     def idle(self) -> bool:
         """Whether nothing here would be missed."""
-        if self._runs or self._questions:
+        if self.busy:
             return False
         return self.keeper is not None or not (self.subscribed or self.log_level != "info")
 

@@ -87,6 +87,7 @@ class Connection:
         self._client: Client | None = None
         self.places = asyncio.Semaphore(at_once)
         self._unanswered = 0
+        self._queued = 0
         self._calls: set[asyncio.Task[None]] = set()
         self._listens: set[Run] = set()
         self._telling: asyncio.Task[None] | None = None
@@ -163,6 +164,8 @@ class Connection:
     def _give_up(self) -> set[asyncio.Task[None]]:
         """Cancel what is under way, and return it."""
         self._listening, self._ending, self.closed = False, True, True
+        for _ in range(self._queued):
+            self.places.release()  # `_begin` wakes up and drops them, even if no running call ever ends
         tasks = {*self._calls, *(task for task in (self._sending, self._telling) if task is not None)}
         for task in tasks:
             task.cancel()
@@ -238,18 +241,29 @@ class Connection:
         call = _Call(self, request, deliver, http)
         self._conversation.begin(request.id, call.run)  # from now on the client can cancel it
         self._unanswered += 1
+        self._queued += 1
         try:
             await call.take_place()
         except asyncio.CancelledError:
-            self._unanswered -= 1
-            self._conversation.finish(request.id, call.run)
+            self._drop(call)
             raise
+        finally:
+            self._queued -= 1
+        if self.closed:
+            self._drop(call)
+            return
         task = asyncio.create_task(self._serve(call))
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
         if request.method == "subscriptions/listen":  # it does nothing but wait
             call.leave_place()
             self._listens.add(call.run)
+
+    def _drop(self, call: _Call) -> None:
+        """Forget a call that has not begun."""
+        self._unanswered -= 1
+        call.leave_place()
+        self._conversation.finish(call.request.id, call.run)
 
     def _overload(self) -> MCPError | None:
         if self._ending:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from funcmcp.protocol.errors import ToolError
+from funcmcp.server.hub import TOOLS
 from funcmcp.sessions.memory import MemorySessions
 from funcmcp.sessions.store import Handshake
 from tests import schemas
@@ -15,6 +17,8 @@ from tests.server.parts import ASK_NAME, NEWEST, PATIENCE, PER_REQUEST, text_res
 from tests.transports.http.endpoint import INITIALIZE, Endpoint, Got, events, next_message, read_all, request
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from funcmcp.server.context import Context
     from funcmcp.server.features import Tool
 
@@ -64,6 +68,16 @@ def cancelled(request_id: str | int) -> dict[str, Any]:
 
 def response(question: dict[str, Any], **outcome: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": question["id"], **outcome}
+
+
+async def next_data(stream: AsyncIterator[bytes]) -> dict[str, Any]:
+    """Return the next message of a stream whose events may have ids."""
+    async with asyncio.timeout(PATIENCE):
+        async for part in stream:
+            if b"data: {" in part:
+                message: dict[str, Any] = json.loads(part.split(b"data: ", 1)[1])
+                return message
+    raise AssertionError("The stream ended.")
 
 
 def is_refusal(got: Got, status: int) -> bool:
@@ -337,6 +351,28 @@ class TestStreams:
         result = (await next_message(stream))["result"]
         assert result["isError"] is True
         assert "elicitation/create" in result["content"][0]["text"]
+
+    @pytest.mark.parametrize("kept", [True, False])
+    async def test_sessions_of_others_displace_no_open_question_and_no_stream(self, *, kept: bool) -> None:
+        """Row 48: what is under way is never forgotten to make room."""
+        sessions = MemorySessions() if kept else None
+        endpoint = Endpoint(tool("greet", ask_name, interactive=True), sessions=sessions)
+        endpoint.exchange._handshake._clients._limit = 20
+        session, listening = await endpoint.begin(), await endpoint.begin()
+        stream = events(await endpoint.open(call("greet"), session))
+        question = await next_data(stream)
+        if kept:
+            general = events(await endpoint.open(b"", listening, method="GET"))
+            assert await anext(general)
+        for _ in range(200):
+            set_level = request("logging/setLevel", {"level": "debug"})
+            assert (await endpoint.send(set_level, await endpoint.begin())).status == 200
+        assert (await endpoint.send(response(question, result=ADA), session)).status == 202
+        assert (await next_data(stream))["result"]["content"][0]["text"] == "Hello, Ada!"
+        if kept:
+            endpoint.server.hub.publish(TOOLS)
+            assert (await next_data(general))["method"] == "notifications/tools/list_changed"
+        assert len(endpoint.exchange._handshake._clients) <= 21
 
     async def test_an_answer_of_another_session_answers_nothing(self) -> None:
         endpoint = Endpoint(tool("greet", ask_name, interactive=True))

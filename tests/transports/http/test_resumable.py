@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -170,16 +171,65 @@ async def test_what_a_session_had_goes_with_it_when_it_is_too_old() -> None:
 
 
 async def test_finished_streams_of_all_sessions_are_bounded_together() -> None:
-    kept = resumable.KeptStreams(limit=4096)
-    owners = [resumable.Streams(priming=False) for _ in range(3)]
+    kept = resumable.KeptStreams(limit=10_000)
+    owners = [resumable.Streams(priming=False, kept=kept) for _ in range(3)]
     streams = []
     for owner in owners:
         stream = owner.open()
         stream.append(b"x" * 2000)
         stream.finish()
-        kept.add(owner, stream)
+        owner.keep(stream)
         streams.append(stream)
     assert [owner.find("1-0") is None for owner in owners] == [True, False, False]
+
+
+@pytest.mark.parametrize("length", [20, 5000])
+def test_finished_streams_take_up_no_more_memory_than_their_limit(length: int) -> None:
+    """Row 27: small events take up more than their data."""
+    limit = 2_000_000
+    kept = resumable.KeptStreams(limit)
+    sessions = [resumable.Streams(priming=True, kept=kept) for _ in range(600)]
+    tracemalloc.start()
+    try:
+        for number, streams in enumerate(sessions):
+            for _ in range(2):
+                stream = streams.open()
+                for _ in range(10):
+                    stream.append(b"%d" % number + b"x" * length)
+                stream.finish()
+                streams.keep(stream)
+        assert kept.size <= limit
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert held < limit * 1.05, held
+
+
+async def test_a_session_that_ends_frees_its_finished_streams_and_those_still_to_finish() -> None:
+    steps = Steps()
+    served = endpoint(tool("steps", three_steps, interactive=True), tool("later", steps, interactive=True))
+    kept = served.exchange._handshake._kept
+    session = await served.begin()
+    for _ in range(3):
+        await rest(events(await served.open(request("tools/call", {"name": "steps"}), session)))
+    assert kept.size > 3 * 4 * 160
+    steps.go.put_nowait("one")
+    later = events(await served.open(request("tools/call", {"name": "later"}), session))
+    assert (await served.send(b"", session, method="DELETE")).status == 204
+    assert kept.size == 0
+    steps.go.put_nowait("end")
+    assert len([part async for part in later]) == 3
+    assert kept.size == 0
+
+
+async def test_streams_that_a_session_forgets_are_not_kept_for_all_sessions() -> None:
+    served = endpoint(tool("steps", three_steps, interactive=True))
+    session = await served.begin()
+    sizes = []
+    for _ in range(30):
+        await rest(events(await served.open(request("tools/call", {"name": "steps"}), session)))
+        sizes.append(served.exchange._handshake._kept.size)
+    assert sizes[-1] == sizes[-2] == sizes[16]
 
 
 @pytest.mark.parametrize("last", ["", "nonsense", "1-x", "99-1", "0-", "-1", "1-" + "9" * 50])
@@ -303,14 +353,13 @@ async def test_without_memory_there_is_no_stream_and_no_subscription() -> None:
     assert (await served.send(request("resources/subscribe", {"uri": URI}), session)).code == -32601
 
 
-def test_what_is_kept_of_a_stream_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resumable, "_MAX_BYTES", 100)
-    stream = resumable.EventStream("1", priming=False)
+def test_what_is_kept_of_a_stream_is_bounded() -> None:
+    stream = resumable.EventStream("1", priming=False, max_bytes=10 * (10 + 160))
     for _ in range(50):
         stream.append(b"x" * 10)
     assert len(stream._events) == 10
-    stream.append(b"y" * 500)
-    assert [data for _, data in stream._events] == [b"y" * 500]
+    stream.append(b"y" * 5000)
+    assert [data for _, data in stream._events] == [b"y" * 5000]
     few = resumable.EventStream("2", priming=False, limit=3)
     for _ in range(5):
         few.append(b"")

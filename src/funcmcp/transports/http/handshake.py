@@ -136,7 +136,7 @@ class HandshakeEra:
         stream = client.streams.open()
         context.channel = resumable = ResumableChannel(client.conversation, stream)
         work = _run(context, client.conversation, self._server.answer(context))
-        finished = partial(self._kept.add, client.streams, stream)
+        finished = partial(client.streams.keep, stream)
         return await resumable_response(work, resumable, stream, respond=handshake_response, finished=finished)
 
     async def get(self, http: HttpRequest, entry: Entry) -> HttpResponse:
@@ -238,7 +238,7 @@ class HandshakeEra:
             client = self._clients.get(key)
             if client is None:
                 server = self._server if self._sessions.pushes else None
-                client = _Client(revision, handshake, session_id, server, key=key)
+                client = _Client(revision, handshake, session_id, server, kept=self._kept, key=key)
                 self._relay.meet(client)
                 self._clients.add(client)
             return client
@@ -296,16 +296,25 @@ class _Client(SessionClient):
         handshake: the rest that was agreed on.
         session_id: of the session.
         server: tells what changes; None where the client can't be told of it.
+        kept: The finished streams of all sessions.
         key: see `SessionClient`.
     """
 
-    __slots__ = ("_changes", "_server", "_streams", "_telling")
+    __slots__ = ("_changes", "_kept", "_server", "_streams", "_telling")
 
     def __init__(
-        self, revision: Revision, handshake: Handshake, session_id: str, server: Server | None, *, key: str
+        self,
+        revision: Revision,
+        handshake: Handshake,
+        session_id: str,
+        server: Server | None,
+        *,
+        kept: KeptStreams,
+        key: str,
     ) -> None:
         super().__init__(revision, handshake, session_id, pushes=server is not None, key=key)
         self._server = server
+        self._kept = kept
         self._streams: Streams | None = None
         self._changes: Listener | None = None
         self._telling: asyncio.Task[None] | None = None
@@ -316,8 +325,13 @@ class _Client(SessionClient):
         if self._streams is None:
             # No other instance of the server may take an event for one of its own.
             instance = "" if self._server is None else self._server.bus.instance
-            self._streams = Streams(priming=self.revision.priming, prefix=instance)
+            self._streams = Streams(priming=self.revision.priming, prefix=instance, kept=self._kept)
         return self._streams
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run is under way, a question waits for its answer, or somebody reads a stream."""
+        return self.conversation.busy or (self._streams is not None and self._streams.are_read)
 
     def listen(self) -> None:
         """Begin to take note of changes, if that has not begun yet."""
@@ -341,12 +355,13 @@ class _Client(SessionClient):
             self._changes.forget(change)
 
     def close(self) -> None:
-        """Take note of nothing more, and end the general stream."""
+        """Take note of nothing more, end the general stream, and keep nothing of the others."""
         if self._changes is not None and self._server is not None:
             self._server.hub.remove(self._changes)
         if self._telling is not None:
             self._telling.cancel()
-            self.streams.general.finish()
+        if self._streams is not None:
+            self._streams.close()
 
     async def _tell(self, changes: Listener) -> None:
         async for change in changes:

@@ -106,7 +106,7 @@ class HTTPSSE:
     async def _post(self, request: HttpRequest) -> HttpResponse:
         connection, owner = self._connections.get(request.query.get(_SESSION, ""), (None, None))
         if connection is None or owner != owner_of(request.principal):
-            return refuse(404, INVALID_REQUEST, "There is no such stream; open one with GET, and keep it open.")
+            return _no_stream()
         refusal = wrong_type(request) or wrong_length(request, self._limits.message_bytes)
         if refusal is not None:
             return refusal
@@ -123,7 +123,7 @@ class HTTPSSE:
                 load.requests.give_back(caller)
         finally:
             incoming.close()
-        return accepted()
+        return _no_stream() if connection.closed else accepted()
 
     async def _count_rest(self, request: HttpRequest, count: int) -> None:
         """Count the messages of a batch but for one, which was counted with its POST.
@@ -155,6 +155,10 @@ class HTTPSSE:
             ending.cancel()
             del self._connections[session_id]
             await connection.aclose()
+
+
+def _no_stream() -> HttpResponse:
+    return refuse(404, INVALID_REQUEST, "There is no such stream; open one with GET, and keep it open.")
 
 
 async def _next(messages: asyncio.Queue[bytes], ending: asyncio.Task[None]) -> bytes:

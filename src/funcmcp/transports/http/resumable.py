@@ -34,10 +34,19 @@ _MAX_STREAMS = 16
 """Of one session; beyond, the oldest finished ones are forgotten."""
 
 _MAX_CHANGES = 100
-"""Of the stream that belongs to no request."""
+"""Events of the stream that belongs to no request."""
+
+_MAX_CHANGES_BYTES = 64 * 1024
+"""Bytes of that stream."""
 
 _MAX_KEPT = 64 * 1024 * 1024
 """Bytes of finished streams in this process; beyond, the oldest are forgotten, whoever's they are."""
+
+_STREAM_OVERHEAD = 2560
+"""Bytes of memory that a stream takes up without its events."""
+
+_EVENT_OVERHEAD = 160
+"""Bytes of memory that an event takes up beside its data."""
 
 
 class EventStream:
@@ -47,15 +56,32 @@ class EventStream:
         name: unique in the session; event ids begin with it.
         priming: whether the client understands an event without data, which gives it an id to come back with.
         limit: how many events are kept.
+        max_bytes: Bytes of events that are kept; the last event is kept however large it is.
 
     Attributes:
         finished: whether nothing more will come.
         told: the number of the last event that was sent.
     """
 
-    def __init__(self, name: str, *, priming: bool, limit: int = _MAX_EVENTS) -> None:
+    __slots__ = (
+        "_broken",
+        "_bytes",
+        "_events",
+        "_last",
+        "_limit",
+        "_max_bytes",
+        "_news",
+        "_priming",
+        "_reader",
+        "finished",
+        "name",
+        "told",
+    )
+
+    def __init__(self, name: str, *, priming: bool, limit: int = _MAX_EVENTS, max_bytes: int = _MAX_BYTES) -> None:
         self.name = name
         self._limit = limit
+        self._max_bytes = max_bytes
         self.finished = False
         self.told = 0
         self._priming = priming
@@ -78,16 +104,16 @@ class EventStream:
 
     @property
     def size(self) -> int:
-        """Bytes that are kept."""
-        return self._bytes
+        """Bytes of memory that it takes up."""
+        return self._bytes + _STREAM_OVERHEAD
 
     def append(self, data: bytes) -> None:
         """Add a message."""
         self._last += 1
         self._events.append((self._last, data))
-        self._bytes += len(data)
-        while len(self._events) > self._limit or (self._bytes > _MAX_BYTES and len(self._events) > 1):
-            self._bytes -= len(self._events.popleft()[1])
+        self._bytes += len(data) + _EVENT_OVERHEAD
+        while len(self._events) > self._limit or (self._bytes > self._max_bytes and len(self._events) > 1):
+            self._bytes -= len(self._events.popleft()[1]) + _EVENT_OVERHEAD
         self._news.set()
 
     def finish(self) -> None:
@@ -144,17 +170,25 @@ class Streams:
     Args:
         priming: see `EventStream`.
         prefix: begins the names of all streams.
+        kept: The finished streams of all sessions.
 
     Attributes:
         general: carries what belongs to no request.
     """
 
-    def __init__(self, *, priming: bool, prefix: str = "") -> None:
+    def __init__(self, *, priming: bool, prefix: str = "", kept: KeptStreams | None = None) -> None:
         self._priming = priming
         self._prefix = prefix
-        self.general = EventStream(f"{prefix}0", priming=priming, limit=_MAX_CHANGES)
+        self._kept = kept or KeptStreams()
+        self.general = EventStream(f"{prefix}0", priming=priming, limit=_MAX_CHANGES, max_bytes=_MAX_CHANGES_BYTES)
         self._streams: dict[str, EventStream] = {}
         self._count = 0
+        self._closed = False
+
+    @property
+    def are_read(self) -> bool:
+        """Whether somebody reads one of them now."""
+        return self.general.is_read or any(stream.is_read for stream in self._streams.values())
 
     def open(self) -> EventStream:
         """Begin a stream."""
@@ -162,8 +196,9 @@ class Streams:
         name = f"{self._prefix}{self._count}"
         stream = self._streams[name] = EventStream(name, priming=self._priming)
         if len(self._streams) > _MAX_STREAMS:
-            finished = (name for name, kept in self._streams.items() if kept.finished)
-            self._streams.pop(next(finished, ""), None)
+            finished = next((kept for kept in self._streams.values() if kept.finished), None)
+            if finished is not None:
+                self.forget(finished)
         return stream
 
     def find(self, event_id: str) -> tuple[EventStream, int] | None:
@@ -174,31 +209,53 @@ class Streams:
             return None
         return stream, int(number[:18])
 
+    def keep(self, stream: EventStream) -> None:
+        """Keep a stream that is finished, so that the client can take it up again."""
+        if not self._closed:
+            self._kept.add(self, stream)
+
     def forget(self, stream: EventStream) -> None:
         """Keep nothing more of a stream."""
         self._streams.pop(stream.name, None)
+        self._kept.remove(stream)
+
+    def close(self) -> None:
+        """Keep nothing more: the session has ended. Runs that are under way may still end their streams."""
+        self._closed = True
+        self.general.finish()
+        for stream in list(self._streams.values()):
+            self.forget(stream)
 
 
 class KeptStreams:
     """What finished streams of all sessions take up together.
 
     Args:
-        limit: bytes; beyond, the oldest streams are forgotten.
+        limit: Bytes of memory; beyond, the oldest streams are forgotten.
     """
 
     def __init__(self, limit: int = _MAX_KEPT) -> None:
         self._limit = limit
-        self._kept: deque[tuple[Streams, EventStream]] = deque()
+        self._kept: dict[EventStream, tuple[Streams, int]] = {}
         self._bytes = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that they take up."""
+        return self._bytes
 
     def add(self, streams: Streams, stream: EventStream) -> None:
         """Take note of a stream that is finished."""
-        self._kept.append((streams, stream))
+        self._kept[stream] = streams, stream.size
         self._bytes += stream.size
-        while self._bytes > self._limit or len(self._kept) > self._limit // 1024:
-            owner, oldest = self._kept.popleft()
-            self._bytes -= oldest.size
-            owner.forget(oldest)
+        while self._bytes > self._limit:
+            oldest = next(iter(self._kept))
+            self._kept[oldest][0].forget(oldest)
+
+    def remove(self, stream: EventStream) -> None:
+        """Take note that a stream is kept no more, if it was."""
+        _, size = self._kept.pop(stream, (None, 0))
+        self._bytes -= size
 
 
 class ResumableChannel:
