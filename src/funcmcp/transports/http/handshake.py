@@ -224,7 +224,7 @@ class HandshakeEra:
             reason = f"Use a revision of {', '.join(self._server.supported)}."
             request_id = message.id if isinstance(message, Request) else None
             return refuse(400, INVALID_REQUEST, reason, request_id=request_id)
-        return _Client(self._server.revisions[date], Handshake(date), "", None, key="")
+        return _Client(self._server.revisions[date], Handshake(date), "", None, kept=self._kept, key="")
 
     def _client(
         self, http: HttpRequest, handshake: Handshake | None, entry: Entry, message: Body | None = None
