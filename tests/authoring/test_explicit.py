@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import Any
@@ -170,3 +171,101 @@ def test_the_library_is_not_loaded_when_a_tool_is_registered() -> None:
         "assert 'jsonschema_rs' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+BOUNDED = """
+import json, sys
+from funcmcp.authoring.explicit import explicit_errors
+schema, value = json.load(sys.stdin)
+print(json.dumps(explicit_errors(schema, "input_schema")(value)))
+"""
+
+
+def errors_in_a_process(schema: dict[str, Any], value: Any) -> list[list[str]]:
+    """Return the errors of a value. The library can't be interrupted, so a process that takes too long is killed."""
+    done = subprocess.run(
+        [sys.executable, "-c", BOUNDED],
+        input=json.dumps([schema, value]),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    lines: list[list[str]] = json.loads(done.stdout)
+    return lines
+
+
+def nested_in_x(depth: int, leaf: Any) -> Any:
+    for _ in range(depth):
+        leaf = {"x": leaf}
+    return leaf
+
+
+FILTER: dict[str, Any] = {
+    "type": "object",
+    "properties": {"filter": {"$ref": "#/$defs/filter"}},
+    "$defs": {
+        "filter": {
+            "anyOf": [
+                {"type": "integer"},
+                {"type": "object", "properties": {"x": {"$ref": "#/$defs/filter"}}, "required": ["x"]},
+                {"type": "object", "properties": {"x": {"$ref": "#/$defs/filter"}}},
+            ]
+        }
+    },
+}
+TOO_LARGE = "The value does not fit the schema, and is too large or too deeply nested to say where"
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
+def test_a_deep_value_for_a_schema_that_refers_to_itself_is_checked_in_bounded_time(keyword: str) -> None:
+    schema = json.loads(json.dumps(FILTER).replace("anyOf", keyword))
+    ((path, words),) = errors_in_a_process(schema, {"filter": nested_in_x(60, "wrong")})
+    assert path == ""
+    assert words.startswith(TOO_LARGE)
+
+
+def test_such_a_schema_accepts_a_deep_value_that_fits() -> None:
+    assert errors_in_a_process(FILTER, {"filter": nested_in_x(60, 1)}) == []
+
+
+def test_errors_of_a_value_that_is_not_deep_are_listed_with_their_places() -> None:
+    lines = errors_in_a_process(FILTER, {"filter": nested_in_x(3, "wrong")})
+    assert lines
+    assert all(path.startswith("filter") for path, _ in lines)
+
+
+def test_unevaluated_members_of_a_schema_that_refers_to_itself_are_checked_in_bounded_time() -> None:
+    schema: dict[str, Any] = {
+        "unevaluatedItems": False,
+        "allOf": [
+            {
+                "patternProperties": {
+                    "x": {"unevaluatedProperties": False, "anyOf": [{"$ref": "#"}, {"$ref": "#"}]},
+                }
+            },
+            {"properties": {"x": {"$ref": "#"}}},
+        ],
+    }
+    ((path, words),) = errors_in_a_process(schema, nested_in_x(60, {}))
+    assert (path, words) == (
+        "",
+        "The value is too large or too deeply nested to be checked against the schema: send less, or nest it less.",
+    )
+    assert errors_in_a_process(schema, nested_in_x(2, {})) == []
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "items": {"type": "integer"}},
+        {"anyOf": [{"items": {"type": "integer"}}, {"items": {"type": "boolean"}}]},
+        {"items": {"anyOf": [{"type": "integer"}, {"type": "boolean"}]}},
+        {"items": {"enum": list(range(1000))}},
+    ],
+)
+def test_the_errors_of_a_large_value_are_not_all_listed(schema: dict[str, Any]) -> None:
+    ((path, words),) = errors_in_a_process(schema, ["wrong"] * 1_000_000)
+    assert path == ""
+    assert words.startswith(TOO_LARGE)
+    assert errors_in_a_process(schema, ["wrong"])[0][0] == "[0]" or "anyOf" in schema

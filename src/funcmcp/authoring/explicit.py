@@ -8,8 +8,10 @@ Source: 2026-07-28 "basic, JSON Schema Usage": implementations MUST NOT fetch re
 from __future__ import annotations
 
 import json
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from funcmcp.authoring.explicit_work import Work
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -22,6 +24,18 @@ _SCHEMAS = ("additionalProperties", "contains", "else", "if", "items", "not", "p
 _MAPS = ("$defs", "dependentSchemas", "patternProperties", "properties")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _MOST_ERRORS = 100
+_LISTED_WORK = 2_000
+"""Applications of parts of a schema to parts of a value for which all errors are listed: about 50 ms at worst.
+Listing the errors of a megabyte takes minutes."""
+
+_CHECKED_WORK = 20_000
+"""The same for which a value is checked at all, where checking does not remember what it has checked."""
+
+_TOO_MUCH = (
+    "The value does not fit the schema, and is too large or too deeply nested to say where: "
+    "compare it with the schema, or send less."
+)
+_TOO_DEEP = "The value is too large or too deeply nested to be checked against the schema: send less, or nest it less."
 
 
 def check_schema(schema: object, option: str, *, objects_only: bool) -> None:
@@ -88,23 +102,30 @@ def explicit_errors(schema: Mapping[str, Any], what: str) -> Callable[[Any], lis
 
     from funcmcp.authoring.wording import of_keyword  # noqa: PLC0415 - needed with the library alone
 
+    own = json.loads(json.dumps(schema))
     try:
         validator = jsonschema_rs.validator_for(
-            dict(schema), pattern_options=jsonschema_rs.RegexOptions(), retriever=_refuse, validate_formats=True
+            own, pattern_options=jsonschema_rs.RegexOptions(), retriever=_refuse, validate_formats=True
         )
+        work = Work(own)
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         reason = str(error).partition("\n")[0]
         raise RegistrationError(f"{what} is not a valid JSON schema: {reason}") from None
+    # With unevaluatedProperties, is_valid() takes exponential time for some schemas that refer to themselves.
+    check_first = work.has_unevaluated and work.has_references
 
     def errors(value: Any) -> list[tuple[str, str]]:
+        if check_first and work.exceeds(value, _CHECKED_WORK):
+            return [("", _TOO_DEEP)]
         if validator.is_valid(value):
             return []
-        found = []
-        for number, error in enumerate(validator.iter_errors(value)):
-            if number == _MOST_ERRORS:
-                break
-            found += of_keyword(error)
-        return found
+        # iter_errors() lists all errors before it returns the first one.
+        if work.exceeds(value, _LISTED_WORK):
+            return [("", _TOO_MUCH)]
+        lines = []
+        for error in islice(validator.iter_errors(value), _MOST_ERRORS):
+            lines += of_keyword(error)
+        return lines
 
     return errors
 

@@ -1,0 +1,221 @@
+"""How often the parts of a hand-written schema apply to the parts of a value.
+
+A schema that refers to itself in two members of an ``anyOf`` applies 2 to the power of the depth times to a nested
+value. The library that checks values remembers what it has checked, so that this costs nothing; when it lists what is
+wrong, it does not remember, and lists every combination. `Work` counts the applications beforehand, up to a limit.
+
+How it works: each subschema is a state. Keywords such as ``anyOf`` and ``$ref`` lead from a state to others that apply
+to the same value; ``properties`` and ``items`` lead to states that apply to its members. For each part of the value,
+`Work` knows how many ways lead to each state. Keywords that depend on the value count as if they applied.
+
+Source: JSON Schema 2020-12 "Core", sections 8.2 and 10, and the keywords that older drafts have in their place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urldefrag, urljoin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SAME_VALUE = ("else", "if", "not", "then")
+_SAME_VALUE_LISTS = ("allOf", "anyOf", "oneOf")
+_SAME_VALUE_MAPS = ("dependencies", "dependentSchemas")
+_ANY_MEMBER = ("additionalProperties", "unevaluatedProperties")
+_ANY_ITEM = ("additionalItems", "contains", "items", "unevaluatedItems")
+_ITEM_LISTS = ("items", "prefixItems")
+_DEFINITIONS = ("$defs", "definitions")
+_REFERENCES = ("$dynamicRef", "$recursiveRef", "$ref")
+_UNEVALUATED = ("unevaluatedItems", "unevaluatedProperties")
+
+_UNKNOWN = 10**9
+"""Applications of a schema of another document, whose parts are not known."""
+
+
+class Work:
+    """Counts how often parts of a schema apply to parts of values.
+
+    Args:
+        schema: a valid JSON schema, which must not change.
+
+    Raises:
+        ValueError: the schema, applied to a value, applies itself to the same value again.
+    """
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._root = _State(dict(schema), "")
+        self._states: dict[int, _State] = {}
+        self._anchors: dict[str, list[_State]] = {}
+        self._dynamic: dict[str, list[_State]] = {}
+        self._resources: dict[str, _State] = {"": self._root}
+        self._collect(self._root)
+        self._repeats = 2 if self.has_unevaluated else 1
+        self._closures: dict[int, Counter[int]] = {}
+        for key in list(self._states):
+            self._closure(key)
+
+    @property
+    def has_unevaluated(self) -> bool:
+        """Whether it has ``unevaluatedProperties`` or ``unevaluatedItems``, which look at other keywords once more."""
+        return any(keyword in state.schema for state in self._states.values() for keyword in _UNEVALUATED)
+
+    @property
+    def has_references(self) -> bool:
+        """Whether any part refers to another, as a schema that refers to itself must."""
+        return any(keyword in state.schema for state in self._states.values() for keyword in _REFERENCES)
+
+    def exceeds(self, value: Any, limit: int) -> bool:
+        """Return whether parts of the schema apply more than *limit* times to a value and the values in it."""
+        total = 0
+        waiting = [(value, Counter({id(self._root.schema): 1}))]
+        while waiting:
+            part, entered = waiting.pop()
+            counts: Counter[int] = Counter()
+            for key, count in entered.items():
+                for state, ways in self._closure(key).items():
+                    counts[state] += count * ways
+            for key, count in counts.items():
+                total += count * self._states[key].weight
+            if total > limit:
+                return True
+            if isinstance(part, dict | list):
+                waiting += self._members(part, counts)
+        return False
+
+    def _members(self, part: dict[str, Any] | list[Any], counts: Counter[int]) -> Iterator[tuple[Any, Counter[int]]]:
+        """Yield the members of an object or an array, with how many ways lead to each schema that applies to them."""
+        is_object = isinstance(part, dict)
+        for name, member in part.items() if isinstance(part, dict) else enumerate(part):
+            entered: Counter[int] = Counter()
+            for key, count in counts.items():
+                state = self._states[key]
+                for schema in state.of_member(str(name)) if is_object else state.of_item(int(name)):
+                    entered[id(schema)] += count
+            if entered:
+                yield member, entered
+
+    def _collect(self, state: _State) -> None:
+        """Note a state and all below it, by what references can name."""
+        if id(state.schema) in self._states:
+            return
+        schema = state.schema
+        self._states[id(schema)] = state
+        if isinstance(schema.get("$id"), str):
+            state.base = urldefrag(urljoin(state.base, schema["$id"])).url
+            self._resources[state.base] = state
+        for keyword, by_name in (("$anchor", self._anchors), ("$dynamicAnchor", self._dynamic)):
+            if isinstance(schema.get(keyword), str):
+                by_name.setdefault(schema[keyword], []).append(state)
+        for child in state.all():
+            self._collect(_State(child, state.base))
+
+    def _closure(self, key: int) -> Counter[int]:
+        """Return the states that apply to a value wherever one state does, with how many ways lead to each."""
+        if key in self._closures:
+            closure = self._closures[key]
+            if not closure:
+                raise ValueError("a reference leads back to itself without going into a member or an item")
+            return closure
+        self._closures[key] = Counter()
+        closure = Counter({key: 1})
+        state = self._states[key]
+        for target in [*state.same_value(), *self._targets(state)]:
+            for reached, ways in self._closure(id(target)).items():
+                closure[reached] += ways * self._repeats
+        self._closures[key] = closure
+        return closure
+
+    def _targets(self, state: _State) -> Iterator[dict[str, Any]]:
+        """Yield the schemas to which the references of a state may lead."""
+        for keyword in _REFERENCES:
+            reference = state.schema.get(keyword)
+            if isinstance(reference, str):
+                targets = list(self._resolved(reference, state.base, is_dynamic=keyword != "$ref"))
+                if not targets:
+                    state.weight = _UNKNOWN
+                yield from targets
+
+    def _resolved(self, reference: str, base: str, *, is_dynamic: bool) -> Iterator[dict[str, Any]]:
+        url, fragment = urldefrag(urljoin(base, reference) if base else reference)
+        if is_dynamic:
+            by_name = self._dynamic.get(fragment, self._anchors.get(fragment, []))
+            resources = by_name if fragment else list(self._resources.values())
+            yield from (state.schema for state in resources)
+            return
+        resource = self._resources.get(url)
+        if fragment and not fragment.startswith("/"):
+            anchored = self._anchors.get(fragment, []) + self._dynamic.get(fragment, [])
+            yield from (state.schema for state in anchored if state.base == url)
+        elif resource is not None:
+            node: Any = resource.schema
+            for part in fragment.split("/")[1:]:
+                name = unquote(part).replace("~1", "/").replace("~0", "~")
+                node = node[int(name)] if isinstance(node, list) else node[name]
+            if isinstance(node, dict):
+                self._collect(_State(node, url))
+                yield node
+
+
+class _State:
+    """A subschema.
+
+    Attributes:
+        schema: the subschema.
+        base: the URI that references in it are relative to.
+        weight: how often it counts for one application: once, and once more for each value of an ``enum``.
+    """
+
+    def __init__(self, schema: dict[str, Any], base: str) -> None:
+        self.schema = schema
+        self.base = base
+        self.weight = 1 + len(schema.get("enum", ()))
+
+    def all(self) -> Iterator[dict[str, Any]]:
+        """Yield all subschemas directly in it."""
+        yield from self.same_value()
+        yield from self._one(_ANY_MEMBER)
+        yield from self._one(_ANY_ITEM)
+        yield from self._one(("propertyNames",))
+        yield from self._listed(_ITEM_LISTS)
+        yield from self._named(("patternProperties", "properties", *_DEFINITIONS))
+
+    def same_value(self) -> Iterator[dict[str, Any]]:
+        """Yield the subschemas that apply to the same value."""
+        yield from self._one(_SAME_VALUE)
+        yield from self._listed(_SAME_VALUE_LISTS)
+        yield from self._named(_SAME_VALUE_MAPS)
+
+    def of_member(self, name: str) -> Iterator[dict[str, Any]]:
+        """Yield the subschemas that may apply to a member of an object."""
+        properties = self.schema.get("properties", {})
+        if isinstance(properties.get(name), dict):
+            yield properties[name]
+        yield from self._named(("patternProperties",))
+        yield from self._one(_ANY_MEMBER)
+        yield from self._one(("propertyNames",))
+
+    def of_item(self, index: int) -> Iterator[dict[str, Any]]:
+        """Yield the subschemas that may apply to an item of an array."""
+        for keyword in _ITEM_LISTS:
+            schemas = self.schema.get(keyword)
+            if isinstance(schemas, list) and index < len(schemas) and isinstance(schemas[index], dict):
+                yield schemas[index]
+        yield from self._one(_ANY_ITEM)
+
+    def _one(self, keywords: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+        for keyword in keywords:
+            if isinstance(self.schema.get(keyword), dict):
+                yield self.schema[keyword]
+
+    def _listed(self, keywords: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+        for keyword in keywords:
+            schemas = self.schema.get(keyword)
+            yield from (schema for schema in schemas if isinstance(schema, dict)) if isinstance(schemas, list) else ()
+
+    def _named(self, keywords: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+        for keyword in keywords:
+            schemas = self.schema.get(keyword)
+            if isinstance(schemas, dict):
+                yield from (schema for schema in schemas.values() if isinstance(schema, dict))
