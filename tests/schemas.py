@@ -1,8 +1,8 @@
 """Checks a message from the wire against the official JSON Schema of a protocol revision.
 
-The schemas are third-party data and not part of the project: they are looked for in the folder that the environment
-variable ``MCP_SCHEMAS`` names, else in ``../shared/schemas`` beside the repository. A test that needs them is skipped
-with a reason where they are absent, and fails there when ``CI=true``.
+The schemas are third-party data and not part of the project. They are read from the folder that the environment
+variable ``MCP_SCHEMAS`` names, else from ``../shared/schemas`` beside the repository, else from the npm packages of
+the tests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jsonschema.validators import validator_for
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT7, DRAFT202012
 
-from tests.requirements import require
+from tests.packaged_schemas import packaged_schema
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -39,12 +39,7 @@ _EXCERPT: Final = 1500
 
 
 PLACE: Final = Path(os.environ.get("MCP_SCHEMAS", Path(__file__).resolve().parents[2] / "shared" / "schemas"))
-"""Where the schemas are looked for."""
-
-
-def folder() -> Path:
-    """Return the folder of the official schemas, or skip (fail in CI) where there is none."""
-    return require(f"The folder {PLACE} of official MCP schemas", PLACE if PLACE.is_dir() else None)
+"""The folder of the schemas, which may be missing."""
 
 
 def validate(message: object, revision: str, method: str | None = None) -> None:
@@ -118,7 +113,7 @@ def _validate_unfinished(result: dict[str, Any], revision: str, method: str | No
     _check(result, revision, "InputRequiredResult")
     _refuse("inputRequests" not in result and "requestState" not in result, "neither requests nor state", result)
     if method is not None:
-        response = _definitions(revision).get(f"{_result_name(revision, method)}Response")
+        response = definitions(revision).get(f"{_result_name(revision, method)}Response")
         allowed = "#/$defs/InputRequiredResult" in json.dumps(response)
         _refuse(not allowed, f"{method} can't be answered with input_required", result)
 
@@ -149,13 +144,13 @@ def _excerpt(value: object) -> str:
 
 
 def _first_defined(revision: str, *names: str) -> str:
-    return next(name for name in names if name in _definitions(revision))
+    return next(name for name in names if name in definitions(revision))
 
 
 def _result_name(revision: str, method: str | None) -> str:
     request = _names_by_method(revision).get(method or "", "")
     name = request.removesuffix("Request") + "Result"
-    return name if name in _definitions(revision) else "Result"
+    return name if name in definitions(revision) else "Result"
 
 
 @functools.cache
@@ -163,7 +158,7 @@ def _names_by_method(revision: str) -> dict[str, str]:
     """Map a method to its definition; unions such as ClientNotification repeat a member's method and are left out."""
     return {
         definition["properties"]["method"]["const"]: name
-        for name, definition in _definitions(revision).items()
+        for name, definition in definitions(revision).items()
         if "const" in definition.get("properties", {}).get("method", {}) and not name.startswith(("Client", "Server"))
     }
 
@@ -171,7 +166,7 @@ def _names_by_method(revision: str) -> dict[str, str]:
 @functools.cache
 def _names_by_code(revision: str) -> dict[int, str]:
     found = {}
-    for name, definition in _definitions(revision).items():
+    for name, definition in definitions(revision).items():
         for part in definition.get("properties", {}).get("error", {}).get("allOf", ()):
             code = part.get("properties", {}).get("code", {}).get("const")
             if code is not None:
@@ -179,14 +174,18 @@ def _names_by_code(revision: str) -> dict[int, str]:
     return found
 
 
-def _definitions(revision: str) -> dict[str, Any]:
+def definitions(revision: str) -> dict[str, Any]:
+    """Return the definitions of a revision's schema."""
     schema = _schema(revision)
     return cast("dict[str, Any]", schema.get("$defs") or schema["definitions"])
 
 
 @functools.cache
 def _schema(revision: str) -> dict[str, Any]:
-    return cast("dict[str, Any]", json.loads((folder() / revision / "schema.json").read_text(encoding="utf-8")))
+    file = PLACE / revision / "schema.json"
+    if not file.is_file():
+        return packaged_schema(revision)
+    return cast("dict[str, Any]", json.loads(file.read_text(encoding="utf-8")))
 
 
 @functools.cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +12,31 @@ from tests import schemas
 RESULT_TYPED: dict[str, Any] = {"resultType": "complete"}
 
 
-def _examples() -> list[Path]:
-    # Collected without require(): a missing folder must skip a test, not break collection.
-    found = sorted((schemas.PLACE / "2026-07-28" / "examples").rglob("*.json"))
-    return found or [Path("no-examples/no-examples.json")]
+_META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+OWN_EXAMPLES: list[tuple[str, Any]] = [
+    ("TextContent", {"type": "text", "text": "x"}),
+    ("ResourceLink", {"type": "resource_link", "uri": "menu://today", "name": "menu"}),
+    ("Tool", {"name": "add", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}),
+    ("ListToolsResult", {**RESULT_TYPED, "tools": [], "ttlMs": 0, "cacheScope": "public"}),
+    ("CallToolResult", {**RESULT_TYPED, "content": [{"type": "text", "text": "x"}], "structuredContent": {"a": 1}}),
+    (
+        "CallToolRequest",
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add", "arguments": {}, "_meta": _META}},
+    ),
+    ("MethodNotFoundError", {"code": -32601, "message": "m"}),
+]
+"""Definitions of 2026-07-28, each with a value; beside the official examples, which no package has."""
+
+
+def _examples() -> list[Any]:
+    files = sorted((schemas.PLACE / "2026-07-28" / "examples").rglob("*.json"))
+    official = [(path.parent.name, json.loads(path.read_text(encoding="utf-8")), path.stem) for path in files]
+    own = [(name, value, "our own") for name, value in OWN_EXAMPLES]
+    return [pytest.param(name, value, id=f"{name}/{title}") for name, value, title in (*official, *own)]
 
 
 def _result(result: object, request_id: object = 1) -> dict[str, Any]:
@@ -27,11 +47,9 @@ def _error(code: int, **members: object) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "m", **members}}
 
 
-@pytest.mark.parametrize("path", _examples(), ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_every_official_example_is_valid(path: Path) -> None:
-    example = schemas.folder() / "2026-07-28" / "examples" / path.parent.name / path.name
-    value = json.loads(example.read_text(encoding="utf-8"))
-    schemas.validate_as(value, "2026-07-28", path.parent.name)
+@pytest.mark.parametrize(("name", "value"), _examples())
+def test_an_example_is_valid(name: str, value: Any) -> None:
+    schemas.validate_as(value, "2026-07-28", name)
     if isinstance(value, dict) and "jsonrpc" in value:
         schemas.validate(value, "2026-07-28")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tests import schemas
@@ -13,9 +12,7 @@ _UNFINISHED = "tasks/"
 
 def definitions(revision: str) -> dict[str, Any]:
     """Return the definitions of a revision's schema."""
-    schema = json.loads((schemas.folder() / revision / "schema.json").read_text(encoding="utf-8"))
-    found: dict[str, Any] = schema.get("$defs") or schema["definitions"]
-    return found
+    return schemas.definitions(revision)
 
 
 def members(revision: str, name: str) -> list[dict[str, Any]]:

