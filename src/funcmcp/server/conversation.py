@@ -14,6 +14,7 @@ from funcmcp.protocol.answers import read_answer
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, ToolError
 from funcmcp.protocol.jsonrpc import Response
+from funcmcp.server.subscribed_uris import SubscribedURIs
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -54,7 +55,7 @@ class Conversation:
         self.pushes = pushes
         self.log_level = "info"
         self.keeper: Keeper | None = None
-        self.subscribed: set[str] = set()
+        self.subscribed = SubscribedURIs()
         self._runs: dict[RequestId, list[Run]] = {}
         self._questions: dict[str, asyncio.Future[Response]] = {}
 
@@ -85,7 +86,10 @@ class Conversation:
         """Remember, or forget, the URI of a resource for the rest of the session; raise StoreAwayError."""
         if self.keeper is not None:
             await self.keeper.keep_subscription(uri, wanted=wanted)
-        (self.subscribed.add if wanted else self.subscribed.discard)(uri)
+        if wanted:
+            self.subscribed.add(uri)
+        else:
+            self.subscribed.discard(uri)
 
     def wants(self, change: Change) -> bool:
         """Tell whether the client wants to hear of a change: of every list, and of the resources it subscribed to."""

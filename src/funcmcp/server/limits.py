@@ -34,6 +34,8 @@ class Limits:
         body_bytes_per_principal: Bytes of such bodies of the same principal.
         streams: Streams that are open at once: GET, `subscriptions/listen`, HTTP+SSE and WebSocket.
         streams_per_principal: Streams of the same principal.
+        subscription_bytes: Bytes of memory that the URIs take up which clients subscribed to.
+        subscription_bytes_per_principal: Bytes of those of the same principal.
 
     Raises:
         ValueError: A limit is not positive, or `nesting` is above 64.
@@ -49,6 +51,8 @@ class Limits:
     body_bytes_per_principal: int = 32 * _MIB
     streams: int = 10_000
     streams_per_principal: int = 1000
+    subscription_bytes: int = 64 * _MIB
+    subscription_bytes_per_principal: int = 8 * _MIB
 
     def __post_init__(self) -> None:
         for option in fields(self):

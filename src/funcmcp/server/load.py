@@ -91,11 +91,11 @@ class Budget:
         """Count an amount no more."""
         self.used -= amount
         if caller is not None:
-            left = self._by_caller[caller] - amount
+            left = self._by_caller.get(caller, 0) - amount
             if left:
                 self._by_caller[caller] = left
             else:
-                del self._by_caller[caller]
+                self._by_caller.pop(caller, None)
 
     @contextmanager
     def counting(self, caller: str | None) -> Iterator[None]:
@@ -127,10 +127,11 @@ class Load:
         requests: HTTP requests that are not answered yet, from the last byte of their body.
         runs: JSON-RPC requests that run, on any transport. A run can outlast the HTTP request that began it.
         streams: Streams that are open.
+        subscriptions: Bytes of the URIs that clients subscribed to.
         bodies: Bodies of HTTP requests.
     """
 
-    __slots__ = ("bodies", "identifying", "requests", "runs", "streams")
+    __slots__ = ("bodies", "identifying", "requests", "runs", "streams", "subscriptions")
 
     def __init__(self, limits: Limits) -> None:
         self.identifying = _requests(limits)
@@ -141,6 +142,13 @@ class Load:
             limits.streams_per_principal,
             full="Too many streams are open; try again later.",
             own_full="Too many of your streams are open; end one.",
+            retry_after=STREAM_RETRY_SECONDS,
+        )
+        self.subscriptions = Budget(
+            limits.subscription_bytes,
+            limits.subscription_bytes_per_principal,
+            full="Clients subscribe to too many resources; try again later.",
+            own_full="You subscribe to too many resources; end a subscription.",
             retry_after=STREAM_RETRY_SECONDS,
         )
         self.bodies = Bodies(limits)

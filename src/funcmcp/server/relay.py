@@ -108,7 +108,7 @@ class _Keeper:
         notes = await self._store.notes(self._client.key)
         conversation = self._client.conversation
         conversation.log_level = notes.level or conversation.log_level
-        conversation.subscribed = set(notes.subscribed)
+        conversation.subscribed.replace(notes.subscribed)
         self._known = gaps
 
     async def keep_level(self, level: str) -> None:
@@ -136,7 +136,10 @@ def _level(client: SessionClient, said: Mapping[str, Any]) -> None:
 
 def _subscription(client: SessionClient, said: Mapping[str, Any]) -> None:
     subscribed = client.conversation.subscribed
-    (subscribed.add if said["wanted"] else subscribed.discard)(said["uri"])
+    if said["wanted"]:
+        subscribed.add(said["uri"])
+    else:
+        subscribed.discard(said["uri"])
 
 
 def _told(client: SessionClient, said: Mapping[str, Any]) -> None:

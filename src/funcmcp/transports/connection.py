@@ -169,6 +169,7 @@ class Connection:
         tasks = {*self._calls, *(task for task in (self._sending, self._telling) if task is not None)}
         for task in tasks:
             task.cancel()
+        self._conversation.subscribed.close()
         return tasks
 
     async def _message(self, value: object, http: HTTPRequestInfo | None) -> None:

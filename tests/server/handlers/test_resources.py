@@ -11,9 +11,10 @@ import pytest
 from funcmcp.protocol.errors import MCPError, ResourceNotFound, ToolError
 from funcmcp.server.conversation import Conversation
 from funcmcp.server.features import Resource, ResourceLister
-from funcmcp.server.handlers.resources import MAX_SUBSCRIPTIONS
 from funcmcp.server.hub import updated
+from funcmcp.server.limits import LimitReachedError, Limits
 from funcmcp.server.registry import RegistrationError
+from funcmcp.server.subscribed_uris import MAX_URIS
 from tests import schemas
 from tests.server.parts import (
     NEWEST,
@@ -253,11 +254,11 @@ async def test_a_subscription_is_remembered_until_it_is_ended(revision: str) -> 
     asked: dict[str, Any] = {"revision": revision, "conversation": conversation}
     for uri in ("menu://today", "menu://today", "menu://day/friday"):
         assert (await answer(served, context(SUBSCRIBE, {"uri": uri}, **asked)))["result"] == {}
-    assert conversation.subscribed == {"menu://today", "menu://day/friday"}
+    assert set(conversation.subscribed) == {"menu://today", "menu://day/friday"}
     assert conversation.wants(updated("menu://today"))
     for uri in ("menu://today", "menu://today", "other://unheard.of"):
         assert (await answer(served, context(UNSUBSCRIBE, {"uri": uri}, **asked)))["result"] == {}
-    assert conversation.subscribed == {"menu://day/friday"}
+    assert set(conversation.subscribed) == {"menu://day/friday"}
     assert not conversation.wants(updated("menu://today"))
 
 
@@ -290,12 +291,37 @@ async def test_subscribing_is_no_method_of_the_per_request_era(method: str) -> N
 
 async def test_a_client_subscribes_to_so_many_resources_and_no_more() -> None:
     served, conversation = server(*SERVED), Conversation(pushes=True)
-    conversation.subscribed.update(f"menu://{number}" for number in range(MAX_SUBSCRIPTIONS))
+    conversation.subscribed.replace(f"menu://{number}" for number in range(MAX_URIS))
     refused = await answer(served, context(SUBSCRIBE, {"uri": "menu://today"}, conversation=conversation))
     assert refused["error"]["code"] == -32602
     again = await answer(served, context(SUBSCRIBE, {"uri": "menu://0"}, conversation=conversation))
     assert again["result"] == {}
-    assert len(conversation.subscribed) == MAX_SUBSCRIPTIONS
+    assert len(conversation.subscribed) == MAX_URIS
+
+
+async def test_the_uris_that_a_client_subscribes_to_are_bounded_in_bytes_together() -> None:
+    """Row 48: a template takes any URI of up to 8,192 characters."""
+    served, conversation = server(*SERVED), Conversation(pushes=True)
+    errors = []
+    for number in range(100):
+        asked = context(SUBSCRIBE, {"uri": f"menu://day/{number:08000}"}, conversation=conversation)
+        errors.append((await answer(served, asked)).get("error", {}).get("code"))
+    assert errors[:60] == [None] * 60
+    assert errors[-30:] == [-32602] * 30
+    assert served.load.subscriptions.used < 512 * 1024
+    conversation.subscribed.close()
+    assert served.load.subscriptions.used == 0
+
+
+async def test_the_uris_of_all_clients_are_bounded_in_bytes_together() -> None:
+    served = server(*SERVED, limits=Limits(subscription_bytes=2000))
+    first, second = Conversation(pushes=True), Conversation(pushes=True)
+    uri = "menu://day/" + "x" * 1000
+    assert (await answer(served, context(SUBSCRIBE, {"uri": uri}, conversation=first)))["result"] == {}
+    with pytest.raises(LimitReachedError):
+        await served.answer(context(SUBSCRIBE, {"uri": uri}, conversation=second))
+    assert (await answer(served, context(UNSUBSCRIBE, {"uri": uri}, conversation=first)))["result"] == {}
+    assert (await answer(served, context(SUBSCRIBE, {"uri": uri}, conversation=second)))["result"] == {}
 
 
 @EVERY_REVISION

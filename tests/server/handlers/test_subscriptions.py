@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import tracemalloc
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.server.handlers.resources import MAX_SUBSCRIPTIONS
+from funcmcp.protocol.uri_template import MAX_URI
 from funcmcp.server.hub import updated
 from funcmcp.server.limits import LimitReachedError, Limits
+from funcmcp.server.subscribed_uris import MAX_URIS
 from tests import schemas
 from tests.server.parts import (
     PATIENCE,
@@ -164,7 +167,7 @@ async def test_the_stream_ends_with_a_result_when_the_server_stops() -> None:
         {"resourceSubscriptions": {"menu://a": True}},
         {"resourceSubscriptions": ["menu://a", 5]},
         {"resourceSubscriptions": [None]},
-        {"resourceSubscriptions": [f"menu://{number}" for number in range(MAX_SUBSCRIPTIONS + 1)]},
+        {"resourceSubscriptions": [f"menu://{number}" for number in range(MAX_URIS + 1)]},
     ],
 )
 async def test_a_wish_of_the_wrong_shape_is_invalid(wish: object) -> None:
@@ -186,6 +189,53 @@ async def test_so_many_listen_and_no_more() -> None:
         with pytest.raises(LimitReachedError):
             await refused({}, served)
     async with listening(served, {}) as stream:
+        await stream.next()
+
+
+async def test_a_uri_is_as_long_as_one_that_can_be_read_and_all_together_are_bounded() -> None:
+    """Row 48: a stream keeps its URIs as long as it is open."""
+    served = server(resource("menu://today"))
+    long = "menu://" + "x" * (MAX_URI - 7)
+    for uris, said in (([long + "x"], "8192 characters"), ([f"{number}{long[3:]}" for number in range(99)], "bytes")):
+        error = await refused({"resourceSubscriptions": uris}, served)
+        assert (error["code"], said in error["message"]) == (-32602, True)
+    assert served.load.subscriptions.used == 0
+    async with listening(served, {"resourceSubscriptions": [long]}) as stream:
+        await stream.next()
+        assert served.load.subscriptions.used > MAX_URI
+    assert served.load.subscriptions.used == 0
+
+
+async def test_a_stream_keeps_its_uris_once() -> None:
+    """Row 48: neither the request nor the answer that names them stays."""
+    served = server(resource("menu://today"), limits=Limits(message_bytes=10_000_000))
+    uris = [f"menu://{number:06}{'x' * 4000}" for number in range(100)]
+    text = json.dumps(uris)
+    del uris
+    tracemalloc.start()
+    try:
+        async with listening(served, {"resourceSubscriptions": json.loads(text)}) as stream:
+            method, _ = await stream.next()
+            del _
+            await asyncio.sleep(0)
+            gc.collect()
+            held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert method == "notifications/subscriptions/acknowledged"
+    assert 400_000 < held < 600_000
+
+
+async def test_all_subscriptions_of_a_process_are_bounded_together() -> None:
+    served = server(resource("menu://today"), limits=Limits(subscription_bytes=2000))
+    wish = {"resourceSubscriptions": ["menu://" + "x" * 1000]}
+    async with listening(served, wish) as stream:
+        await stream.next()
+        with pytest.raises(LimitReachedError):
+            await refused(wish, served)
+        async with listening(served, {"toolsListChanged": True}) as other:
+            await other.next()
+    async with listening(served, wish) as stream:
         await stream.next()
 
 

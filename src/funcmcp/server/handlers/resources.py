@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from funcmcp.server.dispatch import Server
     from funcmcp.server.features import Resource, ResourceLister, ResourceTemplate
 
-MAX_SUBSCRIPTIONS = 1000
-"""URIs that one client may subscribe to."""
-
 _LISTING_SECONDS = 60.0
 
 _REMEMBERED = 256
@@ -145,8 +142,8 @@ async def subscribe(server: Server, context: Context) -> dict[str, Any]:
     uri, conversation = uri_of(context.request.params), _subscriber(context)
     find_resource(server, uri)
     await conversation.restore()
-    if len(conversation.subscribed) >= MAX_SUBSCRIPTIONS and uri not in conversation.subscribed:
-        raise InvalidParams(f"A client may subscribe to {MAX_SUBSCRIPTIONS} resources.")
+    conversation.subscribed.charge_to(server.load.subscriptions, context.caller)
+    conversation.subscribed.check([uri])
     await conversation.subscribe(uri, wanted=True)
     if conversation.keeper is None:  # else it may be told at another instance, and would be told again here
         context.client.listen()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.envelope import SUBSCRIPTION_ID
 from funcmcp.protocol.errors import INVALID_REQUEST, METHOD_NOT_FOUND, InvalidParams, MCPError
-from funcmcp.server.handlers.resources import MAX_SUBSCRIPTIONS
 from funcmcp.server.hub import LISTS, updated
+from funcmcp.server.subscribed_uris import MAX_URIS, SubscribedURIs
 
 if TYPE_CHECKING:
     from funcmcp.server.context import Context
@@ -35,39 +35,75 @@ async def listen(server: Server, context: Context) -> dict[str, Any]:
 
 
 async def _tell(server: Server, context: Context) -> dict[str, Any]:
-    honoured, wanted = await _honoured(server, context)
-    meta = {SUBSCRIPTION_ID: context.request.id}
-    await server.bus.ready()
-    with server.hub.listening(wanted.__contains__, missed=wanted.__iter__) as changes:
-        acknowledged = {"_meta": meta, "notifications": honoured}
-        await context.channel.notify("notifications/subscriptions/acknowledged", acknowledged)
-        async for change in changes:
-            await context.channel.notify(change.method, {"_meta": meta, **change.params})
+    wish = _Wish()
+    try:
+        honoured = await _honoured(server, context, wish)
+        meta = {SUBSCRIPTION_ID: context.request.id}
+        await server.bus.ready()
+        with server.hub.listening(wish.wants, missed=wish.changes) as changes:
+            acknowledged = {"_meta": meta, "notifications": honoured}
+            await context.channel.notify("notifications/subscriptions/acknowledged", acknowledged)
+            # The request lives as long as the stream, and the wish has all that is needed of these.
+            del honoured, acknowledged, context.request.params["notifications"]
+            async for change in changes:
+                await context.channel.notify(change.method, {"_meta": meta, **change.params})
+    finally:
+        wish.uris.close()
     return {"_meta": meta}
 
 
-async def _honoured(server: Server, context: Context) -> tuple[dict[str, Any], frozenset[Change]]:
-    """Return the part of the wish that this server fulfils for this caller, and the changes that it is about."""
+class _Wish:
+    """What a client wants to hear of.
+
+    Attributes:
+        lists: Changes of lists.
+        uris: URIs of resources.
+    """
+
+    def __init__(self) -> None:
+        self.lists: list[Change] = []
+        self.uris = SubscribedURIs()
+
+    def wants(self, change: Change) -> bool:
+        """Tell whether a change is wanted."""
+        return change in self.lists if change.uri is None else change.uri in self.uris
+
+    def changes(self) -> list[Change]:
+        """Return all changes that are wanted."""
+        return self.lists + [updated(uri) for uri in self.uris]
+
+
+async def _honoured(server: Server, context: Context, wish: _Wish) -> dict[str, Any]:
+    """Put the part of the request that this server fulfils for this caller into the wish, and return it."""
     guard, principal = server.guard, context.principal
     may_list = guard is None or guard.about_lists(server, principal) is None
-    wish = context.request.params.get("notifications")
-    if type(wish) is not dict:
+    wanted = context.request.params.get("notifications")
+    if type(wanted) is not dict:
         raise InvalidParams('"notifications" must be an object.')
     honoured: dict[str, Any] = {}
-    changes: list[Change] = []
     for capability, change in LISTS.items():
         name = f"{capability}ListChanged"
-        if type(wish.get(name, False)) is not bool:
+        if type(wanted.get(name, False)) is not bool:
             raise InvalidParams(f'"{name}" must be true or false.')
-        if wish.get(name) and capability in server.offered and may_list:
+        if wanted.get(name) and capability in server.offered and may_list:
             honoured[name] = True
-            changes.append(change)
-    uris = wish.get(_URIS, [])
-    if type(uris) is not list or not all(type(uri) is str for uri in uris) or len(uris) > MAX_SUBSCRIPTIONS:
-        raise InvalidParams(f'"{_URIS}" must be an array of at most {MAX_SUBSCRIPTIONS} URIs.')
+            wish.lists.append(change)
+    uris = wanted.get(_URIS, [])
+    if type(uris) is not list or not all(type(uri) is str for uri in uris) or len(uris) > MAX_URIS:
+        raise InvalidParams(f'"{_URIS}" must be an array of at most {MAX_URIS} URIs.')
     if uris and "resources" in server.offered:
-        if guard is not None:
-            uris = [uri for uri in uris if await guard.may_read(server, uri, principal)]
-        honoured[_URIS] = uris
-        changes += [updated(uri) for uri in uris]
-    return honoured, frozenset(changes)
+        await _subscribe(server, context, wish.uris, uris)
+        honoured[_URIS] = [uri for uri in uris if uri in wish.uris]
+    return honoured
+
+
+async def _subscribe(server: Server, context: Context, subscribed: SubscribedURIs, uris: list[str]) -> None:
+    """Subscribe to the URIs that a caller may read; raise InvalidParams or LimitReachedError."""
+    subscribed.charge_to(server.load.subscriptions, context.caller)
+    subscribed.check(uris)
+    for uri in uris:
+        subscribed.add(uri)
+    if server.guard is not None:
+        for uri in uris:
+            if not await server.guard.may_read(server, uri, context.principal):
+                subscribed.discard(uri)

@@ -239,6 +239,7 @@ class HandshakeEra:
             if client is None:
                 server = self._server if self._sessions.pushes else None
                 client = _Client(revision, handshake, session_id, server, kept=self._kept, key=key)
+                client.conversation.subscribed.charge_to(self._server.load.subscriptions, http.caller)
                 self._relay.meet(client)
                 self._clients.add(client)
             return client
@@ -362,6 +363,7 @@ class _Client(SessionClient):
             self._telling.cancel()
         if self._streams is not None:
             self._streams.close()
+        self.conversation.subscribed.close()
 
     async def _tell(self, changes: Listener) -> None:
         async for change in changes:
