@@ -50,3 +50,27 @@ def test_a_missing_library_is_one_line_with_the_command_that_installs_it(library
     )
     assert ended.returncode == 1
     assert ended.stderr == f'{library} is not installed. The command line needs: pip install "funcmcp[cli]"\n'
+
+
+@pytest.mark.parametrize(
+    ("library", "imported", "extra"),
+    [
+        ("joserfc", "funcmcp.auth.entra", "auth"),
+        ("redis", "funcmcp.adapters.redis", "redis"),
+        ("azure", "funcmcp.azure", "azure"),
+    ],
+)
+def test_an_extra_that_the_server_needs_is_named_with_the_line_that_needs_it(
+    tmp_path: Path, library: str, imported: str, extra: str
+) -> None:
+    server = tmp_path / "server.py"
+    needs = {"azure": "funcmcp.azure.http_app(funcmcp.MCPServer('m'))"}.get(library, "")
+    server.write_text(f"import funcmcp\nimport {imported}\n{needs}\n")
+    ended = python(
+        f"import sys; sys.modules[{library!r}] = None; sys.argv[1:] = ['run', {str(server)!r}]\n"
+        "from funcmcp.cli.main import main; main()"
+    )
+    assert ended.returncode == 1
+    [line] = ended.stderr.splitlines()
+    assert line.startswith(f"{server}, line ")
+    assert line.endswith(f'. Install it: pip install "funcmcp[{extra}]"')

@@ -89,7 +89,8 @@ async def add(url: str) -> Any:
 def test_the_command_makes_a_project_that_runs_at_once(tmp_path: Path) -> None:
     made = funcmcp("new", "demo", folder=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
-    assert made.stdout == "demo is made. Next: cd demo && funcmcp run (README.md says more)\n"
+    install = "pip install -r requirements-dev.txt"
+    assert made.stdout == f"Created demo. Next: cd demo && {install} && funcmcp run (README.md says more)\n"
     assert files_in(tmp_path / "demo") == EVERYWHERE | MORE["http"]
     assert [path.name for path in tmp_path.iterdir()] == ["demo"]
 

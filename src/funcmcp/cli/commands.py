@@ -70,7 +70,8 @@ def new(
     from funcmcp.cli.new import create
 
     folder = create(name, Path.cwd(), hosting)
-    write_line(f"{folder.name} is made. Next: cd {folder.name} && funcmcp run (README.md says more)")
+    install = "pip install -r requirements-dev.txt"
+    write_line(f"Created {folder.name}. Next: cd {folder.name} && {install} && funcmcp run (README.md says more)")
 
 
 @app.command()

@@ -16,6 +16,17 @@ from funcmcp.cli.output import write_line
 if TYPE_CHECKING:
     from types import ModuleType
 
+_EXTRAS = {
+    "azure": "azure",
+    "azurefunctions": "azure-streams",
+    "httpx2": "auth",
+    "joserfc": "auth",
+    "opentelemetry": "otel",
+    "redis": "redis",
+    "uvicorn": "server",
+}
+"""The extra of funcmcp that installs a library which a server's file may need."""
+
 _PROJECT_FILES = ("server.py", "function_app.py")
 
 
@@ -132,6 +143,9 @@ def _import_failure(target: Target, error: BaseException) -> str:
     where = _at(Path(frames[-1].filename), frames[-1].lineno) if frames else target.shown
     reason = " ".join(f"{type(error).__name__}: {error}".split())
     if isinstance(error, ModuleNotFoundError):
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is not None:
+            return f'{where}: {reason}. Install it: pip install "funcmcp[{extra}]"'
         return f"{where}: {reason}. Install it, or correct its name."
     return f"{where}: {reason}"
 
