@@ -14,7 +14,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=2)
     options = parser.parse_args()
     if Path(sys.prefix) != PYTHON.parent.parent.resolve():
-        _again_with_the_peers()
+        again_with_the_peers(Path(__file__))
     if shutil.which("wrk") is None or shutil.which("taskset") is None:
         sys.exit("The benchmarks need wrk and taskset: apt-get install wrk util-linux")
     plan = Plan(options.rounds, options.seconds)
@@ -114,8 +114,8 @@ def write(rows: list[dict[str, Any]]) -> None:
     print((RESULTS / "table.md").read_text())
 
 
-def _again_with_the_peers() -> None:
-    """Install the peers if need be, and run this program again with them."""
+def again_with_the_peers(program: Path) -> NoReturn:
+    """Install the peers if need be, and run a program again with them."""
     wanted = (HERE / "requirements.txt").read_text()
     mark = HERE / ".venv" / ".ready"
     if not mark.exists() or mark.read_text() != wanted:
@@ -123,7 +123,7 @@ def _again_with_the_peers() -> None:
         install = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*install, "-r", str(HERE / "requirements.txt"), "-e", f"{HERE.parent}[auth]"], check=True)
         mark.write_text(wanted)
-    os.execv(PYTHON, [str(PYTHON), str(HERE / "run.py"), *sys.argv[1:]])
+    os.execv(PYTHON, [str(PYTHON), str(program), *sys.argv[1:]])
 
 
 if __name__ == "__main__":
