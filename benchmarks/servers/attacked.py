@@ -78,7 +78,8 @@ def serve_mcp(port: int) -> None:
     @mcp.tool()
     async def certificate(ctx: Context) -> str:
         """Return the header field that a proxy sets."""
-        return str(ctx.request_context.request.headers.get(CERTIFICATE, "none"))
+        request: Any = ctx.request_context.request
+        return str(request.headers.get(CERTIFICATE, "none"))
 
     mcp.run(transport="streamable-http", port=port)
 
