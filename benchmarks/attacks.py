@@ -381,7 +381,7 @@ def main() -> None:
         again_with_the_peers(Path(__file__))
     outcomes = []
     with earlier(options.before) as source:
-        servers = [("before", source)] if source else []
+        servers: list[tuple[str, Path | None]] = [("before", source)] if source else []
         servers += [(library, None) for library in LIBRARIES]
         for name in options.only or ATTACKS:
             for server, folder in servers:
