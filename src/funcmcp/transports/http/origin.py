@@ -1,7 +1,7 @@
 """Who may reach the endpoint from a browser: the Host and Origin checks against DNS rebinding.
 
 Source: "basic/transports, Security Warning" of every revision with HTTP (an invalid Origin is 403);
-RFC 9112 section 3.2 (more than one Host is 400); RFC 6454 (what an origin is).
+RFC 9112 section 3.2 (none or more than one Host is 400); RFC 6454 (what an origin is).
 """
 
 from __future__ import annotations
@@ -40,9 +40,12 @@ class OriginCheck:
             if names.count(name.lower().encode()) > 1:
                 return 400, f"More than one {name} header."
         fields = request.fields
-        return self._check(_text(fields.get(b"host")), _text(fields.get(b"origin")), request.server)
+        if b"host" not in fields:
+            return 400, "The Host header is missing."
+        origin = _text(fields[b"origin"]) if b"origin" in fields else None
+        return self._check(_text(fields[b"host"]), origin, request.server)
 
-    def _check(self, host: str | None, origin: str | None, server: str | None) -> tuple[int, str] | None:
+    def _check(self, host: str, origin: str | None, server: str | None) -> tuple[int, str] | None:
         if not self._host_allowed(host, server):
             return 421, "This Host is not allowed; list it in allowed_hosts if it is yours."
         if origin is None:
@@ -51,11 +54,11 @@ class OriginCheck:
             return None
         return 403, "This Origin is not allowed; list it in allowed_origins if it is yours."
 
-    def _host_allowed(self, host: str | None, server: str | None) -> bool:
+    def _host_allowed(self, host: str, server: str | None) -> bool:
         if "*" in self._hosts:
             return True
-        match = _AUTHORITY.fullmatch(host) if host is not None else None
-        if host is None or match is None:
+        match = _AUTHORITY.fullmatch(host)
+        if match is None:
             return False
         name = match[1].lower()
         if host.lower() in self._hosts or name in self._hosts:
@@ -67,7 +70,7 @@ class OriginCheck:
         address = getattr(address, "ipv4_mapped", None) or address  # as an IPv6 socket calls an IPv4 connection
         return _address(name) == address or (address.is_loopback and _is_loopback(name))
 
-    def _origin_allowed(self, origin: str, host: str | None) -> bool:
+    def _origin_allowed(self, origin: str, host: str) -> bool:
         if "*" in self._origins:
             return True
         scheme, separator, authority = origin.lower().partition("://")
@@ -76,11 +79,11 @@ class OriginCheck:
             return origin.lower() in self._origins
         if f"{scheme}://{authority}" in self._origins or _is_loopback(match[1]):
             return True
-        return host is not None and _with_port(authority, scheme) == _with_port(host.lower(), scheme)
+        return _with_port(authority, scheme) == _with_port(host.lower(), scheme)
 
 
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode("latin-1").strip(" \t")
+def _text(value: bytes) -> str:
+    return value.decode("latin-1").strip(" \t")
 
 
 def _with_port(authority: str, scheme: str) -> str:
