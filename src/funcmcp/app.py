@@ -442,7 +442,7 @@ class MCPServer(ASGIApplication):
     async def serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a scope of an ASGI server that is not HTTP."""
         if scope["type"] == "websocket":
-            await serve_websocket(self._websocket, scope, receive, send)
+            await serve_websocket(self._websocket, scope, receive, send, seconds=self.limits.write_seconds)
         else:
             await super().serve_other(scope, receive, send)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.adapters.asgi import ASGIApplication, ASGIRequest
+from funcmcp.server.limits import Limits
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from tests import schemas
 from tests.server.parts import PATIENCE, PER_REQUEST, text_result, tool
@@ -354,3 +355,50 @@ async def test_the_real_endpoint_streams_behind_it_and_a_leaving_client_cancels_
     platform.incoming.put_nowait(DISCONNECT)
     await asyncio.wait_for(stopped.wait(), PATIENCE)
     await asyncio.wait_for(serving, PATIENCE)
+
+
+class NotReading(Platform):
+    """A server whose client reads so many messages and then no more."""
+
+    def __init__(self, messages: int) -> None:
+        super().__init__(part(b""))
+        self._messages = messages
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if len(self.sent) > self._messages:
+            await asyncio.Event().wait()
+
+
+class Impatient(ASGIApplication):
+    @property
+    def limits(self) -> Limits:
+        return Limits(write_seconds=0.01)
+
+
+@pytest.mark.parametrize("messages", [0, 1, 3])
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_client_that_does_not_read_ends_its_response(messages: int, streamed: bool) -> None:
+    closed = []
+
+    async def parts() -> AsyncIterator[bytes]:
+        try:
+            for _ in range(5):
+                yield b"part"
+        finally:
+            closed.append(True)
+
+    async def exchange(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(200, (), parts() if streamed else b"whole")
+
+    platform = NotReading(messages)
+    await asyncio.wait_for(Impatient(exchange)(scope(), platform.receive, platform.send), PATIENCE)
+    expected = messages + 1 if streamed else min(messages + 1, 2)
+    assert len(platform.sent) == expected
+    assert closed == ([True] if streamed and messages else [])
+
+
+async def test_a_body_in_parts_of_a_byte_is_read_whole() -> None:
+    parts = [part(b"%d" % (number % 10), more=number < 999) for number in range(1000)]
+    request = ASGIRequest(scope(), Platform(*parts).receive)
+    assert await request.read(1000) == b"0123456789" * 100

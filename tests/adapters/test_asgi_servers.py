@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import sys
 import time
-from contextlib import closing, contextmanager
-from http.client import HTTPConnection
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPConnection, parse_headers
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests import schemas
+from tests.cluster.proxy import proxied
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 PATIENCE = 30
@@ -50,6 +53,8 @@ app.mount("/api", mcp)
 )
 COMMANDS = {
     "uvicorn": ["uvicorn", "--port", "{port}", "--log-level", "error", "{target}"],
+    "uvicorn-h11": ["uvicorn", "--http", "h11", "--port", "{port}", "--log-level", "error", "{target}"],
+    "run": ["funcmcp.cli.main", "run", "--port", "{port}", "{target}"],
     "granian": ["granian", "--interface", "asgi", "--port", "{port}", "{target}"],
     "hypercorn": ["hypercorn", "--bind", "127.0.0.1:{port}", "{target}"],
 }
@@ -62,24 +67,35 @@ def free_port() -> int:
         return port
 
 
+def wait_for(port: int, process: subprocess.Popen[bytes] | None = None) -> None:
+    """Wait until something listens on a port; fail if the process that should do so has ended."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            assert process is None or process.poll() is None, process.communicate()[0].decode()
+            assert time.monotonic() < deadline, "nothing listens"
+            time.sleep(0.02)
+        else:
+            return
+
+
 @contextmanager
 def serving(server: str, folder: Path, code: str, target: str) -> Iterator[int]:
     (folder / "served.py").write_text(code)
+    with listening(["-m", *(word.replace("{target}", target) for word in COMMANDS[server])], folder) as port:
+        yield port
+
+
+@contextmanager
+def listening(arguments: Sequence[str], folder: Path) -> Iterator[int]:
+    """Run Python with arguments, of which "{port}" is a free port; yield it once something listens there."""
     port = free_port()
-    words = [word.format(port=port, target=target) for word in COMMANDS[server]]
-    process = subprocess.Popen(
-        [sys.executable, "-m", *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    command = [sys.executable, *(word.replace("{port}", str(port)) for word in arguments)]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                assert process.poll() is None, process.communicate()[0].decode()
-                assert time.monotonic() < deadline, f"{server} does not listen"
-                time.sleep(0.02)
+        wait_for(port, process)
         yield port
     finally:
         process.terminate()
@@ -136,3 +152,164 @@ def test_it_runs_mounted_under_a_path_in(code: str, tmp_path: Path) -> None:
     with serving("uvicorn", tmp_path, code, "served:app") as port:
         check_both_eras(port, "/api/mcp")
         assert post(port, "/mcp", {})[0] == 404
+
+
+GUARDED = """
+import sys
+
+if "{parser}" == "h11":
+    sys.modules["httptools"] = None
+
+from funcmcp import MCPServer
+from funcmcp.auth.api_key import APIKeys
+from funcmcp.auth.authenticator import first_of
+from funcmcp.auth.policy import Auth
+from funcmcp.auth.principal import Principal
+
+async def by_certificate(headers):
+    name = headers.get("x-client-certificate")
+    return None if name is None else Principal(subject=name, issuer="certificates")
+
+mcp = MCPServer("guarded", auth=Auth(first_of(by_certificate, APIKeys({{"bob": "a-key-of-32-characters-at-least"}}))))
+
+@mcp.tool
+async def add(a: int, b: int) -> int:
+    return a + b
+"""
+"""A server that believes a header which only the proxy in front may set."""
+
+SERVERS = [("run", "httptools"), ("run", "h11"), *((name, "any") for name in COMMANDS if name != "run")]
+CERTIFICATE = b"x-client-certificate: CN=alice\r\n"
+CALL = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {
+        "name": "add",
+        "arguments": {"a": 1, "b": 2},
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    },
+}
+HEAD = (
+    b"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\nmcp-protocol-version: 2026-07-28\r\n"
+    b"mcp-method: tools/call\r\nmcp-name: add\r\n"
+)
+
+
+def statuses(port: int, parts: Sequence[bytes]) -> list[int]:
+    """Send parts, with pauses between them; return the status of each answer until the server is silent."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as line:
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for number, part in enumerate(parts):
+            time.sleep(0.2 if number else 0)
+            line.sendall(part)
+        text = line.recv(65536)
+        line.settimeout(0.7)
+        with suppress(TimeoutError):
+            while part := line.recv(65536):
+                text += part
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d\d\d) ", text)]
+
+
+def chunked(trailers: bytes, fields: bytes = b"") -> tuple[bytes, bytes]:
+    """Return the head and the rest of a call with a chunked body and trailers."""
+    body = json.dumps(CALL).encode()
+    rest = b"%x\r\n%b\r\n0\r\n%b\r\n" % (len(body), body, trailers)
+    return HEAD + fields + b"transfer-encoding: chunked\r\n\r\n", rest
+
+
+def plain(fields: bytes = b"") -> bytes:
+    """Return a call with a body of a known length."""
+    body = json.dumps(CALL).encode()
+    return HEAD + fields + b"content-length: %d\r\n\r\n" % len(body) + body
+
+
+@pytest.fixture(scope="module", params=SERVERS, ids="-".join)
+def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    """The name of a server and the port where it serves `GUARDED`."""
+    server, parser = request.param
+    with serving(server, tmp_path_factory.mktemp("guarded"), GUARDED.format(parser=parser), "served:mcp") as port:
+        yield server, port
+
+
+@pytest.mark.parametrize("in_one", [True, False])
+@pytest.mark.parametrize("trailers", [CERTIFICATE, b"x-api-key: a-key-of-32-characters-at-least\r\n"])
+def test_credentials_in_trailers_let_nobody_in(guarded: tuple[str, int], trailers: bytes, in_one: bool) -> None:
+    server, port = guarded
+    head, rest = chunked(trailers)
+    assert statuses(port, [plain(trailers)]) == [200]  # as headers they do
+    expected = 411 if server == "uvicorn" else 401
+    assert statuses(port, [head + rest] if in_one else [head, rest]) == [expected]
+
+
+def test_a_chunked_body_is_taken_where_trailers_are_told_apart(guarded: tuple[str, int]) -> None:
+    server, port = guarded
+    head, rest = chunked(b"x-checksum: 1\r\n", CERTIFICATE)
+    assert statuses(port, [head + rest]) == [411 if server == "uvicorn" else 200]
+
+
+def test_a_body_behind_an_upgrade_is_never_a_request(guarded: tuple[str, int]) -> None:
+    _, port = guarded
+    hidden = plain(CERTIFICATE)
+    head = HEAD + b"connection: upgrade\r\nupgrade: h2c\r\ncontent-length: %d\r\n\r\n" % len(hidden)
+    found = statuses(port, [head, hidden])
+    assert len(found) == 1
+    assert found[0] in {400, 401}
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_proxy_that_deletes_a_header_deletes_it_for_good(
+    guarded: tuple[str, int], tmp_path: Path, parts: int
+) -> None:
+    """HAProxy passes trailers on, and Upgrade with the body behind it; it deletes the field from headers only."""
+    server, port = guarded
+    rules = ["http-request del-header x-client-certificate"]
+    head, rest = chunked(CERTIFICATE)
+    hidden = plain(CERTIFICATE)
+    upgrade = HEAD + b"connection: upgrade\r\nupgrade: h2c\r\ncontent-length: %d\r\n\r\n" % len(hidden)
+    with proxied([f"http://127.0.0.1:{port}/mcp"], tmp_path, rules=rules) as url:
+        front = urlsplit(url).port or 0
+        wait_for(front)
+        assert statuses(front, [plain(CERTIFICATE)]) == [401]
+        assert statuses(front, [head + rest] if parts == 1 else [head, rest])[:1] == [
+            411 if server == "uvicorn" else 401
+        ]
+        assert 200 not in statuses(front, [upgrade + hidden] if parts == 1 else [upgrade, hidden])
+
+
+AZURE = """
+import asyncio
+import json
+import sys
+
+from funcmcp.adapters.azure_streams import WebApp, WebServer
+
+if sys.argv[2] == "h11":
+    sys.modules["httptools"] = None
+
+async def invoke(request):
+    return json.dumps(sorted(request.headers))
+
+app = WebApp()
+app.route(invoke)
+asyncio.run(WebServer("127.0.0.1", int(sys.argv[1]), app).serve())
+"""
+
+
+@pytest.mark.parametrize("parser", ["httptools", "h11"])
+def test_the_server_of_an_azure_worker_drops_trailers(tmp_path: Path, parser: str) -> None:
+    (tmp_path / "served.py").write_text(AZURE)
+    with listening([str(tmp_path / "served.py"), "{port}", parser], tmp_path) as port:
+        head, rest = chunked(CERTIFICATE)
+        for parts in ([head + rest], [head, rest]):
+            with socket.create_connection(("127.0.0.1", port), PATIENCE) as line, line.makefile("rb") as answer:
+                for part in parts:
+                    line.sendall(part)
+                assert answer.readline() == b"HTTP/1.1 200 OK\r\n"
+                length = int(parse_headers(answer)["content-length"])
+                names = json.loads(answer.read(length))
+            assert "transfer-encoding" in names
+            assert "x-client-certificate" not in names

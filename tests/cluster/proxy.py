@@ -29,6 +29,7 @@ defaults
 
 frontend all
     bind fd@{listener}
+{rules}
     default_backend instances
 
 backend instances
@@ -40,13 +41,27 @@ _STOP_SECONDS = 10
 
 
 @contextmanager
-def proxied(urls: Sequence[str], folder: Path, *, balance: str = "random(1)") -> Iterator[str]:
-    """Put a proxy in front of endpoints; yield the endpoint that leads to them, by chance or "roundrobin"."""
+def proxied(
+    urls: Sequence[str], folder: Path, *, balance: str = "random(1)", rules: Sequence[str] = ()
+) -> Iterator[str]:
+    """Put a proxy in front of endpoints; yield the endpoint that leads to them.
+
+    Args:
+        urls: the endpoints.
+        folder: where the configuration is written.
+        balance: how the proxy chooses one, such as "roundrobin"; by chance by default.
+        rules: lines for its front end, such as "http-request del-header x-user".
+    """
     command = program("haproxy")
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         servers = [f"    server i{number} {urlsplit(url).netloc}" for number, url in enumerate(urls)]
         file = folder / "haproxy.cfg"
-        text = CONFIGURATION.format(balance=balance, listener=listener.fileno(), instances="\n".join(servers))
+        text = CONFIGURATION.format(
+            balance=balance,
+            listener=listener.fileno(),
+            rules="\n".join(f"    {rule}" for rule in rules),
+            instances="\n".join(servers),
+        )
         file.write_text(text)
         with subprocess.Popen(
             [command, "-f", str(file), "-db", "-q"], pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 COLUMNS = ["#", "threat", "rule", "what funcmcp does", "shown by"]
-THREATS = 50
+THREATS = 51
 _TEST = re.compile(r"`(tests/[\w/]+\.py)::([\w:]+)`")
 _ROW_IN_A_DOCSTRING = re.compile(r"(?i)\brows? (\d+(?:(?:, | and | to )(?:row )?\d+)*)")
 

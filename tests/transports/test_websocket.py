@@ -82,9 +82,12 @@ class Opened:
         self.outgoing: asyncio.Queue[Any] = asyncio.Queue()
         self.incoming.put_nowait({"type": "websocket.connect"})
         self.gone = False
+        self.reads = asyncio.Event()
+        self.reads.set()
         self._task = asyncio.ensure_future(app(scope, self.incoming.get, self._send))
 
     async def _send(self, message: Any) -> None:
+        await self.reads.wait()
         if self.gone:
             raise OSError("gone")
         self.outgoing.put_nowait(message)
@@ -236,6 +239,22 @@ async def test_calls_in_flight_are_answered_before_it_is_closed_with_the_server(
     assert (answer["id"], answer["result"]["content"][0]["text"]) == (7, "it")
     assert await socket.next() == {"type": "websocket.close", "code": 1001, "reason": "The server ends."}
     await socket.ended()
+
+
+async def test_a_client_that_does_not_read_is_given_up_though_it_stays_connected() -> None:
+    socket = await opened(offer(websocket="/ws", limits=Limits(write_seconds=0.01)))
+    socket.reads.clear()
+    socket.say(call("add", {"a": 1, "b": 2}))
+    await socket.ended()
+    assert socket.outgoing.empty()
+
+
+async def test_a_client_that_does_not_read_why_it_is_closed_is_given_up() -> None:
+    socket = await opened(offer(websocket="/ws", limits=Limits(write_seconds=0.01)))
+    socket.reads.clear()
+    socket.incoming.put_nowait({"type": "websocket.receive", "bytes": b"binary"})
+    await socket.ended()
+    assert socket.outgoing.empty()
 
 
 def test_the_path_begins_with_a_slash() -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 import uvicorn
 
+from funcmcp.adapters.asgi import ASGIApplication
+from funcmcp.adapters.uvicorn_protocols import http_protocol
 from funcmcp.server.limits import Limits
 from tests.wire.offering import Offering, offer, offer_all
 from tests.wire.peer import HANDSHAKE, PATIENCE, PER_REQUEST
@@ -60,9 +62,11 @@ def running_server(server: uvicorn.Server) -> Iterator[int]:
 
 @contextmanager
 def serving(app: App, http: Literal["httptools", "h11"]) -> Iterator[int]:
-    """Serve an application with uvicorn in a thread until the block ends; give the port."""
+    """Serve an application as `mcp.run()` does, in a thread until the block ends; give the port."""
+    limits = app.limits if isinstance(app, ASGIApplication) else Limits()
+    protocol = http_protocol(limits, http)
     config = uvicorn.Config(
-        app, http=http, loop="asyncio", ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1
+        app, http=protocol, loop="asyncio", ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1
     )
     with running_server(uvicorn.Server(config)) as port:
         yield port

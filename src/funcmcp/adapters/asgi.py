@@ -6,12 +6,16 @@ Source: ASGI 3 "HTTP & WebSocket" 2.5 and "Lifespan" 2.0.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.server.limits import Limits
-from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest
+from funcmcp.server.run import Waiting, begin
+from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
+from funcmcp.transports.http.status import refuse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,9 +29,19 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _NO_CONTENT = 204
 
+SEPARATES_TRAILERS: dict[str, dict[object, object]] = {"funcmcp.separates_trailers": {}}
+"""Extensions of a scope whose server never adds trailers, or parts of a body, to the headers of a request."""
+
+_MERGES_TRAILERS = "uvicorn.protocols.http.httptools_impl"
+"""A module of uvicorn; see `_refusal_for_framing`."""
+
+_CHUNKED = "This server can't take a chunked body: send Content-Length. (Operators: see docs/security.md, Servers.)"
+_CLOSE = (("connection", "close"),)
+_UPGRADE = "This server can't take a request with Upgrade. (Operators: see docs/security.md, Servers.)"
+
 
 class ClientDisconnectedError(Exception):
-    """The client left before its request was complete."""
+    """The client left before its request was complete, or does not read the response."""
 
 
 class ASGIApplication:
@@ -55,19 +69,24 @@ class ASGIApplication:
         if not self._has_served:
             self._has_served = True
             self.on_first_request(scope, has_lifespan=self._has_begun)
+        request = ASGIRequest(scope, receive)
         try:
-            response = await self.exchange(ASGIRequest(scope, receive))
+            response = _refusal_for_framing(request, scope) or await self.exchange(request)
+            await self._respond(response, receive, send)
         except ClientDisconnectedError:
             return
-        headers, body = _encoded(response.headers), response.body
-        if isinstance(body, bytes):
-            if response.status != _NO_CONTENT:
-                headers = [*headers, (b"content-length", b"%d" % len(body))]
-            await send({"type": "http.response.start", "status": response.status, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
+
+    async def _respond(self, response: HttpResponse, receive: Receive, send: Send) -> None:
+        """Send a response; raise ClientDisconnectedError if the client does not read it in time."""
+        headers, body, seconds = _encoded(response.headers), response.body, self.limits.write_seconds
+        start = {"type": "http.response.start", "status": response.status, "headers": headers}
+        if not isinstance(body, bytes):
+            await send_in_time(send, start, seconds=seconds)
+            await _stream(body, receive, send, seconds)
             return
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
-        await _stream(body, receive, send)
+        if response.status != _NO_CONTENT:
+            start["headers"] = [*headers, (b"content-length", b"%d" % len(body))]
+        await send_in_time(send, start, {"type": "http.response.body", "body": body}, seconds=seconds)
 
     async def serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a scope that is not HTTP: the lifespan of the application."""
@@ -163,33 +182,65 @@ def _encoded(headers: tuple[tuple[str, str], ...]) -> list[tuple[bytes, bytes]]:
     return [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers]
 
 
+def _refusal_for_framing(request: HttpRequest, scope: Scope) -> HttpResponse | None:
+    """Return the refusal of a request whose headers may hold what the client sent behind them, or None.
+
+    uvicorn with httptools adds chunked trailers to the list of headers, and takes a body behind "Upgrade" for the next
+    request. A proxy in front has checked neither. An application can't tell them apart: they may be there before it
+    starts. The servers of `funcmcp.adapters` do, and say so in the scope.
+    """
+    fields = request.fields
+    if b"transfer-encoding" not in fields and b"upgrade" not in fields:
+        return None
+    if _MERGES_TRAILERS not in sys.modules or not SEPARATES_TRAILERS.keys().isdisjoint(scope.get("extensions") or ()):
+        return None
+    if b"transfer-encoding" in fields:
+        return refuse(411, INVALID_REQUEST, _CHUNKED, headers=_CLOSE)
+    return refuse(400, INVALID_REQUEST, _UPGRADE, headers=_CLOSE)
+
+
+async def send_in_time(send: Send, *messages: MutableMapping[str, Any], seconds: float) -> None:
+    """Send messages; raise ClientDisconnectedError if the server can't take them in this time."""
+    begun = begin(_send_all(send, messages))
+    if isinstance(begun, Waiting):
+        try:
+            async with asyncio.timeout(seconds):
+                await begun
+        except TimeoutError:
+            raise ClientDisconnectedError from None
+
+
+async def _send_all(send: Send, messages: tuple[MutableMapping[str, Any], ...]) -> None:
+    for message in messages:
+        await send(message)
+
+
 async def _rest(message: MutableMapping[str, Any], receive: Receive, limit: int, received: Received | None) -> bytes:
     """Read a body that comes in several parts, of which this is the first."""
-    parts: list[bytes] = []
-    size = 0
+    body = bytearray()  # not a list of parts: one of a byte would take 40
     while message["type"] != "http.disconnect":
         part = message.get("body", b"")
-        parts.append(part)
-        size += len(part)
-        if size > limit:
+        body += part
+        if len(body) > limit:
             raise BodyTooLargeError
         if received is not None:
             received(len(part))
         if not message.get("more_body"):
-            return b"".join(parts)
+            return bytes(body)
         message = await receive()
     raise ClientDisconnectedError
 
 
-async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-    """Send a body as it comes, and stop as soon as the client has gone."""
+async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send, seconds: float) -> None:
+    """Send a body as it comes; stop as soon as the client has gone, or does not read a part of it in time."""
 
     async def pump() -> None:
         async for part in body:
             if watching.done():
                 return  # the client has gone: nothing more may be sent
-            await send({"type": "http.response.body", "body": part, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+            message = {"type": "http.response.body", "body": part, "more_body": True}
+            await send_in_time(send, message, seconds=seconds)
+        await send_in_time(send, {"type": "http.response.body", "body": b"", "more_body": False}, seconds=seconds)
 
     watching, sending = asyncio.ensure_future(_disconnected(receive)), asyncio.ensure_future(pump())
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from funcmcp.adapters.asgi import ASGIRequest
+from funcmcp.adapters.asgi import ASGIRequest, ClientDisconnectedError, send_in_time
 from funcmcp.transports.websocket import SUBPROTOCOL
 
 if TYPE_CHECKING:
@@ -22,8 +22,16 @@ _TOLD = {"www-authenticate", "retry-after"}
 _REASONS = {429: "Too many requests; slow down.", 503: "Too many streams are open; try again later."}
 
 
-async def serve_websocket(endpoint: WebSocket, scope: Scope, receive: Receive, send: Send) -> None:
-    """Open a WebSocket of an ASGI server and serve it to its end, or refuse it."""
+async def serve_websocket(endpoint: WebSocket, scope: Scope, receive: Receive, send: Send, *, seconds: float) -> None:
+    """Open a WebSocket of an ASGI server and serve it to its end, or refuse it.
+
+    Args:
+        endpoint: Serves its messages.
+        scope: The server's scope.
+        receive: Returns the next event.
+        send: Sends an event.
+        seconds: In which the client has to read the closing frame.
+    """
     await receive()  # websocket.connect
     request = ASGIRequest({**scope, "method": "GET"}, receive)
     refusal = endpoint.refusal(request, scope.get("subprotocols", ()))
@@ -51,7 +59,8 @@ async def serve_websocket(endpoint: WebSocket, scope: Scope, receive: Receive, s
     await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
     fault = await endpoint.serve(request, read, write)
     if fault is not None:
-        await send({"type": "websocket.close", "code": fault[0], "reason": fault[1]})
+        with contextlib.suppress(ClientDisconnectedError):
+            await send_in_time(send, {"type": "websocket.close", "code": fault[0], "reason": fault[1]}, seconds=seconds)
 
 
 async def _refuse(scope: Scope, send: Send, status: int, reason: str, more: Sequence[tuple[str, str]] = ()) -> None:

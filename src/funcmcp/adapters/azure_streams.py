@@ -19,6 +19,7 @@ import azurefunctions.extensions.base as extensions
 from funcmcp.adapters.asgi import ASGIApplication
 from funcmcp.adapters.azure_http import StreamedRequest, StreamedResponse
 from funcmcp.adapters.azure_settings import hostname, is_local
+from funcmcp.server.limits import Limits
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ if _other not in {None, __name__}:
 
 _MAX_BODY = 104_857_600
 """Bytes of a request that the Functions host lets pass by default."""
+
+_LIMITS = Limits(message_seconds=230)
+"""Azure's front end ends a request after 230 seconds; the app's other functions may need all of them."""
 
 _SAFE = "/:@!$&'()*+,;=~"
 """Besides letters, digits and a few more: what stands in a path as it is (RFC 3986, section 3.3)."""
@@ -87,13 +91,22 @@ class WebServer(extensions.WebServer):  # type: ignore[misc] # without types
         """Serve as long as the worker runs."""
         import uvicorn  # noqa: PLC0415 - only a worker serves
 
+        from funcmcp.adapters.uvicorn_protocols import http_protocol  # noqa: PLC0415 - as above
+
         class Server(uvicorn.Server):
             @contextlib.contextmanager
             def capture_signals(self) -> Generator[None]:
                 yield  # the process is the worker's
 
         config = uvicorn.Config(
-            self.web_app, host=self.hostname, port=self.port, log_config=None, access_log=False, lifespan="off"
+            self.web_app,
+            host=self.hostname,
+            port=self.port,
+            http=http_protocol(_LIMITS),
+            ws="none",
+            log_config=None,
+            access_log=False,
+            lifespan="off",
         )
         await Server(config).serve()
 

@@ -21,11 +21,9 @@ import time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import uvicorn
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from funcmcp.adapters.asgi import ASGIApplication
-from funcmcp.adapters.uvicorn_deadline import with_deadline
-from funcmcp.adapters.uvicorn_header import with_bound
+from funcmcp.adapters.uvicorn_protocols import http_protocol, websocket_protocol
 from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.server.limits import Limits
 from funcmcp.sessions.ended import shared_with_workers
@@ -183,16 +181,15 @@ class _Server(uvicorn.Server):
         limits = app.limits if isinstance(app, ASGIApplication) else Limits()
         config = uvicorn.Config(
             self._answer,
-            h11_max_incomplete_event_size=limits.header_bytes,
             access_log=False,
-            http=with_bound(with_deadline(AutoHTTPProtocol, limits.message_seconds), limits.header_bytes),
+            http=http_protocol(limits),
             interface="asgi3",
             lifespan="on",
             log_level="warning",
             proxy_headers=False,  # whoever connects could write X-Forwarded-*
             server_header=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
-            ws="auto",  # the application refuses them where it has no endpoint for them
+            ws=websocket_protocol(limits),  # the application refuses them where it has no endpoint for them
             ws_per_message_deflate=False,  # a few bytes could become too many
         )
         super().__init__(config)

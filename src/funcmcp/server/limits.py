@@ -25,6 +25,8 @@ class Limits:
         message_bytes: Bytes of an HTTP body, a line of stdin or a WebSocket message.
         message_seconds: Seconds in which an HTTP body has to come; under `funcmcp run` and `mcp.run()` the whole
             request.
+        write_seconds: Seconds in which a client has to read what is sent to it: a response, or one message on a stream.
+            A client that takes longer loses its connection.
         nesting: Levels of objects and arrays in a message, 64 at most.
         header_bytes: Bytes of all names and values of an HTTP request's header.
         requests: Requests under way at once, each from the last byte of its body. A `subscriptions/listen` counts as
@@ -43,6 +45,7 @@ class Limits:
 
     message_bytes: int = 4 * _MIB
     message_seconds: float = 30.0
+    write_seconds: float = 60.0
     nesting: int = MAX_DEPTH
     header_bytes: int = 64 * 1024
     requests: int = 1000

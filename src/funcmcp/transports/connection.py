@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     Pace = Callable[[int], Awaitable[None]]
     Deliver = Callable[[bytes | None], Awaitable[None]]
 
-PATIENCE = 60.0
-"""Seconds that a client on a network may take to read a message."""
-
 AT_ONCE = 64
 """Requests of one connection that run at once."""
 
@@ -68,6 +65,7 @@ class Connection:
         local: whether the client is whoever started this process, who may do everything.
 
     Attributes:
+        ended: set once nothing more is sent.
         closed: whether nothing more is sent, because of `aclose` or because the client was given up.
     """
 
@@ -96,6 +94,7 @@ class Connection:
         self._patience = patience
         self._listening = True
         self._ending = self.closed = False
+        self.ended = asyncio.Event()
 
     async def receive(self, data: bytes, http: HTTPRequestInfo | None = None, *, pace: Pace | None = None) -> None:
         """Take one message, or a batch: start the work that it asks for, and return without waiting for its end.
@@ -164,6 +163,7 @@ class Connection:
     def _give_up(self) -> set[asyncio.Task[None]]:
         """Cancel what is under way, and return it."""
         self._listening, self._ending, self.closed = False, True, True
+        self.ended.set()
         for _ in range(self._queued):
             self.places.release()  # `_begin` wakes up and drops them, even if no running call ever ends
         tasks = {*self._calls, *(task for task in (self._sending, self._telling) if task is not None)}

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from funcmcp.server.limits import LimitReachedError
-from funcmcp.transports.connection import PATIENCE, Connection
+from funcmcp.transports.connection import Connection
 from funcmcp.transports.http.limited import known_caller, no_room, pace_of, wrong_header
 from funcmcp.transports.http.origin import OriginCheck
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
-    from typing import Any
 
     from funcmcp.server.dispatch import Server
     from funcmcp.transports.http.identity import Identity
@@ -88,7 +87,8 @@ class WebSocket:
     async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> tuple[int, str] | None:
         """Serve an open WebSocket to its end; return the status code and the reason to close it with, if it is open.
 
-        When the server is about to end, calls in flight are answered first.
+        It ends when the client closes it or does not read a message within `Limits.write_seconds`. When the server is
+        about to end, calls in flight are answered first.
 
         Args:
             request: the request that opened it.
@@ -99,16 +99,20 @@ class WebSocket:
             return await self._serve(request, receive, send)
 
     async def _serve(self, request: HttpRequest, receive: Receive, send: Send) -> tuple[int, str] | None:
-        connection = Connection(self._server, send, patience=PATIENCE)
+        connection = Connection(self._server, send, patience=self._limits.write_seconds)
         reading = asyncio.create_task(self._read(connection, request, receive))
         ending = asyncio.create_task(connection.finish_with_server(answerable=True))
+        given_up = asyncio.create_task(connection.ended.wait())
+        tasks: set[asyncio.Task[Any]] = {reading, ending, given_up}
         try:
-            await asyncio.wait({reading, ending}, return_when=asyncio.FIRST_COMPLETED)
-            return reading.result() if reading.done() else (_GOING_AWAY, "The server ends.")
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if reading.done():
+                return reading.result()
+            return None if given_up.done() else (_GOING_AWAY, "The server ends.")
         finally:
-            reading.cancel()
-            ending.cancel()
-            await asyncio.gather(reading, ending, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await connection.aclose()
 
     async def _read(self, connection: Connection, request: HttpRequest, receive: Receive) -> tuple[int, str] | None:

@@ -20,7 +20,7 @@ from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.server.access import owner_of
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.load import Body
-from funcmcp.transports.connection import PATIENCE, Connection
+from funcmcp.transports.connection import Connection
 from funcmcp.transports.http.body import read_body, wrong_length, wrong_type
 from funcmcp.transports.http.limited import known_caller, no_room, pace_of, wrong_header
 from funcmcp.transports.http.messages import HttpResponse
@@ -142,7 +142,7 @@ class HTTPSSE:
 
     async def _talk(self, request: HttpRequest) -> AsyncGenerator[bytes]:
         messages: asyncio.Queue[bytes] = asyncio.Queue(_MAX_WAITING)
-        connection = Connection(self._server, messages.put, patience=PATIENCE)
+        connection = Connection(self._server, messages.put, patience=self._limits.write_seconds)
         session_id = secrets.token_urlsafe(32)
         self._connections[session_id] = connection, owner_of(request.principal)
         ending = asyncio.create_task(connection.finish_with_server(answerable=False))  # nothing can be posted then

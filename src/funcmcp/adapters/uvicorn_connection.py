@@ -1,0 +1,224 @@
+"""What uvicorn's two HTTP protocols lack: bounds for one connection, in time and in size.
+
+How it works. `BoundedConnection` is the common base of `uvicorn_httptools.HttpToolsServerProtocol` and
+`uvicorn_h11.H11ServerProtocol`, each of which also inherits from uvicorn's protocol for that parser.
+
+- *Time of a request.* A timer runs from the moment when a connection is accepted, and later from the first byte of a
+  request, until the request's last byte (trailers included). When it fires, the answer is 408 and the connection ends.
+- *Time of an answer.* A timer runs while the transport holds more bytes than it wants to (`pause_writing`), and after
+  the connection was closed with bytes unsent. When it fires, the connection is aborted: closing it would wait for the
+  client to read.
+- *One request at a time.* The subclass parses received data in slices of `SLICE_BYTES`. When a request waits for the
+  response before it, the subclass keeps the rest unparsed and calls `HeldFlow.hold()`: nothing more is read, not even
+  if the application asks for more of its own request. After the response the subclass goes on with the rest.
+
+Source: RFC 9110 section 15.5.9 (408), RFC 6585 section 5 (431), RFC 9112 section 9.3.2 (pipelining).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from uvicorn.protocols.http.flow_control import FlowControl
+
+from funcmcp.protocol.errors import INVALID_REQUEST
+from funcmcp.server.limits import Limits
+from funcmcp.transports.http.status import refuse
+
+if TYPE_CHECKING:
+    import asyncio
+
+    _Base = asyncio.Protocol
+else:
+    _Base = object  # uvicorn's protocol comes behind it in the order of bases
+
+SLICE_BYTES = 2048
+"""Bytes parsed at once. It bounds the requests that wait for their turn on one connection: each has at least 18."""
+
+_TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+class HeldFlow(FlowControl):
+    """uvicorn's flow control, with reading that stays paused while requests wait for their turn.
+
+    Attributes:
+        held: Whether `resume_reading` has no effect.
+    """
+
+    held = False
+
+    def hold(self) -> None:
+        """Pause reading until `release`."""
+        self.held = True
+        self.pause_reading()
+
+    def release(self) -> None:
+        """Resume reading."""
+        self.held = False
+        self.resume_reading()
+
+    def resume_reading(self) -> None:
+        """Resume reading unless it is held; a request's task calls this when it wants more of its body."""
+        if not self.held:
+            super().resume_reading()
+
+
+class WriteDeadline(_Base):
+    """Aborts a connection whose client does not read what is sent to it.
+
+    Attributes:
+        limits: `write_seconds` is the time that the client has.
+    """
+
+    limits: ClassVar[Limits] = Limits()
+    _write_timer: asyncio.TimerHandle | None = None
+
+    loop: asyncio.AbstractEventLoop
+    transport: Any
+
+    def pause_writing(self) -> None:
+        """Start the timer: the client does not read as fast as the server writes."""
+        super().pause_writing()
+        self.expect_reading()
+
+    def resume_writing(self) -> None:
+        """Stop the timer."""
+        self._cancel_write_timer()
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timer."""
+        self._cancel_write_timer()
+        super().connection_lost(exc)
+
+    def expect_reading(self) -> None:
+        """Give the client `write_seconds` from now to read what is waiting for it."""
+        if self._write_timer is None:
+            self._write_timer = self.loop.call_later(self.limits.write_seconds, self.transport.abort)
+
+    def _cancel_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+
+class BoundedConnection(WriteDeadline):
+    """The timers of an HTTP connection; see the module's docstring.
+
+    Attributes:
+        limits: `message_seconds`, `write_seconds` and `header_bytes` are used.
+        flow: Replaced by a `HeldFlow`.
+        unparsed: What was received while a request waits for its turn.
+    """
+
+    flow: FlowControl
+    cycle: Any
+    _held_flow: HeldFlow
+    unparsed: bytes = b""
+    _request_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether reading is paused because a request waits for its turn."""
+        return self._held_flow.held
+
+    def connection_made(self, transport: Any) -> None:
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self.flow = self._held_flow = HeldFlow(transport)
+        self.expect_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timers."""
+        self.request_complete()
+        self.unparsed = b""
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse data, or keep it where reading is paused: a transport may deliver once more after that."""
+        if self.held:
+            self.unparsed += data
+        else:
+            self.parse(data)
+
+    def parse(self, data: bytes) -> None:
+        """Parse data up to its end, or until a request has to wait for its turn."""
+        raise NotImplementedError
+
+    def hold(self, unparsed: bytes) -> None:
+        """Keep data unparsed, and read nothing more, until `go_on`. The client is not to blame for the wait."""
+        self.unparsed = unparsed
+        self._held_flow.hold()
+        self.request_complete()
+
+    def go_on(self) -> None:
+        """Parse what was kept and read on."""
+        data, self.unparsed = self.unparsed, b""
+        self._held_flow.release()
+        if data:
+            self.parse(data)
+
+    def on_response_complete(self) -> None:
+        """Abort the connection in time if it is closed and the client does not read the response."""
+        super().on_response_complete()  # type: ignore[misc]  # uvicorn's protocols have it
+        if self.transport.is_closing():
+            self.expect_end()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, whether or not the client has read the last response."""
+        super().timeout_keep_alive_handler()  # type: ignore[misc]  # uvicorn's protocols have it
+        self.expect_end()
+
+    def expect_request(self) -> None:
+        """Give the client `message_seconds` from now, or from an earlier call, to send the rest of a request."""
+        if self._request_timer is None:
+            self._request_timer = self.loop.call_later(self.limits.message_seconds, self._request_expired)
+
+    def request_complete(self) -> None:
+        """Stop the timer of `expect_request`."""
+        if self._request_timer is not None:
+            self._request_timer.cancel()
+            self._request_timer = None
+
+    def refuse_large_header(self) -> None:
+        """Answer 431 and end the connection."""
+        self.end(_too_large(self.limits.header_bytes))
+
+    def end(self, answer: bytes) -> None:
+        """End the connection; send an answer before, unless a response is under way or was sent already."""
+        cycle = self.cycle
+        if cycle is None:
+            answerable = True
+        elif cycle.more_body:
+            answerable = not cycle.response_started
+        else:
+            answerable = cycle.response_complete
+        if answerable and answer:
+            self.transport.write(answer)
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True  # the application sends nothing behind this answer
+            cycle.message_event.set()
+        self.transport.close()
+        self.expect_end()
+
+    def expect_end(self) -> None:
+        """Give the client `write_seconds` to read what is left for it on a connection that was closed."""
+        if self.transport.get_write_buffer_size():
+            self.expect_reading()
+
+    def _request_expired(self) -> None:
+        self._request_timer = None
+        if self.transport.is_closing() or self.transport.get_protocol() is not self:
+            return  # the connection has ended, or is a WebSocket now
+        cycle = self.cycle
+        if cycle is not None and not cycle.more_body and not cycle.response_complete:
+            return  # a response is under way; after it, uvicorn's limit for idle connections holds
+        self.end(_TOO_LATE)
+
+
+def _too_large(most: int) -> bytes:
+    refusal = refuse(431, INVALID_REQUEST, f"The header may have {most} bytes.")
+    body = refusal.body if isinstance(refusal.body, bytes) else b""
+    fields = [*refusal.headers, ("content-length", str(len(body))), ("connection", "close")]
+    lines = b"".join(f"{name}: {value}\r\n".encode("latin-1") for name, value in fields)
+    return b"HTTP/1.1 431 Request Header Fields Too Large\r\n%b\r\n%b" % (lines, body)

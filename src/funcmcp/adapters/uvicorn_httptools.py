@@ -1,0 +1,166 @@
+"""uvicorn's protocol on httptools, with what it leaves open closed.
+
+How it works. httptools calls `on_message_begin`, `on_url`, `on_header` (for each field), `on_headers_complete`,
+`on_body` (for each part), `on_header` again (for each trailer field) and `on_message_complete`. It can't be paused, so
+data is fed to it in slices and each slice is followed by `_check_size`.
+
+- *Trailers are dropped* (RFC 9110 section 6.5.1: a field that was not expected there must not be merged into the
+  header). uvicorn appends every field to `self.headers`, which is also the list in the request's scope. So
+  `on_headers_complete` gives `self.headers` another list; what comes later never reaches the scope.
+- *What is not body is bounded*: request line, header, chunk sizes, chunk extensions and trailers. At most
+  `Limits.header_bytes` may come without a byte of body or the end of the header, and at most `MAX_FIELDS` fields.
+- *An upgrade to anything but a WebSocket is ignored* (RFC 9110 section 7.8). httptools takes everything behind such a
+  header for another protocol, and with it the request's body; uvicorn would parse that body as the next request, with
+  header fields that a proxy in front has never checked. So the header is parsed again without its Upgrade field.
+
+Source: llhttp 9 and httptools 0.9 (`cb_on_headers_complete` skips the body where `upgrade` is set).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from funcmcp.adapters.asgi import SEPARATES_TRAILERS
+from funcmcp.adapters.uvicorn_connection import SLICE_BYTES, BoundedConnection
+
+MAX_FIELDS = 500
+"""Fields of a header, or of trailers, that is not complete yet. Each takes about 150 bytes besides its text."""
+
+
+class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
+    """An HTTP connection; see the module's docstring."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.headers = []
+        self._complete = True  # whether the last byte fed was the end of a request
+        self._progress = False  # whether a slice had the end of a header or of a request, or a byte of a body
+        self._without_progress = 0  # bytes of the slices since then
+        self._upgrade_ignored = False
+
+    def parse(self, data: bytes) -> None:
+        """Parse data up to its end, or until a request has to wait for its turn."""
+        self._unset_keepalive_if_required()
+        self._complete = False
+        if len(data) <= SLICE_BYTES:
+            self._feed(data)
+        else:
+            self._feed_slices(memoryview(data))
+        if self.transport.is_closing() or self.transport.get_protocol() is not self:
+            self.request_complete()
+        elif self.pipeline or self.held:
+            self.hold(self.unparsed)
+        elif self._complete:
+            self.request_complete()
+        else:
+            self.expect_request()
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        self.scope["extensions"] = SEPARATES_TRAILERS
+        self._complete = False
+        self._upgrade_ignored = False
+
+    def on_headers_complete(self) -> None:
+        """Start the application; fields that come later are trailers."""
+        self._progress = True
+        if self.parser.should_upgrade():
+            if self._should_upgrade():
+                super().on_headers_complete()
+            else:
+                self._upgrade_ignored = True
+            return
+        super().on_headers_complete()
+        self.headers = []
+
+    def on_body(self, body: bytes) -> None:
+        """Add to the body."""
+        self._progress = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End a request."""
+        if self._upgrade_ignored:
+            return
+        self._progress = self._complete = True
+        super().on_message_complete()
+        if self.cycle is not None:
+            self.cycle.more_body = False  # uvicorn leaves it where the response was complete before the body
+
+    def on_response_complete(self) -> None:
+        """Start the next request, and parse on once none waits."""
+        super().on_response_complete()
+        if self.held and not self.pipeline and not self.transport.is_closing():
+            self.go_on()
+
+    def _feed_slices(self, data: memoryview) -> None:
+        for start in range(0, len(data), SLICE_BYTES):
+            if self.transport.is_closing() or self.transport.get_protocol() is not self:
+                return
+            if self.pipeline:
+                self.hold(bytes(data[start:]))
+                return
+            self._feed(data[start : start + SLICE_BYTES])
+
+    def _feed(self, data: bytes | memoryview) -> None:
+        """Parse one slice."""
+        self._progress = False
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._switch(bytes(data[upgrade.args[0] :]))
+        except httptools.HttpParserError:
+            self._refuse_invalid()
+        else:
+            self._check_size(len(data))
+
+    def _switch(self, remaining: bytes) -> None:
+        """Open a WebSocket, or go on without an upgrade, after a header that asks for one."""
+        if self._upgrade_ignored:
+            if self.parser.get_method() == b"CONNECT":
+                self._refuse_invalid()
+                return
+            header = self._header_without_upgrade()
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+            self._feed(header)
+            if remaining and not self.transport.is_closing():
+                self._feed(remaining)
+        elif self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.keep_alive = False  # no WebSocket can begin behind a request that is not answered yet
+            self.hold(b"")
+        else:
+            self.handle_websocket_upgrade()
+
+    def _header_without_upgrade(self) -> bytes:
+        """Return the header that has just been parsed without its Upgrade fields."""
+        method, version = self.parser.get_method(), self.parser.get_http_version().encode("ascii")
+        lines = [b"%b %b HTTP/%b" % (method, self.url, version)]
+        lines += [b"%b: %b" % field for field in self.headers if field[0] != b"upgrade"]
+        return b"\r\n".join([*lines, b"", b""])
+
+    def _refuse_invalid(self) -> None:
+        message = "Invalid HTTP request received."
+        self.logger.warning(message)
+        self.send_400_response(message)
+
+    def _check_size(self, size: int) -> None:
+        if self._progress:
+            self._without_progress = 0
+        else:
+            self._without_progress += size
+        if self._without_progress > self.limits.header_bytes or len(self.headers) > MAX_FIELDS:
+            self.refuse_large_header()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP and close the connection; say nothing in the middle of a response."""
+        cycle = self.cycle
+        if cycle is not None and cycle.response_started and not cycle.response_complete:
+            self.transport.close()
+        else:
+            super().send_400_response(msg)
+        self.expect_end()
