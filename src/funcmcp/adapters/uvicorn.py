@@ -15,10 +15,12 @@ import multiprocessing
 import os
 import signal
 import socket
+import ssl
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import uvicorn
 
@@ -57,6 +59,44 @@ class AddressError(OSError):
     """The address can't be listened on: it is in use, not this machine's, or not allowed."""
 
 
+class CertificateError(OSError):
+    """The files for HTTPS can't be read, or are not a certificate and its private key."""
+
+
+class Certificate(NamedTuple):
+    """What a server shows its clients for HTTPS.
+
+    Attributes:
+        certificate: a PEM file with the certificate, and those that lead to its authority.
+        key: a PEM file with its private key, which has no password.
+    """
+
+    certificate: str
+    key: str
+
+    def check(self) -> None:
+        """Raise CertificateError unless the files can be served with."""
+        for file in self:
+            try:
+                with open(file, "rb"):  # noqa: PTH123 - a name, as the operator wrote it
+                    pass
+            except OSError as error:
+                raise CertificateError(error.errno, f"Can't read {file}: {error.strerror}") from error
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self.certificate, self.key, password=_refuse_password)
+        except (ssl.SSLError, ValueError) as error:
+            reason = getattr(error, "reason", None) or str(error)
+            files = f"{self.certificate} and {self.key}"
+            raise CertificateError(
+                errno.EINVAL, f"{files} are not a PEM certificate and its private key without a password: {reason}"
+            ) from error
+
+
+def _refuse_password() -> str:
+    raise ValueError("the key has a password")
+
+
 class WorkerError(RuntimeError):
     """A worker process ended before it could serve."""
 
@@ -75,7 +115,12 @@ def announce(origin: str) -> None:
 
 
 def serve(
-    app: Application, *, host: str = "127.0.0.1", port: int = 8000, on_ready: Callable[[str], None] = announce
+    app: Application,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    on_ready: Callable[[str], None] = announce,
+    certificate: Certificate | None = None,
 ) -> None:
     """Serve an ASGI application in this process until SIGTERM or SIGINT.
 
@@ -84,13 +129,18 @@ def serve(
         host: a name or an IPv4 or IPv6 address to listen on.
         port: 0 for a free one.
         on_ready: called once connections are accepted, with the origin, such as ``http://127.0.0.1:8000``.
+        certificate: for HTTPS; None for HTTP.
 
     Raises:
         AddressError: the address can't be listened on.
+        CertificateError: the certificate can't be served with.
     """
+    if certificate is not None:
+        certificate.check()
     listener = listen(host, port)
     with contextlib.closing(listener), _handling(_ignore):
-        _Server(app, lambda: on_ready(origin_of(host, listener))).run([listener])
+        origin = origin_of(host, listener, certificate)
+        _Server(app, lambda: on_ready(origin), certificate).run([listener])
 
 
 async def serve_async(
@@ -102,7 +152,7 @@ async def serve_async(
         await _Server(app, lambda: on_ready(origin_of(host, listener))).serve([listener])
 
 
-def serve_processes(
+def serve_processes(  # noqa: PLR0913 - one for each option of the command
     factory: Callable[[], Application],
     *,
     host: str = "127.0.0.1",
@@ -110,6 +160,7 @@ def serve_processes(
     workers: int = 1,
     watch: Path | None = None,
     on_ready: Callable[[str], None] = announce,
+    certificate: Certificate | None = None,
 ) -> None:
     """Serve an application in worker processes until SIGTERM or SIGINT.
 
@@ -123,13 +174,19 @@ def serve_processes(
         workers: how many processes.
         watch: a folder; the workers are replaced when a Python file in it changes.
         on_ready: called once all workers accept connections, with the origin.
+        certificate: for HTTPS; None for HTTP.
 
     Raises:
         AddressError: the address can't be listened on.
+        CertificateError: the certificate can't be served with.
         WorkerError: a worker ended before it could serve, and there is no `watch` that could mend it.
     """
+    if certificate is not None:
+        certificate.check()
     listener = listen(host, port)
-    supervisor = _Supervisor(factory, listener, workers, on_ready=lambda: on_ready(origin_of(host, listener)))
+    origin = origin_of(host, listener, certificate)
+    start = partial(_Worker, factory, listener, certificate)
+    supervisor = _Supervisor(start, workers, on_ready=lambda: on_ready(origin))
     with (
         contextlib.closing(listener),
         _handling(supervisor.stop),
@@ -163,10 +220,11 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def origin_of(host: str, listener: socket.socket) -> str:
+def origin_of(host: str, listener: socket.socket, certificate: Certificate | None = None) -> str:
     """Return an origin that a listening socket serves: of all addresses, the one of this machine to itself."""
     address, port = listener.getsockname()[:2]
-    return f"http://{_authority(_LOOPBACK.get(address, host), port)}"
+    scheme = "http" if certificate is None else "https"
+    return f"{scheme}://{_authority(_LOOPBACK.get(address, host), port)}"
 
 
 def _authority(host: str, port: int) -> str:
@@ -176,7 +234,7 @@ def _authority(host: str, port: int) -> str:
 class _Server(uvicorn.Server):
     """uvicorn's server, which tells when it is ready and ends in time."""
 
-    def __init__(self, app: Application, on_ready: Callable[[], None]) -> None:
+    def __init__(self, app: Application, on_ready: Callable[[], None], certificate: Certificate | None = None) -> None:
         self._app = app
         limits = app.limits if isinstance(app, ASGIApplication) else Limits()
         config = uvicorn.Config(
@@ -188,6 +246,8 @@ class _Server(uvicorn.Server):
             log_level="warning",
             proxy_headers=False,  # whoever connects could write X-Forwarded-*
             server_header=False,
+            ssl_certfile=None if certificate is None else certificate.certificate,
+            ssl_keyfile=None if certificate is None else certificate.key,
             timeout_graceful_shutdown=GRACE_SECONDS,
             ws=websocket_protocol(limits),  # the application refuses them where it has no endpoint for them
             ws_per_message_deflate=False,  # a few bytes could become too many
@@ -271,10 +331,12 @@ def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None
 class _Worker:
     """A process that serves; it ends with its parent."""
 
-    def __init__(self, factory: Callable[[], Application], listener: socket.socket) -> None:
+    def __init__(
+        self, factory: Callable[[], Application], listener: socket.socket, certificate: Certificate | None
+    ) -> None:
         spawn = multiprocessing.get_context("spawn")
         self._signal, theirs = spawn.Pipe(duplex=False)
-        self.process: SpawnProcess = spawn.Process(target=_work, args=(factory, listener, theirs))
+        self.process: SpawnProcess = spawn.Process(target=_work, args=(factory, listener, certificate, theirs))
         self.process.start()
         theirs.close()
         self._ready = False
@@ -296,16 +358,8 @@ class _Worker:
 class _Supervisor:
     """Keeps workers running until it is told to stop."""
 
-    def __init__(
-        self,
-        factory: Callable[[], Application],
-        listener: socket.socket,
-        count: int,
-        *,
-        on_ready: Callable[[], None],
-    ) -> None:
-        self._factory = factory
-        self._listener = listener
+    def __init__(self, start: Callable[[], _Worker], count: int, *, on_ready: Callable[[], None]) -> None:
+        self._start_worker = start
         self._count = count
         self._on_ready = on_ready
         self._workers: list[_Worker] = []
@@ -355,7 +409,7 @@ class _Supervisor:
     def _start(self) -> None:
         self._announced = False
         if not self._stopping:
-            self._workers = [_Worker(self._factory, self._listener) for _ in range(self._count)]
+            self._workers = [self._start_worker() for _ in range(self._count)]
 
     def _tend(self, *, mend: bool) -> None:
         """Announce workers that have become ready; replace one that died, if it ever worked."""
@@ -365,7 +419,7 @@ class _Supervisor:
             if not worker.ready:
                 raise WorkerError("A worker process ended before it could serve.")
             _log.warning("Worker process %s died; another one takes its place.", worker.process.pid)
-            self._workers[index] = _Worker(self._factory, self._listener)
+            self._workers[index] = self._start_worker()
         if not self._announced and all(worker.ready for worker in self._workers):
             self._announced = True
             self._on_ready()
@@ -381,13 +435,18 @@ class _Supervisor:
         self._workers = []
 
 
-def _work(factory: Callable[[], Application], listener: socket.socket, ready: Connection) -> None:
+def _work(
+    factory: Callable[[], Application],
+    listener: socket.socket,
+    certificate: Certificate | None,
+    ready: Connection,
+) -> None:
     """Serve in a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches all processes of a terminal; the parent sends SIGTERM
     threading.Thread(target=_end_with_parent, name="funcmcp parent", daemon=True).start()
     app = factory()
     with _handling(_ignore):
-        _Server(app, lambda: ready.send(True)).run([listener])
+        _Server(app, lambda: ready.send(True), certificate).run([listener])
 
 
 def _end_with_parent() -> None:

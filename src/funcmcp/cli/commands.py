@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -117,15 +118,35 @@ def run(  # noqa: PLR0913 - one for each option of the command
             show_default=False,
         ),
     ] = None,
+    log_level: Annotated[
+        Literal["critical", "error", "warning", "info", "debug"] | None,
+        typer.Option(
+            help="The least severe messages to log. From info on there is a line for each request; on a terminal that "
+            "is the default.",
+            show_default=False,
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Serve HTTPS with this certificate (PEM).", show_default=False),
+    ] = None,
+    tls_key: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The certificate's private key (PEM).", show_default=False)
+    ] = None,
     stdio: Annotated[bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead.")] = False,
 ) -> None:
     """Serve TARGET over HTTP until Ctrl+C or SIGTERM; calls in flight are finished."""
     if not stdio:
         _allow(allowed_host or [], host)
-        _serve_http(target, (host or "127.0.0.1", port), reload=reload, workers=workers or 1)
+        if (tls_cert is None) != (tls_key is None):
+            raise typer.BadParameter("HTTPS takes both --tls-cert and --tls-key.")
+        files = None if tls_cert is None or tls_key is None else (tls_cert, tls_key)
+        options = _HTTPOptions(host or "127.0.0.1", port, workers or 1, reload=reload, log_level=log_level, files=files)
+        _serve_http(target, options)
         return
     given: dict[str, object] = {"--host": host, "--port": port, "--reload": reload or None, "--workers": workers}
-    given["--allowed-host"] = allowed_host or None
+    given |= {"--allowed-host": allowed_host or None, "--log-level": log_level}
+    given |= {"--tls-cert": tls_cert, "--tls-key": tls_key}
     named = [option for option, value in given.items() if value is not None]
     if named:
         raise typer.BadParameter(f"--stdio serves one client in one process: leave out {' and '.join(named)}.")
@@ -159,26 +180,67 @@ def _serve_stdio(target: str) -> None:
         raise Failure(f"{error.strerror}. With --stdio the server talks to its client there.") from error
 
 
-def _serve_http(target: str, address: tuple[str, int | None], *, reload: bool, workers: int) -> None:
+@dataclass(frozen=True, slots=True)
+class _HTTPOptions:
+    """The options of ``funcmcp run`` for HTTP; `files` are a certificate and its key."""
+
+    host: str
+    port: int | None
+    workers: int
+    _: KW_ONLY
+    reload: bool
+    log_level: str | None
+    files: tuple[str, str] | None
+
+
+def _serve_http(target: str, options: _HTTPOptions) -> None:
     from functools import partial
 
-    from funcmcp.adapters.uvicorn import AddressError, WorkerError, default_port, serve, serve_processes
+    from funcmcp.adapters.uvicorn import (
+        AddressError,
+        Certificate,
+        CertificateError,
+        WorkerError,
+        default_port,
+        serve,
+        serve_processes,
+    )
     from funcmcp.cli.failure import Failure
-    from funcmcp.cli.targets import find, load, load_or_exit
+    from funcmcp.cli.request_log import configure
+    from funcmcp.cli.targets import find, load
 
-    host, port = address[0], default_port() if address[1] is None else address[1]
+    host, port = options.host, default_port() if options.port is None else options.port
+    certificate = None if options.files is None else Certificate(*options.files)
     server = load(target)
-    ready = partial(_announce, server, host, here=not (reload or workers > 1))
+    ready = partial(_announce, server, host, here=not (options.reload or options.workers > 1))
     try:
-        if reload or workers > 1:
-            factory, watch = partial(load_or_exit, target), find(target).root if reload else None
-            serve_processes(factory, host=host, port=port, workers=workers, watch=watch, on_ready=ready)
+        if options.reload or options.workers > 1:
+            serve_processes(
+                partial(_make_in_worker, target, options.log_level),
+                host=host,
+                port=port,
+                workers=options.workers,
+                watch=find(target).root if options.reload else None,
+                on_ready=ready,
+                certificate=certificate,
+            )
         else:
-            serve(server, host=host, port=port, on_ready=ready)
+            configure(server, options.log_level)
+            serve(server, host=host, port=port, on_ready=ready, certificate=certificate)
     except AddressError as error:
         raise Failure(f"{error.strerror}. Choose another address with --host and --port.") from error
+    except CertificateError as error:
+        raise Failure(f"{error.strerror}. Correct --tls-cert and --tls-key.") from error
     except WorkerError as error:
         raise Failure(f"{error} Its own message is above.") from error
+
+
+def _make_in_worker(target: str, log_level: str | None) -> MCPServer:
+    """Return the server of a worker process, with its log."""
+    from funcmcp.cli.request_log import configure
+    from funcmcp.cli.targets import load_or_exit
+
+    return configure(load_or_exit(target), log_level)
 
 
 def _announce(server: MCPServer, host: str, origin: str, *, here: bool) -> None:

@@ -1,0 +1,185 @@
+"""The lines that ``funcmcp run`` writes for requests, and ``--log-level``."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import pty
+import re
+import subprocess
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.cli.processes import FUNCMCP, START_SECONDS, STOP_SECONDS, environment, funcmcp, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SERVER = """
+import logging
+
+from funcmcp import MCPServer, ToolContext
+
+mcp = MCPServer("Sums")
+log = logging.getLogger("sums")
+
+
+@mcp.tool
+def add(a: int, b: int) -> int:
+    log.info("adding %s and %s", a, b)
+    return a + b
+
+
+@mcp.tool
+async def count(context: ToolContext) -> str:
+    await context.progress(1)
+    return "counted"
+"""
+MILLISECONDS = r"\d+\.\d ms"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Path:
+    path = tmp_path / "sums.py"
+    path.write_text(SERVER, encoding="utf-8")
+    return path
+
+
+class Terminal:
+    """A server whose stderr is a terminal, and what it has written there so far."""
+
+    def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
+        assert process.stdout is not None
+        found = re.search(rb"http://(\S+)/mcp", process.stdout.readline())
+        assert found is not None
+        self.address = found[1].decode()
+        self._terminal = terminal
+        self._text = b""
+        self._changed = threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                part = os.read(self._terminal, 4096)
+            except OSError:  # the process has ended
+                return
+            with self._changed:
+                self._text += part
+                self._changed.notify_all()
+
+    def line(self, pattern: str) -> str:
+        """Wait for a whole line that matches a pattern."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._matching(pattern), START_SECONDS), self._text
+            return self._matching(pattern)[0]
+
+    def _matching(self, pattern: str) -> list[str]:
+        lines = self._text.decode().split("\r\n")[:-1]
+        return [line for line in lines if re.fullmatch(pattern, line)]
+
+    def send(self, method: str, params: dict[str, Any], *, verb: str = "POST", path: str = "/mcp") -> int:
+        """Send a request in its own connection; return the status."""
+        return send(self.address, method, params, verb=verb, path=path)
+
+
+def send(address: str, method: str, params: dict[str, Any], *, verb: str = "POST", path: str = "/mcp") -> int:
+    connection = http.client.HTTPConnection(address, timeout=START_SECONDS)
+    headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    connection.request(verb, path, json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}), headers)
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.status
+
+
+@contextmanager
+def at_a_terminal(server: Path, *options: str) -> Iterator[Terminal]:
+    server.write_text(server.read_text().replace('"Sums"', '"Sums", sessions=None'))
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*FUNCMCP, "run", str(server), "--port", "0", *options],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=environment({"PYTHONUNBUFFERED": "1"}),
+    ) as process:
+        os.close(theirs)
+        try:
+            yield Terminal(process, ours)
+        finally:
+            process.terminate()
+            process.wait(STOP_SECONDS)
+            os.close(ours)
+
+
+@pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["plain", "workers"])
+def test_on_a_terminal_each_request_is_a_line_with_method_name_status_and_time(
+    server: Path, options: list[str]
+) -> None:
+    with at_a_terminal(server, *options) as terminal:
+        assert terminal.send("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}) == 200
+        terminal.line(rf"tools/call add 200 {MILLISECONDS}")
+        assert terminal.send("tools/call", {"name": "count", "_meta": {"progressToken": 1}}) == 200
+        terminal.line(rf"tools/call count 200 {MILLISECONDS}")
+        assert terminal.send("tools/call", {"name": "missing"}) == 200
+        terminal.line(rf"tools/call missing \(error -32602\) 200 {MILLISECONDS}")
+        assert terminal.send("tools/list", {}) == 200
+        terminal.line(rf"tools/list 200 {MILLISECONDS}")
+        assert terminal.send("", {}, verb="GET", path="/elsewhere") == 404
+        terminal.line(rf"GET /elsewhere 404 {MILLISECONDS}")
+
+
+def test_nothing_that_a_client_sends_steers_the_terminal_or_makes_a_line_of_its_own(server: Path) -> None:
+    with at_a_terminal(server) as terminal:
+        terminal.send("tools/call", {"name": "\x1b[2J\r\nforged 200 0.1 ms\t\u202e\x9b" + "x" * 1000})
+        line = terminal.line(rf"tools/call .* {MILLISECONDS}")
+        terminal.send("\x1b]0;title\x07", {})
+        other = terminal.line(rf".*title.* {MILLISECONDS}")
+    assert line.startswith(r"tools/call \x1b[2J\nforged 200 0.1 ms\t\u202e\x9bxxx")
+    assert "x..." in line
+    assert len(line) < 300
+    assert other.startswith(r"\x1b]0;title\x07 ")
+
+
+def test_a_program_that_reads_stderr_gets_no_lines_of_requests_unless_it_asks(server: Path) -> None:
+    for options, logged in (([], False), (["--log-level", "info"], True), (["--log-level", "warning"], False)):
+        command = [*FUNCMCP, "run", str(server), "--port", "0", *options]
+        with running(command, env={"PYTHONUNBUFFERED": "1"}) as process:
+            address = process.endpoint().split("/")[2]
+            parameters = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}}
+            assert send(address, "initialize", parameters) == 200
+            process.process.terminate()
+            assert process.ended() == 0
+        lines = [line for line in process.lines if line.endswith(" ms")]
+        assert bool(lines) is logged
+
+
+def test_a_terminal_is_spared_where_the_level_is_above_info(server: Path) -> None:
+    with at_a_terminal(server, "--log-level", "error") as terminal:
+        assert terminal.send("tools/list", {}) == 200
+        assert terminal._matching(".*") == []
+
+
+def test_the_level_holds_for_the_authors_own_loggers(server: Path) -> None:
+    with at_a_terminal(server, "--log-level", "info") as terminal:
+        assert terminal.send("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}) == 200
+        terminal.line("INFO sums: adding 1 and 2")
+
+
+def test_a_level_that_is_none_is_refused_with_the_valid_ones(server: Path) -> None:
+    ended = funcmcp("run", str(server), "--log-level", "loud")
+    assert ended.returncode == 2
+    assert "--log-level" in ended.stderr
+
+
+def test_stdio_has_no_options_of_http(server: Path) -> None:
+    for option in (["--log-level", "info"], ["--tls-cert", "c.pem"], ["--tls-key", "k.pem"]):
+        ended = funcmcp("run", str(server), "--stdio", *option)
+        assert ended.returncode == 2
+        assert option[0] in ended.stderr
