@@ -127,7 +127,7 @@ async def test_a_tool_has_the_functions_name_its_docstring_and_the_variables_of_
     assert await tool("get_order") == {
         "name": "get_order",
         "title": "Get Order",
-        "description": "Return an order.",
+        "description": "Return an order.\n\nWith all of its lines.",
         "inputSchema": {"type": "object", "properties": {"id": {"type": "integer", "minimum": 1}}, "required": ["id"]},
         "annotations": {"readOnlyHint": True},
     }
@@ -287,7 +287,7 @@ async def test_a_typed_function_inside_of_a_decorator_says_query_and_body_itself
         ("get_order", {"query": {"id": int}}, "get_order has id in its route and in query="),
         ("get_order", {"method": "POST"}, "get_order has no method POST; it has GET"),
         ("get_order", {"input_schema": {"type": "object"}}, "say query= and body="),
-        ("get_order", {"querry": {}}, "querry of get_order is no option|querry is no option"),
+        ("get_order", {"querry": {}}, "Unknown option .querry."),
         ("order", {"query": {"body": str}, "body": list[int]}, "an argument named 'body' beside its body"),
     ],
 )

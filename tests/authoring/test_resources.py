@@ -677,3 +677,16 @@ async def test_bytes_are_encoded_so_that_they_come_back(mcp: MCPServer) -> None:
     mcp.resource("menu://all", name="all")(lambda: data)
     (contents,) = await read(mcp, "menu://all", revision=PER_REQUEST)
     assert base64.b64decode(contents["blob"], validate=True) == data
+
+
+async def test_the_error_for_a_value_that_is_not_json_names_the_resource_and_the_path(
+    mcp: MCPServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    @mcp.resource("menu://today", show_errors=True)
+    def today() -> Any:
+        return {"dishes": [object()]}
+
+    error = (await ask(mcp, "resources/read", {"uri": "menu://today"}))["error"]
+    expected = "today returned the value at dishes[0] that can't be written as JSON: "
+    assert error["message"].startswith(expected)
+    assert "today returned the value at dishes[0] that can" in caplog.text

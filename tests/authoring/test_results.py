@@ -6,6 +6,7 @@ import datetime as dt
 import enum
 import math
 from collections.abc import Awaitable, Coroutine
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -302,3 +303,46 @@ class NotJSON: ...
 def test_a_return_type_without_a_meaning_in_json_is_explained() -> None:
     with pytest.raises(RegistrationError, match="What answer returns"):
         tool_of(returning(None, NotJSON)).describe()
+
+
+class Unknown:
+    """JSON has no value for it."""
+
+
+@dataclass
+class Holder:
+    item: Any
+
+
+def untyped(value: Any) -> Any:
+    def tool() -> Any:
+        return value
+
+    return tool
+
+
+def held(value: Any) -> Any:
+    def tool() -> Holder:
+        return Holder(value)
+
+    return tool
+
+
+@pytest.mark.parametrize(
+    ("function", "path"),
+    [
+        (untyped({"orders": [{"total": 1}, {"total": Unknown()}]}), "the value at orders[1].total"),
+        (untyped([1, {Unknown()}]), "the value at [1][0]"),
+        (untyped({"a": Holder(float("nan"))}), "the value at a.item"),
+        (untyped(Unknown()), "a value"),
+        (untyped(ToolResult("x", structured_content={"a": Unknown()})), "a value"),
+        (held({"x": ("\ud800",)}), "the value at item.x[0]"),
+        (held(Unknown()), "the value at item"),
+    ],
+)
+async def test_the_error_for_a_value_that_is_not_json_names_the_tool_and_the_path(function: Any, path: str) -> None:
+    with pytest.raises(ValueError, match="can't be written as JSON") as caught:
+        await call(function)
+    assert str(caught.value).startswith(f"tool returned {path} that can't be written as JSON: ")
+    with pytest.raises(ValueError, match="can't be written as JSON"):
+        await call(function, output_schema={"type": "object"})

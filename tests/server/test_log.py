@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from typing import TYPE_CHECKING
+import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funcmcp.server.log import MAX_QUOTED, log_failure, quote
-
-if TYPE_CHECKING:
-    import pytest
+from funcmcp.server.log import MAX_QUOTED, log_failure, quote, write_to_stderr
 
 
 @settings(deadline=None)
@@ -57,3 +56,94 @@ def test_a_failure_that_can_not_say_its_text_is_logged_all_the_same(caplog: pyte
     log_failure(MuteError(), "ab12", "get_order")
     [record] = caplog.records
     assert "feature=get_order exception=MuteError: (its text can't be read: ValueError)" in record.getMessage()
+
+
+def failure_below(text: str) -> BaseException:
+    """Return an exception with a cause that a library raised in a function of an author."""
+    with pytest.raises(RuntimeError) as caught:
+        _parse(text)
+    return caught.value
+
+
+def _parse(text: str) -> None:
+    try:
+        json.loads("{" + text)
+    except ValueError as cause:
+        raise RuntimeError(f"bad input: {text}") from cause
+
+
+def test_the_traceback_is_whole_and_nothing_in_it_begins_a_line_that_a_client_chose(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log_failure(failure_below("x\n2026-01-01 ERROR forged \x1b[31m"), "ab12", "get_order")
+    [record] = caplog.records
+    formatted = logging.Formatter("%(levelname)s %(message)s").format(record)
+    first, *below = formatted.split("\n")
+    assert first.startswith("ERROR error_id=ab12 feature=get_order exception=RuntimeError: bad input")
+    assert formatted.count("Traceback (most recent call last):") == 2
+    assert below.index("which led to") > 3
+    assert any("json.loads(" in line for line in below)
+    assert below[-1] == "RuntimeError: bad input: x\\n2026-01-01 ERROR forged \\x1b[31m"
+    assert not any(line.startswith("2026") for line in below)
+    assert "\x1b" not in formatted
+    assert record.__dict__["error_id"] == "ab12"
+
+
+def test_the_frame_of_the_author_comes_first(caplog: pytest.LogCaptureFixture) -> None:
+    def load_orders() -> None:
+        json.loads("{")
+
+    try:
+        load_orders()
+    except ValueError as error:
+        log_failure(error, "ab12", "get_order")
+    [record] = caplog.records
+    place = record.getMessage().partition(" at ")[2].partition(" < ")[0]
+    assert place.startswith(f"{__file__}:")
+    assert place.endswith(" in load_orders")
+
+
+def test_a_chain_of_causes_has_an_end(caplog: pytest.LogCaptureFixture) -> None:
+    first, second = ValueError("a"), ValueError("b")
+    first.__cause__, second.__cause__ = second, first
+    log_failure(first, "ab12", "get_order")
+    [record] = caplog.records
+    assert record.exc_text is not None
+    assert record.exc_text.count("Traceback") == 10
+
+
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> logging.Logger:
+    """A log without the handlers of the test run."""
+    replacement = logging.Logger("funcmcp")  # noqa: LOG001 - one without a parent, whose handlers are not seen
+    monkeypatch.setattr("funcmcp.server.log.logger", replacement)
+    return replacement
+
+
+def test_stderr_has_time_level_logger_error_id_and_traceback(
+    apart: logging.Logger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_to_stderr()
+    write_to_stderr()
+    log_failure(failure_below("x"), "ab12", "get_order")
+    first, *below = capsys.readouterr().err.splitlines()
+    assert len(apart.handlers) == 1
+    line = (
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ERROR funcmcp error_id=ab12 feature=get_order exception=RuntimeError: .*"
+    )
+    assert re.fullmatch(line, first)
+    assert below[0] == "Traceback (most recent call last):"
+
+
+def test_a_program_that_has_set_up_logging_keeps_it(apart: logging.Logger) -> None:
+    handler = logging.NullHandler()
+    apart.addHandler(handler)
+    write_to_stderr()
+    assert apart.handlers == [handler]
+
+
+def test_a_log_that_takes_no_errors_gets_none(apart: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:
+    write_to_stderr()
+    apart.setLevel(logging.CRITICAL)
+    log_failure(failure_below("x"), "ab12", "get_order")
+    assert capsys.readouterr().err == ""

@@ -28,6 +28,7 @@ from funcmcp.adapters.asgi import ASGIApplication
 from funcmcp.adapters.uvicorn_protocols import http_protocol, websocket_protocol
 from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.server.limits import Limits
+from funcmcp.server.log import write_to_stderr
 from funcmcp.sessions.ended import shared_with_workers
 from funcmcp.sessions.keys import shared_by_children
 from funcmcp.transports.http.options import PORT_VARIABLE
@@ -235,6 +236,7 @@ class _Server(uvicorn.Server):
     """uvicorn's server, which tells when it is ready and ends in time."""
 
     def __init__(self, app: Application, on_ready: Callable[[], None], certificate: Certificate | None = None) -> None:
+        write_to_stderr()
         self._app = app
         limits = app.limits if isinstance(app, ASGIApplication) else Limits()
         config = uvicorn.Config(

@@ -30,9 +30,10 @@ class Options:
         """Refuse options that do not exist, in words for authors, before Python does."""
         unknown = given.keys() - cls.__dataclass_fields__.keys()
         if unknown:
-            of = f" of {given['name']}" if "name" in given else ""
-            known = ", ".join(cls.__dataclass_fields__)
-            raise RegistrationError(f"{', '.join(sorted(unknown))}{of} is no option; there are {known}.")
+            feature = f" of {given['name']!r}" if "name" in given else ""
+            names = ", ".join(map(repr, sorted(unknown)))
+            valid = ", ".join(cls.__dataclass_fields__)
+            raise RegistrationError(f"Unknown option {names}{feature}. Valid options: {valid}.")
         return object.__new__(cls)
 
 

@@ -21,7 +21,7 @@ from funcmcp.authoring.hints import union_members, without_marks
 from funcmcp.authoring.marks import decorate
 from funcmcp.authoring.naming import title_of
 from funcmcp.authoring.permissions import AccessOptions, access_of
-from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive
+from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive, shown_errors_of
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
 from funcmcp.protocol.codec import encode, encode_text
 from funcmcp.protocol.errors import InvalidParams, ToolError
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.permissions import AccessKeywords
     from funcmcp.authoring.services import Services
     from funcmcp.server.context import Context
+    from funcmcp.server.options import ShowErrors
 
     class PromptKeywords(AccessKeywords, total=False):
         """The options of a prompt as keywords; see `PromptOptions`."""
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         icons: Sequence[Icon | Mapping[str, Any]]
         meta: Mapping[str, Any]
         timeout: float | None
+        show_errors: ShowErrors | None
         completions: Mapping[str, Callable[..., Any]]
 
 
@@ -66,6 +68,7 @@ class PromptOptions(AccessOptions):
         icons: `Icon` objects, or dicts as the specification has them.
         meta: a JSON object that is sent as ``_meta``.
         timeout: seconds after which it is cancelled; None for no limit.
+        show_errors: Exceptions whose text clients get: True, False or types; None as the server's option says.
         completions: functions that complete arguments, by name. They get what has been written, and, if they take a
             second argument, the other arguments that are known. Enums, literals and booleans complete by themselves.
     """
@@ -76,6 +79,7 @@ class PromptOptions(AccessOptions):
     icons: Sequence[Icon | Mapping[str, Any]] = ()
     meta: Mapping[str, Any] | None = None
     timeout: float | None = 60.0
+    show_errors: ShowErrors | None = None
     completions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
 
@@ -106,6 +110,7 @@ def make_prompt(
         interactive=is_interactive(signature),
         timeout=options.timeout,
         access=access_of(name, options),
+        shown_errors=shown_errors_of(name, options),
         completers={
             **own_completers(signature),
             **completers_of(options.completions, signature.names(), name, services),

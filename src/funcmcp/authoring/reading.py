@@ -13,7 +13,7 @@ from funcmcp.authoring.content import Contents, base64
 from funcmcp.authoring.context import ResourceContext
 from funcmcp.authoring.hints import marks_of, parts_of_type, union_members, without_marks
 from funcmcp.authoring.signature import EMPTY
-from funcmcp.authoring.writing import Writer, awaited
+from funcmcp.authoring.writing import Writer, awaited, unwritable
 from funcmcp.protocol.codec import encode, encode_text
 from funcmcp.protocol.errors import InvalidParams, ResourceNotFound, ToolError
 from funcmcp.server.features import EncodedResult
@@ -122,9 +122,15 @@ class Reading:
         elif isinstance(value, _BYTES):
             mime_type, member, text = b'"%b"' % _BINARY.encode(), b"blob", base64(bytes(value))
         else:
-            mime_type, member, text = b'"%b"' % _JSON.encode(), b"text", self._write(value).decode()
+            mime_type, member, text = b'"%b"' % _JSON.encode(), b"text", self._as_json(value)
         written = (encode_text(uri), self._own_type or mime_type, member, encode_text(text), self._end)
         return b'{"uri":%b,"mimeType":%b,"%b":%b%b}' % written
+
+    def _as_json(self, value: Any) -> str:
+        try:
+            return self._write(value).decode()
+        except ValueError as error:
+            raise unwritable(value, self._call.name, error) from None
 
     def _chosen(self, uri: str, value: Contents) -> bytes:
         contents: dict[str, Any] = {"uri": uri, **value.wire}

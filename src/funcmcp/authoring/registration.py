@@ -13,6 +13,7 @@ from funcmcp.authoring.hints import never_json, without_marks
 from funcmcp.authoring.naming import is_name, is_text, snake_case
 from funcmcp.authoring.option_types import check_option_types
 from funcmcp.authoring.signature import function_name
+from funcmcp.server.options import shown_types
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -60,6 +61,16 @@ def check_common(name: str, options: Any) -> None:
     timeout = options.timeout
     if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
         raise RegistrationError(f"timeout of {name} must be a number of seconds above 0, or None.")
+
+
+def shown_errors_of(name: str, options: Any) -> tuple[type[BaseException], ...] | None:
+    """Return the types of exceptions that a feature shows, None for the server's; raise RegistrationError."""
+    if options.show_errors is None:
+        return None
+    try:
+        return shown_types(options.show_errors, f"show_errors of {name}")
+    except ValueError as error:
+        raise RegistrationError(str(error)) from None
 
 
 def check_parameters(name: str, signature: Signature, services: Services) -> None:

@@ -21,7 +21,7 @@ from funcmcp.authoring.marks import mark
 from funcmcp.authoring.naming import title_of
 from funcmcp.authoring.permissions import AccessOptions, access_of
 from funcmcp.authoring.reading import Reading, check_lists, media_type_of
-from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive
+from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive, shown_errors_of
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
 from funcmcp.protocol.apps import PAGE_TYPE, is_page
 from funcmcp.protocol.uri_template import InvalidTemplateError, URITemplate
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.permissions import AccessKeywords
     from funcmcp.authoring.services import Services
     from funcmcp.server.context import Context
+    from funcmcp.server.options import ShowErrors
 
     class ResourceKeywords(AccessKeywords, total=False):
         """The options of a resource as keywords; see `ResourceOptions`."""
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         icons: Sequence[Icon | Mapping[str, Any]]
         meta: Mapping[str, Any]
         timeout: float | None
+        show_errors: ShowErrors | None
         ui: UIResource
         completions: Mapping[str, Callable[..., Any]]
 
@@ -72,6 +74,7 @@ class ResourceOptions(AccessOptions):
         icons: `Icon` objects, or dicts as the specification has them.
         meta: a JSON object that is sent as ``_meta``.
         timeout: seconds after which reading is cancelled; None for no limit.
+        show_errors: Exceptions whose text clients get: True, False or types; None as the server's option says.
         ui: of a ``ui://`` resource: what the page may do.
         completions: functions that complete variables of a template, by name. They get what has been written, and, if
             they take a second argument, the variables that are known.
@@ -86,6 +89,7 @@ class ResourceOptions(AccessOptions):
     icons: Sequence[Icon | Mapping[str, Any]] = ()
     meta: Mapping[str, Any] | None = None
     timeout: float | None = 60.0
+    show_errors: ShowErrors | None = None
     ui: UIResource | None = None
     completions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
@@ -130,6 +134,7 @@ def make_resource(
         "interactive": is_interactive(signature),
         "timeout": options.timeout,
         "access": access_of(name, options),
+        "shown_errors": shown_errors_of(name, options),
     }
     if not template.variables:
         if options.completions:

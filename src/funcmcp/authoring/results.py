@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from funcmcp.authoring.content import Content, ToolResult, base64
 from funcmcp.authoring.hints import parts_of_type, union_members, without_marks
 from funcmcp.authoring.signature import EMPTY, JSONRPCResponse
-from funcmcp.authoring.writing import Writer, awaited, jsonable
+from funcmcp.authoring.writing import Writer, awaited, jsonable, unwritable
 from funcmcp.protocol.codec import encode
 from funcmcp.server.features import JSONResult, RawResponse
 
@@ -56,17 +56,29 @@ def rendering_of(annotation: Any, tool: str) -> Rendering:
     if members == {JSONRPCResponse}:
         return Rendering(_raw, _no_schema, is_response=True)
     if members <= {EMPTY, Any, object}:
-        return Rendering(lambda value: _by_value(value, tool), _no_schema)
+        return Rendering(_locating(_by_value, tool), _no_schema)
     if members == {type(None)}:
         return Rendering(_nothing, _no_schema)
     if members <= {str, bytes, type(None)}:
         return Rendering(_plain(tool, tuple(members)), _no_schema)
     if _has_content(annotation):
-        return Rendering(lambda value: _content_only(value, tool), _no_schema)
+        return Rendering(_locating(_content_only, tool), _no_schema)
     if annotation in _SCALARS:
         return _scalar(annotation)
     typed = _Typed(annotation, tool)
     return Rendering(typed.render, typed.output_schema)
+
+
+def _locating(render: Callable[[Any, str], Result], tool: str) -> Render:
+    """Return a rendering whose errors name the tool, and the path of a value that JSON can't say."""
+
+    def located(value: Any) -> Result:
+        try:
+            return render(value, tool)
+        except ValueError as error:
+            raise unwritable(value, tool, error) from None
+
+    return located
 
 
 def declared_rendering(schema: dict[str, Any], tool: str) -> Rendering:
@@ -74,7 +86,10 @@ def declared_rendering(schema: dict[str, Any], tool: str) -> Rendering:
     checks: list[Callable[[Any], list[tuple[str, str]]]] = []
 
     def render(value: Any) -> Result:
-        result = _tool_result(value) if isinstance(value, ToolResult) else _structured(jsonable(value))
+        try:
+            result = _tool_result(value) if isinstance(value, ToolResult) else _structured(jsonable(value))
+        except ValueError as error:
+            raise unwritable(value, tool, error) from None
         if "isError" in result:
             return result
         if not checks:

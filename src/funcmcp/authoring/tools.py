@@ -18,7 +18,7 @@ from funcmcp.authoring.marks import decorate
 from funcmcp.authoring.naming import title_of
 from funcmcp.authoring.pages import page_meta
 from funcmcp.authoring.permissions import AccessOptions, access_of
-from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive
+from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive, shown_errors_of
 from funcmcp.authoring.signature import Header, JSONRPCResponse, Signature, function_name
 from funcmcp.protocol.headers import mirrored_parameters
 from funcmcp.server.features import Tool
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.permissions import AccessKeywords
     from funcmcp.authoring.services import Services
     from funcmcp.protocol.headers import MirroredParameter
+    from funcmcp.server.options import ShowErrors
 
     class ToolKeywords(AccessKeywords, total=False):
         """The options of a tool as keywords; see `ToolOptions`."""
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         icons: Sequence[Icon | Mapping[str, Any]]
         meta: Mapping[str, Any]
         timeout: float | None
+        show_errors: ShowErrors | None
         lax: bool
         ui: str | UI
 
@@ -73,6 +75,7 @@ class ToolOptions(AccessOptions):
         icons: `Icon` objects, or dicts as the specification has them.
         meta: a JSON object that is sent as ``_meta``.
         timeout: seconds after which a call is cancelled; None for no limit.
+        show_errors: Exceptions whose text clients get: True, False or types; None as the server's option says.
         lax: convert arguments as pydantic does by default, such as ``"5"`` to 5.
         ui: the page that shows the tool's result where the client has MCP Apps: its ``ui://`` URI, or a `UI`.
     """
@@ -89,6 +92,7 @@ class ToolOptions(AccessOptions):
     icons: Sequence[Icon | Mapping[str, Any]] = ()
     meta: Mapping[str, Any] | None = None
     timeout: float | None = 60.0
+    show_errors: ShowErrors | None = None
     lax: bool = False
     ui: str | UI | None = None
 
@@ -131,6 +135,7 @@ def make_tool(
         timeout=options.timeout,
         mirrored=_mirrored(name, signature, options.input_schema),
         access=access_of(name, options),
+        shown_errors=shown_errors_of(name, options),
     )
 
 

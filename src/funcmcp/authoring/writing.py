@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.codec import encode
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from funcmcp.authoring.unions import BoundedValidator
 
+_LONGEST_PATH = 200
 _AWAITABLES = frozenset({"Awaitable", "Coroutine"})
 
 
@@ -53,6 +55,8 @@ class Writer:
             return write(valid)
         except UserWarning as warning:
             raise ValueError(f"{self._name} returned what its annotation does not allow: {warning}") from None
+        except ValueError as error:
+            raise unwritable(value, self._name, error) from None
 
     def prepare(self) -> tuple[SchemaValidator | BoundedValidator, Callable[[Any], bytes]]:
         """Build what checks and what writes values; raise RegistrationError if the type is nothing in JSON."""
@@ -78,9 +82,59 @@ class Writer:
     def _as_json(self, own: SchemaValidator | BoundedValidator, value: Any) -> Any:
         """Read a value that is not of the type, but whose JSON may be: a dict for a model, a list for a set."""
         try:
-            return own.validate_json(encode(jsonable(value)), strict=True)
+            text = encode(jsonable(value))
+        except ValueError as error:
+            raise unwritable(value, self._name, error) from None
+        try:
+            return own.validate_json(text, strict=True)
         except ValueError as error:
             raise ValueError(f"{self._name} returned what its annotation does not allow: {error}") from None
+
+
+def unwritable(value: Any, name: str, error: ValueError) -> ValueError:
+    """Return the error for a value that JSON can't say: it names the feature and the path of the value.
+
+    Args:
+        value: What the function returned.
+        name: The feature's name.
+        error: What the encoder says; it is returned where the whole value can be written alone.
+    """
+    path, reason = _path_to_unwritable(value, "")
+    if reason is None:
+        return error
+    where = f"the value at {path.removeprefix('.')}" if path else "a value"
+    return ValueError(f"{name} returned {where} that can't be written as JSON: {reason}")
+
+
+def _path_to_unwritable(value: Any, path: str) -> tuple[str, str | None]:
+    """Return the path of the innermost value that JSON can't say, and the reason."""
+    while len(path) < _LONGEST_PATH:
+        for step, member in _members_of(value):
+            if _reason_against(member) is not None:
+                path, value = path + step, member
+                break
+        else:
+            break
+    return path, _reason_against(value)
+
+
+def _reason_against(value: Any) -> str | None:
+    try:
+        encode(jsonable(value))
+    except (ValueError, TypeError, RecursionError) as error:
+        return str(error).partition("\n")[0]
+    return None
+
+
+def _members_of(value: Any) -> list[tuple[str, Any]]:
+    """Return the members of a value with their steps in a path, such as ``.name`` and ``[0]``."""
+    if isinstance(value, Mapping):
+        return [(f".{name}", member) for name, member in value.items()]
+    if isinstance(value, list | tuple | set | frozenset):
+        return [(f"[{index}]", member) for index, member in enumerate(value)]
+    kind = type(value)
+    names: Any = getattr(kind, "__pydantic_fields__", getattr(kind, "__dataclass_fields__", ()))
+    return [(f".{name}", getattr(value, name, None)) for name in names]
 
 
 def jsonable(value: Any) -> Any:

@@ -87,6 +87,7 @@ class Tool:
         timeout: seconds after which the call is cancelled; None for no limit.
         mirrored: arguments that 2026-07-28 clients repeat in ``Mcp-Param-*`` headers.
         access: who may call it.
+        shown_errors: Types of exceptions whose text clients get; None for the server's.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Tool:
     timeout: float | None = 60.0
     mirrored: tuple[MirroredParameter, ...] = ()
     access: Access = SIGNED_IN
+    shown_errors: tuple[type[BaseException], ...] | None = None
 
     @property
     def key(self) -> str:
@@ -115,6 +117,7 @@ class Resource:
         interactive: see `Tool`.
         timeout: see `Tool`.
         access: who may read it.
+        shown_errors: See `Tool`.
     """
 
     uri: str
@@ -123,6 +126,7 @@ class Resource:
     interactive: bool = False
     timeout: float | None = 60.0
     access: Access = SIGNED_IN
+    shown_errors: tuple[type[BaseException], ...] | None = None
 
     @property
     def key(self) -> str:
@@ -142,6 +146,7 @@ class ResourceTemplate:
         timeout: see `Tool`.
         completers: complete the values of variables, by name.
         access: who may read them, and complete their variables.
+        shown_errors: See `Tool`.
     """
 
     template: URITemplate
@@ -151,6 +156,7 @@ class ResourceTemplate:
     timeout: float | None = 60.0
     completers: Mapping[str, Completer] = field(default_factory=dict)
     access: Access = SIGNED_IN
+    shown_errors: tuple[type[BaseException], ...] | None = None
 
     @property
     def key(self) -> str:
@@ -191,6 +197,7 @@ class Prompt:
         timeout: see `Tool`.
         completers: complete arguments, by name.
         access: who may get it, and complete its arguments.
+        shown_errors: See `Tool`.
     """
 
     name: str
@@ -200,6 +207,7 @@ class Prompt:
     timeout: float | None = 60.0
     completers: Mapping[str, Completer] = field(default_factory=dict)
     access: Access = SIGNED_IN
+    shown_errors: tuple[type[BaseException], ...] | None = None
 
     @property
     def key(self) -> str:

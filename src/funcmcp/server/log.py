@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import os
+import sysconfig
 import traceback
+from pathlib import Path
 
 logger = logging.getLogger("funcmcp")
 
 MAX_QUOTED = 200
 _FRAMES = 5
+_CHAIN = 10
+_TRACEBACK_FRAMES = 100
+_TRACEBACK_TEXT = 2000
 
 
 def quote(text: object, most: int = MAX_QUOTED) -> str:
@@ -18,8 +25,26 @@ def quote(text: object, most: int = MAX_QUOTED) -> str:
 
 
 def log_failure(error: BaseException, error_id: str, feature: str) -> None:
-    """Write one line about an exception that the client sees only by its id."""
-    logger.error("error_id=%s feature=%s exception=%s", error_id, quote(feature), _told(error))
+    """Write a record about an exception of a feature.
+
+    The message is one line with the author's frame first. The record's ``exc_text``, which formatters write below the
+    message, is the whole traceback, in which texts of exceptions are escaped.
+    """
+    if not logger.isEnabledFor(logging.ERROR):
+        return
+    line = f"error_id={error_id} feature={quote(feature)} exception={_told(error)}"
+    record = logger.makeRecord(logger.name, logging.ERROR, __file__, 0, "%s", (line,), None, "log_failure")
+    record.error_id = error_id
+    record.exc_text = _traceback(error)
+    logger.handle(record)
+
+
+def write_to_stderr() -> None:
+    """Write the log to stderr with time, level and logger, unless the program has set up logging."""
+    if not logger.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+        logger.addHandler(handler)
 
 
 def log_list_left_out(scheme: str, error: BaseException) -> None:
@@ -40,9 +65,33 @@ def log_left_out(kind: str, key: str, method: str, error: ValueError) -> None:
 
 
 def _told(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
-    where = " > ".join(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
+    """Return an exception's type, text and frames: the author's innermost frame first, then its callers."""
+    frames = traceback.extract_tb(error.__traceback__)
+    authors = [index for index, frame in enumerate(frames) if not frame.filename.startswith(_library_folders())]
+    innermost = authors[-1] if authors else len(frames) - 1
+    chosen = [*frames[innermost:], *reversed(frames[:innermost])][:_FRAMES]
+    where = " < ".join(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in chosen)
     return f"{type(error).__name__}: {quote(_said(error))} at {where}"
+
+
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    """Return where the interpreter's, the installed and funcmcp's own modules are; other code is the author's."""
+    paths = sysconfig.get_paths()
+    folders = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders |= {os.path.realpath(folder) for folder in folders} | {str(Path(__file__).parent.parent)}
+    return (*(f"{folder}{os.sep}" for folder in sorted(folders)), "<frozen ")
+
+
+def _traceback(error: BaseException | None) -> str:
+    """Return the traceback of an exception and of those that led to it, the first one at the top."""
+    chain: list[str] = []
+    while error is not None and len(chain) < _CHAIN:
+        frames = "".join(traceback.format_tb(error.__traceback__, limit=-_TRACEBACK_FRAMES))
+        text = quote(_said(error), _TRACEBACK_TEXT)
+        chain.append(f"Traceback (most recent call last):\n{frames}{type(error).__name__}: {text}")
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "\n\nwhich led to\n\n".join(reversed(chain))
 
 
 def _said(error: BaseException) -> str:

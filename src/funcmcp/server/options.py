@@ -10,8 +10,11 @@ from funcmcp.server.limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias
 
     from funcmcp.sessions.rates import Rates
+
+    ShowErrors: TypeAlias = bool | type[BaseException] | Sequence[type[BaseException]]
 
 
 class ServerKeywords(TypedDict, total=False):
@@ -31,6 +34,7 @@ class ServerKeywords(TypedDict, total=False):
     enable_prompts: bool | None
     limits: Limits
     rates: Rates | None
+    show_errors: ShowErrors
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,13 @@ class ServerOptions:
         enable_prompts: the same for prompts.
         limits: how much one process takes on.
         rates: how many requests a caller may send in a time over a network; None for as many as it likes.
+        show_errors: Exceptions whose text clients get when a tool, a resource or a prompt raises them: True for all, or
+            types. By default clients get a sentence with an error id, which the log has, too. `ToolError` and the
+            protocol's own errors are always shown.
 
     Raises:
-        ValueError: a page would be empty, or a time is negative or endless.
+        ValueError: a page would be empty, a time is negative or endless, or `show_errors` has other things than types
+            of exceptions.
     """
 
     name: str
@@ -73,6 +81,7 @@ class ServerOptions:
     enable_prompts: bool | None = None
     limits: Limits = field(default_factory=Limits)
     rates: Rates | None = None
+    show_errors: ShowErrors = False
 
     def __post_init__(self) -> None:
         """Raise ValueError for a page or a time that is none."""
@@ -81,6 +90,7 @@ class ServerOptions:
         for name, seconds in (("list_ttl", self.list_ttl), ("read_ttl", self.read_ttl)):
             if not 0 <= seconds < math.inf:
                 raise ValueError(f"{name} must be a number of seconds, 0 or more; got {seconds}.")
+        shown_types(self.show_errors, "show_errors")
 
     def implementation(self) -> dict[str, Any]:
         """Return the Implementation in the newest revision's shape."""
@@ -93,3 +103,21 @@ class ServerOptions:
             "websiteUrl": self.website_url,
         }
         return {name: value for name, value in members.items() if value is not None}
+
+
+def shown_types(show_errors: ShowErrors, option: str) -> tuple[type[BaseException], ...]:
+    """Return the types of the exceptions whose text clients get.
+
+    Args:
+        show_errors: True for every `Exception`, False for none, a type, or types.
+        option: Names the option in the error.
+
+    Raises:
+        ValueError: The value is something else.
+    """
+    if isinstance(show_errors, bool):
+        return (Exception,) if show_errors else ()
+    types = tuple(show_errors) if isinstance(show_errors, list | tuple | set | frozenset) else (show_errors,)
+    if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in types):
+        raise ValueError(f"{option} must be True, False, or types of exceptions, such as [sqlite3.Error].")
+    return types

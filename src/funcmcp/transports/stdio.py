@@ -16,6 +16,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.server.log import write_to_stderr
 from funcmcp.transports.connection import GRACE_SECONDS, Connection
 from funcmcp.transports.leaving import leave_in_time
 
@@ -47,6 +48,7 @@ def run(server: Server, close: Close) -> None:
         StreamError: stdin or stdout is not open.
     """
     with standard_streams() as (source, sink):
+        write_to_stderr()
         _explain(server, source)
         serve(server, close, source=source, sink=sink)
 
@@ -54,6 +56,7 @@ def run(server: Server, close: Close) -> None:
 async def run_async(server: Server, close: Close) -> None:
     """Serve as `run` does, in the event loop that runs already."""
     with standard_streams() as (source, sink):
+        write_to_stderr()
         _explain(server, source)
         (await _serve(server, close, source, sink)).leave()
 

@@ -8,12 +8,14 @@ import pytest
 
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
 from funcmcp.server.handlers.runs import run
+from tests.server.parts import server
 
 
 class Menu(NamedTuple):
     key: str = "menu://today"
     interactive: bool = False
     timeout: float | None = 60.0
+    shown_errors: tuple[type[BaseException], ...] | None = None
 
 
 class RustPanic(BaseException):
@@ -25,12 +27,12 @@ class MuteError(ToolError):
         raise ValueError("no words")
 
 
-async def failure(error: BaseException) -> MCPError:
+async def failure(error: BaseException, feature: Menu | None = None, **options: Any) -> MCPError:
     async def fail() -> dict[str, Any]:
         raise error
 
     with pytest.raises(MCPError) as caught:
-        await run(Menu(), fail())
+        await run(server(**options), feature or Menu(), fail())
     return caught.value
 
 
@@ -48,3 +50,44 @@ async def test_a_failure_is_told_by_an_id_that_is_in_the_log(
 
 async def test_the_text_of_a_tool_error_is_told_without_what_can_not_be_sent() -> None:
     assert (await failure(ToolError("closed \ud800"))).message == "closed ?"
+
+
+@pytest.mark.parametrize(
+    ("error", "options", "feature", "text"),
+    [
+        (ValueError("no such table"), {"show_errors": True}, Menu(), "no such table"),
+        (KeyError("id"), {"show_errors": [LookupError, OSError]}, Menu(), "KeyError: 'id'"),
+        (ValueError(), {"show_errors": ValueError}, Menu(), "ValueError"),
+        (RustPanic("a\ud800"), {"show_errors": (RustPanic,)}, Menu(), "a?"),
+        (ValueError("shown"), {}, Menu(shown_errors=(ValueError,)), "shown"),
+        (ValueError("hidden"), {"show_errors": True}, Menu(shown_errors=()), None),
+        (ValueError("hidden"), {"show_errors": [OSError]}, Menu(), None),
+        (RustPanic("hidden"), {"show_errors": True}, Menu(), None),
+        (ValueError("hidden"), {"show_errors": False}, Menu(), None),
+    ],
+)
+async def test_the_text_of_an_exception_is_sent_only_where_its_type_is_shown(
+    error: BaseException,
+    options: dict[str, Any],
+    feature: Menu,
+    text: str | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    failed = await failure(error, feature, **options)
+    assert failed.code == INTERNAL_ERROR
+    if text is None:
+        assert "hidden" not in failed.message
+        assert isinstance(failed.data, dict)
+    else:
+        assert (failed.message, failed.data) == (text, None)
+    assert f"exception={type(error).__name__}" in caplog.text  # the operator reads about it either way
+
+
+async def test_an_exception_whose_text_fails_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    class SilentError(ValueError):
+        def __str__(self) -> str:
+            raise TypeError("no text")
+
+    failed = await failure(SilentError(), show_errors=True)
+    assert isinstance(failed.data, dict)
+    assert f"error_id={failed.data['errorId']}" in caplog.text

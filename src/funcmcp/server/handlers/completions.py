@@ -40,7 +40,7 @@ async def complete(server: Server, context: Context) -> dict[str, Any]:
         if name not in _names(feature):
             raise InvalidParams(f"{feature.key} has no argument {name[:128]!r}.")
         return _result([], 0)
-    return await run(feature, _completed(completer, context, texts_of_argument["value"], others))
+    return await run(server, feature, _completed(completer, context, texts_of_argument["value"], others))
 
 
 def find_completed(server: Server, params: dict[str, Any]) -> Prompt | ResourceTemplate:

@@ -27,7 +27,7 @@ async def get_prompt(server: Server, context: Context) -> dict[str, Any] | bytes
     prompt = find_prompt(server, params.get("name"))
     arguments = texts(params.get("arguments", {}), "arguments")
     open_rounds(server, context, prompt)
-    result = await run(prompt, prompt.handler(context, arguments))
+    result = await run(server, prompt, prompt.handler(context, arguments))
     if isinstance(result, EncodedResult):
         return completed(result.text, server.end_of_prompt) if revision.per_request else result.text
     return shape.prompt_result(result, revision) if "messages" in result else result

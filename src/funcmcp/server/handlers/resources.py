@@ -93,7 +93,7 @@ async def read_resource(server: Server, context: Context) -> dict[str, Any] | by
     revision, uri = context.client.revision, uri_of(context.request.params)
     resource, values = find_resource(server, uri)
     open_rounds(server, context, resource)
-    result = await run(resource, resource.handler(context, uri, values))
+    result = await run(server, resource, resource.handler(context, uri, values))
     if isinstance(result, EncodedResult):
         return completed(result.text, server.end_of_read) if revision.per_request else result.text
     if revision.per_request and "contents" in result:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
 from funcmcp.server.access import owner_of
 from funcmcp.server.log import log_failure
+from funcmcp.server.options import shown_types
 from funcmcp.server.rounds import Rounds, input_required
 from funcmcp.server.run import Waiting, begin
 
@@ -38,6 +39,10 @@ class Feature(Protocol):
     def timeout(self) -> float | None:
         """Seconds that it may take."""
 
+    @property
+    def shown_errors(self) -> tuple[type[BaseException], ...] | None:
+        """Types of exceptions whose text clients get; None for the server's."""
+
 
 def open_rounds(server: Server, context: Context, feature: Feature) -> None:
     """Let a feature ask the client in the per-request era; raise InvalidParams for a state that is not ours."""
@@ -45,12 +50,12 @@ def open_rounds(server: Server, context: Context, feature: Feature) -> None:
         context.channel = Rounds(context.channel, context.request, server.keys, owner_of(context.principal))
 
 
-async def run(feature: Feature, work: Coroutine[Any, Any, R]) -> R | dict[str, Any]:
+async def run(server: Server, feature: Feature, work: Coroutine[Any, Any, R]) -> R | dict[str, Any]:
     """Return what a feature's work returns, or the InputRequiredResult that asks for more.
 
     Raises:
-        MCPError: the work raised one, or it failed: -32603, with the text of a ToolError, or with an error id that
-            is also in the log.
+        MCPError: the work raised one, or it failed: -32603, with the text of an exception that is shown, or with an
+            error id that is also in the log.
     """
     try:
         begun = begin(work)
@@ -62,7 +67,7 @@ async def run(feature: Feature, work: Coroutine[Any, Any, R]) -> R | dict[str, A
             return {"resultType": "input_required", **pending.result()}
         if isinstance(error, MCPError) or not is_of_the_feature(error):
             raise
-        text, error_id = text_for_client(error, feature.key)
+        text, error_id = text_for_client(server, feature, error)
         if text is not None:
             raise MCPError(INTERNAL_ERROR, text) from None
         words = f"It failed: the server's log has the details under error id {error_id}."
@@ -79,16 +84,33 @@ def completed(text: bytes, end: bytes) -> bytes:
     return b'{"resultType":"complete",%b%b' % (text[1:-1], end)
 
 
-def text_for_client(error: BaseException, feature: str) -> tuple[str | None, str]:
-    """Return what a client may read of a feature's failure: a ToolError's text, or None and an error id of the log."""
-    if isinstance(error, ToolError):
+def text_for_client(server: Server, feature: Feature, error: BaseException) -> tuple[str | None, str]:
+    """Return what a client may read of a feature's failure.
+
+    Returns:
+        The text of a `ToolError` or of an exception that is shown, or None; and the error id in the log, if any.
+    """
+    shown = feature.shown_errors
+    if shown is None:
+        shown = shown_types(server.options.show_errors, "show_errors")
+    text = None
+    if isinstance(error, (ToolError, *shown)):
         try:
-            return str(error).encode(errors="replace").decode(), ""  # what is no Unicode can't be sent
+            text = _text_of(error)
         except Exception as fault:  # noqa: BLE001 - an author's own __str__ may raise anything
             error = fault
+    if text is not None and isinstance(error, ToolError):
+        return text, ""
     error_id = os.urandom(8).hex()
-    log_failure(error, error_id, feature)
-    return None, error_id
+    log_failure(error, error_id, feature.key)
+    return text, error_id
+
+
+def _text_of(error: BaseException) -> str:
+    text = str(error).encode(errors="replace").decode()  # lone surrogates can't be sent
+    if not isinstance(error, ToolError) and (not text or isinstance(error, KeyError)):
+        return f"{type(error).__name__}: {text}".rstrip(": ")
+    return text
 
 
 async def within(seconds: float | None, run: Waiting[T]) -> T:

@@ -45,8 +45,10 @@ async def call_tool(server: Server, context: Context) -> dict[str, Any] | bytes 
             return {"resultType": "input_required", **pending.result()}
         if isinstance(error, MCPError) or not is_of_the_feature(error):
             raise
-        text, error_id = text_for_client(error, tool.name)
-        return _error_result(text or f"The tool failed. The server's log has the details under error id {error_id}.")
+        text, error_id = text_for_client(server, tool, error)
+        if text is None:
+            text = f"The tool failed. The server's log has the details under error id {error_id}."
+        return _error_result(text)
     if isinstance(result, JSONResult):
         text_only, whole = server.frames[revision.date]
         return text_only % result.text if result.structured is None else whole % (result.text, result.structured)
