@@ -377,6 +377,37 @@ async def publish(redis: Redis, *, data: bytes) -> None:
     await redis.xadd("funcmcp:bus", {b"m": data})
 
 
+async def test_a_message_that_was_sent_again_is_heard_once(link: RedisLink, buses: list[RedisBus]) -> None:
+    heard = Heard(buses[0])
+    await buses[0].ready()
+    for number in (1, 1, 2, 1, 2, 3):
+        data = b'{"from":"other.","number":%d,"topic":"topic","message":{"number":%d}}' % (number, number)
+        await link.do(partial(publish, data=data))
+    assert [await heard.next() for _ in range(3)] == [{"number": 1}, {"number": 2}, {"number": 3}]
+    for _ in range(2):
+        await link.do(partial(publish, data=b'{"from":"other.","topic":"topic","message":{"number":4}}'))
+    assert [await heard.next() for _ in range(2)] == [{"number": 4}] * 2
+    assert heard.messages.empty()
+
+
+async def test_an_instance_knows_which_others_hear() -> None:
+    with redis_server() as server:
+        buses = [RedisBus(server.url) for _ in range(3)]
+        for bus in buses:
+            await bus.ready()
+        names = {bus.instance for bus in buses}
+        for bus in buses:
+            assert await bus.others() == names - {bus.instance}
+        await buses[2].aclose()
+
+        async def is_gone() -> bool:
+            return await buses[0].others() == {buses[1].instance}
+
+        await in_time(is_gone)
+        for bus in buses:
+            await bus.aclose()
+
+
 @pytest.mark.parametrize("fault", ["stop", "kill", "pause"])
 async def test_redis_away_is_told_in_time_and_it_comes_back_by_itself(fault: str) -> None:
     with redis_server() as server:

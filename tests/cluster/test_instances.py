@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import pytest
@@ -228,3 +229,34 @@ async def test_a_stream_of_an_instance_that_is_not_there_is_none(shops: list[str
         message = await events.message()
     assert message is not None
     assert message["method"] == "notifications/tools/list_changed"
+
+
+@pytest.mark.parametrize("last", ["0123456789ab.1-2", "1-1", "x", "0-0"])
+async def test_an_unknown_event_id_waits_for_no_other_instance(shops: list[str], caller: Caller, last: str) -> None:
+    await caller.begin(shops[0])
+    for url in shops:
+        waits = []
+        for _ in range(3):
+            begun = monotonic()
+            async with caller.stream(url, last_event_id=last) as events:
+                waits.append(monotonic() - begun)
+                assert events.response.status_code == 200
+        assert min(waits) < 0.1  # the first of them, and a busy machine, may take longer
+
+
+async def test_an_event_id_of_a_stream_that_its_instance_does_not_have_is_answered_at_once(
+    shops: list[str], caller: Caller
+) -> None:
+    await caller.begin(shops[0])
+    async with caller.stream(shops[0], caller.request("tools/call", name="break_off", arguments={})) as events:
+        await rest(events)
+    instance, _, _ = events.last_id.partition(".")
+    waits = []
+    for _ in range(3):
+        begun = monotonic()
+        async with caller.stream(shops[1], last_event_id=f"{instance}.999-1") as stream:
+            waits.append(monotonic() - begun)
+            assert stream.response.status_code == 200
+    assert min(waits) < 0.1
+    async with caller.stream(shops[1], last_event_id=events.last_id) as stream:
+        assert (await rest(stream))[-2]["params"]["data"] == "after"

@@ -44,6 +44,22 @@ return redis.call('XTRIM', KEYS[1], 'MINID', (time[1] - ARGV[1]) * 1000)
 """
 """Remove old messages. The stream itself has no expiry, so that eviction among volatile keys does not remove it."""
 
+_PRESENCE_SECONDS = 5
+"""An instance that has not said for so long that it hears counts as gone. It says so with each reading."""
+
+_PRESENT = """
+local now = redis.call('TIME')[1]
+redis.call('ZADD', KEYS[1], now, ARGV[1])
+return redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
+"""
+
+_OTHERS = """
+return redis.call('ZRANGEBYSCORE', KEYS[1], redis.call('TIME')[1] - ARGV[1], '+inf')
+"""
+
+_MAX_RECENT = 1000
+"""Messages whose ids are remembered. A command is sent again when its connection breaks, so a message may come twice."""
+
 _WARNING_INTERVAL = 60.0
 """Seconds between two lines about messages that are not understood."""
 
@@ -79,6 +95,10 @@ class RedisBus:
         self._settled = asyncio.Event()
         self._next_warning = 0.0
         self._trim_at = 0.0
+        self._instances = f"{self._link.prefix}:instances"
+        self._present_until = 0.0
+        self._sent = 0
+        self._recent: dict[tuple[str, int | None], None] = {}
         self.connected = False
 
     def subscribe(self, topic: str, hear: Hear) -> None:
@@ -95,7 +115,9 @@ class RedisBus:
 
     async def send(self, topic: str, message: Message) -> None:
         """Tell the other instances; raise StoreAwayError if Redis can't be reached."""
-        data = encode({"from": self.instance, "topic": topic, "message": message})
+        self._sent += 1
+        envelope = {"from": self.instance, "number": self._sent, "topic": topic, "message": message}
+        data = encode(envelope)
 
         async def add(redis: Redis) -> None:
             pipeline = redis.pipeline(transaction=False)
@@ -104,6 +126,13 @@ class RedisBus:
             await pipeline.execute()
 
         await self._link.do(add)
+
+    async def others(self) -> frozenset[str]:
+        """Return the names of the other instances that have said within five seconds that they hear."""
+        names: list[bytes] = await self._link.do(
+            lambda redis: redis.eval(_OTHERS, 1, self._instances, _PRESENCE_SECONDS)
+        )
+        return frozenset(name.decode(errors="replace") for name in names) - {self.instance}
 
     def start(self) -> None:
         """Begin to hear the others, on the running event loop, unless that has begun."""
@@ -114,6 +143,7 @@ class RedisBus:
         self.instance = _new_name()  # a server may have been made before its processes were forked
         self._settled = asyncio.Event()
         self._read = ""
+        self._present_until = 0.0
         self._listening = loop.create_task(self._listen())
 
     async def ready(self) -> None:
@@ -156,6 +186,7 @@ class RedisBus:
 
     async def _find_place(self, redis: Redis) -> None:
         """Begin with what comes from now on, or go on where this instance was."""
+        await self._keep_house(redis)
         last: Any = await redis.xrevrange(self._stream, count=1)
         newest: str = last[0][0].decode() if last else _BEGINNING
         self._link.note_success()
@@ -169,24 +200,42 @@ class RedisBus:
         self._deliver(RESUMED, {})
 
     async def _read_on(self, redis: Redis) -> None:
-        now = monotonic()
-        if now >= self._trim_at:
-            self._trim_at = now + _KEPT_SECONDS / 4
-            with contextlib.suppress(ResponseError):  # a read-only Redis removes nothing
-                await redis.eval(_TRIM, 1, self._stream, _KEPT_SECONDS)
+        await self._keep_house(redis)
         news: Any = await redis.xread({self._stream: self._read}, count=_MAX_READ, block=int(_BLOCK * 1000))
         for _, entries in news or ():
             for position, fields in entries:
                 self._read = position.decode()
                 self._take(fields.get(_FIELD, b""))
 
+    async def _keep_house(self, redis: Redis) -> None:
+        """Say that this instance hears, and remove old messages; each from time to time."""
+        now = monotonic()
+        with contextlib.suppress(ResponseError):  # a full or read-only Redis refuses, and is read on all the same
+            if now >= self._present_until:
+                self._present_until = now + _BLOCK
+                await redis.eval(_PRESENT, 1, self._instances, self.instance, _PRESENCE_SECONDS)
+            if now >= self._trim_at:
+                self._trim_at = now + _KEPT_SECONDS / 4
+                await redis.eval(_TRIM, 1, self._stream, _KEPT_SECONDS)
+
     def _take(self, data: bytes) -> None:
         try:
             told: Any = decode(data)
-            if told["from"] != self.instance:
+            if told["from"] != self.instance and self._is_new((told["from"], told.get("number"))):
                 self._deliver(told["topic"], told["message"])
         except (InvalidJSONError, RepeatedNameError, KeyError, TypeError):
             self._warn(f"A message on the Redis stream {self._stream} is not of this version.")
+
+    def _is_new(self, message_id: tuple[str, int | None]) -> bool:
+        """Return whether a message has not come before; version 0.1 gives its messages no number."""
+        if message_id[1] is None:
+            return True
+        if message_id in self._recent:
+            return False
+        if len(self._recent) >= _MAX_RECENT:
+            del self._recent[next(iter(self._recent))]
+        self._recent[message_id] = None
+        return True
 
     def _deliver(self, topic: str, message: Message) -> None:
         for hear in self._hearers.get(topic, ()):

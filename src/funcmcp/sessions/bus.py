@@ -34,6 +34,12 @@ class Bus(Protocol):
     async def send(self, topic: str, message: Message) -> None:
         """Tell the other instances; raise StoreAwayError if they can't be reached."""
 
+    async def others(self) -> frozenset[str]:
+        """Return the names of the other instances that hear now; raise StoreAwayError if they can't be reached.
+
+        An instance that has died may be among them for some seconds.
+        """
+
     def start(self) -> None:
         """Begin to hear the others, on the running event loop, unless that has begun."""
 
@@ -73,6 +79,10 @@ class LocalBus:
     async def send(self, topic: str, message: Message) -> None:
         """Tell the other instances."""
         self.tell(topic, message)
+
+    async def others(self) -> frozenset[str]:
+        """Return the names of the other instances."""
+        return frozenset(other.instance for other in self._line if other is not self)
 
     def deliver(self, topic: str, message: Message) -> None:
         """Let this instance hear a message."""

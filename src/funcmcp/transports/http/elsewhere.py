@@ -1,7 +1,15 @@
 """Streams of a session that are at another instance of the server.
 
-A client that takes a stream up again may come to an instance that does not have it. Then the one that has it reads it
-out over the bus. An instance that has gone does not answer; what was on its streams is gone with it.
+How it works: an event id begins with the name of the instance whose stream it is. A client that resumes a stream may come
+to an instance that does not have it. If the bus does not know the instance of the event id, the stream is gone, and
+nothing is waited for. Otherwise this instance (the reader) asks it over the bus with "follow", and it answers with
+the parts of the stream: "begun", the events, and an empty part at the end; or with an empty part at once if it has no
+such stream. An instance that died a moment ago does not answer; then the reader waits for `ANSWER_SECONDS`.
+
+Whether another instance serves the general stream of a session is asked of all of them with "is read". Each answers
+"yes" or "no"; the first "yes" or the last "no" decides, or `READ_SECONDS` if an instance does not answer.
+
+A reader says "still" from time to time and "stop" when it leaves.
 """
 
 from __future__ import annotations
@@ -28,12 +36,14 @@ ANSWER_SECONDS = 1.0
 """For the instance that has a stream, to begin to read it out."""
 
 READ_SECONDS = 0.1
-"""For an instance where a stream is read, to say so. Whoever opens the first one waits so long."""
+"""For the other instances to say whether a stream is read there."""
 
 RENEW_SECONDS = 5.0
 """A reader that hears nothing says so often that it is still there; three times that, and it is given up."""
 
 _END = ""
+_YES = "yes"
+_NO = "no"
 
 
 class Elsewhere:
@@ -54,10 +64,18 @@ class Elsewhere:
         bus.subscribe(_TOPIC, self._hear)
 
     async def is_read(self, session_id: str) -> bool:
-        """Tell whether somebody reads the general stream of a session at another instance; raise StoreAwayError."""
+        """Return whether the general stream of a session is read at another instance; raise StoreAwayError."""
+        others = await self._bus.others()
+        if not others:
+            return False
         with self._asking() as (reader, parts):
             await self._bus.send(_TOPIC, {"kind": "is read", "reader": reader, "session": session_id})
-            return await _next(parts, READ_SECONDS) is not None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(READ_SECONDS):
+                    for _ in others:
+                        if await parts.get() == _YES:
+                            return True
+            return False
 
     async def follow(self, session_id: str, event_id: str) -> AsyncGenerator[bytes] | None:
         """Return what comes after an event on a stream of another instance, as it is sent; None if none has it.
@@ -65,6 +83,9 @@ class Elsewhere:
         Raises:
             StoreAwayError: the others can't be reached.
         """
+        instance = _instance_of(event_id)
+        if instance == self._bus.instance or instance not in await self._bus.others():
+            return None
         events = self._follow(session_id, event_id)
         if await anext(events):
             return events
@@ -119,9 +140,9 @@ class Elsewhere:
                     self._readers[reader].put_nowait(message["part"])
             case "is read":
                 streams = self._find(message["session"])
-                if streams is not None and streams.general.is_read:
-                    self._bus.tell(_TOPIC, {"kind": "part", "reader": reader, "part": "yes"})
-            case "follow":
+                is_read = streams is not None and streams.general.is_read
+                self._bus.tell(_TOPIC, {"kind": "part", "reader": reader, "part": _YES if is_read else _NO})
+            case "follow" if _instance_of(message["event"]) == self._bus.instance:
                 self._read_out(reader, message["session"], message["event"])
             case _ if reader in self._reading_out:
                 self._reading_out[reader].note(message["kind"])
@@ -130,6 +151,7 @@ class Elsewhere:
         streams = self._find(session_id)
         found = None if streams is None else streams.find(event_id)
         if found is None:
+            self._bus.tell(_TOPIC, {"kind": "part", "reader": reader, "part": _END})
             return
         stream, after = found
         reading = self._reading_out[reader] = _ReadingOut(self._bus, reader, stream.follow(after))
@@ -171,6 +193,12 @@ class _ReadingOut:
 
     async def _send(self, part: str) -> None:
         await self._bus.send(_TOPIC, {"kind": "part", "reader": self._reader, "part": part})
+
+
+def _instance_of(event_id: str) -> str:
+    """Return the name of the instance that gave a stream the id of an event; see `Streams.prefix`."""
+    instance, dot, _ = event_id.partition(".")
+    return instance + dot if dot else ""
 
 
 async def _next(parts: asyncio.Queue[str], seconds: float) -> str | None:
