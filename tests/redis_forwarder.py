@@ -56,7 +56,8 @@ class Forwarder:
     async def _reset(self) -> int:
         clients, self._clients = self._clients, set()
         for writer in clients:
-            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+            with contextlib.suppress(OSError):  # a connection that has just been closed
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
             writer.transport.abort()
         return len(clients)
 

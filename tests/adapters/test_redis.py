@@ -390,6 +390,48 @@ async def test_a_message_that_was_sent_again_is_heard_once(link: RedisLink, buse
     assert heard.messages.empty()
 
 
+async def test_what_an_instance_can_not_send_at_once_is_heard_by_others_that_were_never_cut_off() -> None:
+    with redis_server() as server:
+        here, there = RedisBus(RedisLink(server.url, timeout=0.2)), RedisBus(RedisLink(server.url, timeout=30))
+        heard = Heard(there)
+        await here.ready()
+        await there.ready()
+        server.pause()
+        here.tell("topic", {"number": 1})
+
+        async def is_noticed() -> bool:
+            return not here.connected
+
+        await in_time(is_noticed)
+        await asyncio.sleep(0.5)  # longer than a step may take
+        server.resume()
+        assert await heard.next() == {"number": 1}
+        here.tell("topic", {"number": 2})
+        assert await heard.next() == {"number": 2}
+        assert heard.messages.empty()
+        await here.aclose()
+        await there.aclose()
+
+
+async def test_what_is_too_much_to_be_sent_later_is_a_gap_that_the_others_hear_of() -> None:
+    with redis_server() as server:
+        here, there = RedisBus(RedisLink(server.url, timeout=0.2)), RedisBus(RedisLink(server.url, timeout=30))
+        heard = Heard(there)
+        await here.ready()
+        await there.ready()
+        server.pause()
+        for number in range(1500):
+            here.tell("topic", {"number": number})
+        await asyncio.sleep(0.5)
+        server.resume()
+        messages = [await heard.next() for _ in range(1001)]
+        assert messages.count({}) == 1  # RESUMED
+        assert {message["number"] for message in messages if message} == set(range(1000))
+        assert heard.messages.empty()
+        await here.aclose()
+        await there.aclose()
+
+
 async def test_an_instance_knows_which_others_hear() -> None:
     with redis_server() as server:
         buses = [RedisBus(server.url) for _ in range(3)]

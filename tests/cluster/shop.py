@@ -2,7 +2,8 @@
 
 Environment: SHOP_REDIS, where Redis is; SHOP_PREFIX, of its keys there; SHOP_SESSIONS, "signed" or "redis";
 SHOP_SECRET, the key of the tokens that its callers need ("" for no such need); SHOP_LISTS, "closed", or "open" for
-sessions that nobody in particular began.
+sessions that nobody in particular began; SHOP_TIMEOUT, the seconds that a step in Redis may take; SHOP_LEDGER, a
+file to which the tool `tick` appends.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+from pathlib import Path
 
 from pydantic import BaseModel
 
@@ -46,7 +48,9 @@ def doorman(secret: str) -> Auth | None:
     return Auth(tokens, lists="open" if os.environ["SHOP_LISTS"] == "open" else "closed")
 
 
-link = RedisLink(os.environ["SHOP_REDIS"], prefix=os.environ["SHOP_PREFIX"], timeout=0.5)
+link = RedisLink(
+    os.environ["SHOP_REDIS"], prefix=os.environ["SHOP_PREFIX"], timeout=float(os.environ.get("SHOP_TIMEOUT", "0.5"))
+)
 keys = configured_keys(os.environ)
 auth = doorman(os.environ["SHOP_SECRET"])
 if os.environ["SHOP_SESSIONS"] == "signed":
@@ -97,6 +101,25 @@ async def break_off(context: ToolContext) -> str:
     await context.close_stream()
     await context.log("error", "after")
     return INSTANCE
+
+
+@mcp.tool
+def tick(token: str) -> str:
+    """Append a token to the ledger, which tells how often this was done."""
+    with Path(os.environ["SHOP_LEDGER"]).open("a") as ledger:
+        ledger.write(f"{token}\n")
+    return token
+
+
+@mcp.tool
+async def count(to: int, context: ToolContext) -> str:
+    """Log the numbers below a limit, and end the connection in the middle."""
+    for number in range(to):
+        await context.log("error", str(number))
+        if number == to // 2:
+            await context.close_stream()
+        await asyncio.sleep(0.01)
+    return str(to)
 
 
 @mcp.tool

@@ -57,15 +57,15 @@ _OTHERS = """
 return redis.call('ZRANGEBYSCORE', KEYS[1], redis.call('TIME')[1] - ARGV[1], '+inf')
 """
 
-_MAX_RECENT = 1000
-"""Messages whose ids are remembered. A command is sent again when its connection breaks, so a message may come twice."""
+_MAX_RECENT = 5000
+"""Messages whose ids are remembered: a command that is sent again when its connection breaks may come twice."""
 
 _WARNING_INTERVAL = 60.0
 """Seconds between two lines about messages that are not understood."""
 
 _MAX_READ = 100
 _MAX_TELLING = 1000
-"""Messages on their way; beyond, further ones are dropped, as if Redis were away."""
+"""Messages on their way; further ones are dropped, and the other instances are told that they have missed some."""
 
 _FIELD = b"m"
 _BEGINNING = "0-0"
@@ -98,6 +98,7 @@ class RedisBus:
         self._instances = f"{self._link.prefix}:instances"
         self._present_until = 0.0
         self._sent = 0
+        self._has_gap = False
         self._recent: dict[tuple[str, int | None], None] = {}
         self.connected = False
 
@@ -115,10 +116,14 @@ class RedisBus:
 
     async def send(self, topic: str, message: Message) -> None:
         """Tell the other instances; raise StoreAwayError if Redis can't be reached."""
-        self._sent += 1
-        envelope = {"from": self.instance, "number": self._sent, "topic": topic, "message": message}
-        data = encode(envelope)
+        await self._send(self._numbered(topic, message))
 
+    def _numbered(self, topic: str, message: Message) -> bytes:
+        """Return a message as it goes on the stream; the same bytes may be sent again."""
+        self._sent += 1
+        return encode({"from": self.instance, "number": self._sent, "topic": topic, "message": message})
+
+    async def _send(self, data: bytes) -> None:
         async def add(redis: Redis) -> None:
             pipeline = redis.pipeline(transaction=False)
             pipeline.xadd(self._stream, {_FIELD: data}, maxlen=_MAX_KEPT, approximate=True)
@@ -163,14 +168,27 @@ class RedisBus:
         await self._link.aclose()
 
     def _begin_to_tell(self, topic: str, message: Message) -> None:
-        if len(self._telling) < _MAX_TELLING:
-            task = asyncio.ensure_future(self._tell(topic, message))
-            self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
+        if len(self._telling) >= _MAX_TELLING:
+            if self._has_gap:
+                return
+            self._has_gap = True
+            topic, message = RESUMED, {}
+        task = asyncio.ensure_future(self._tell(topic, message))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
 
     async def _tell(self, topic: str, message: Message) -> None:
-        with contextlib.suppress(StoreAwayError):  # is in the log; when Redis is back, the others hear RESUMED
-            await self.send(topic, message)
+        """Send a message, again until Redis takes it: it may be away for this instance alone."""
+        data = self._numbered(topic, message)
+        while True:
+            try:
+                await self._send(data)
+            except StoreAwayError:
+                await asyncio.sleep(_PAUSE)
+            else:
+                break
+        if topic == RESUMED:
+            self._has_gap = False
 
     async def _listen(self) -> None:
         while True:

@@ -1,8 +1,8 @@
 """Streams of a session that are at another instance of the server.
 
-How it works: an event id begins with the name of the instance whose stream it is. A client that resumes a stream may come
-to an instance that does not have it. If the bus does not know the instance of the event id, the stream is gone, and
-nothing is waited for. Otherwise this instance (the reader) asks it over the bus with "follow", and it answers with
+How it works: an event id begins with the name of the instance whose stream it is. A client that resumes a stream may
+come to an instance that does not have it. If the bus does not know the instance of the event id, the stream is gone,
+and nothing is waited for. Otherwise this instance (the reader) asks it over the bus with "follow", and it answers with
 the parts of the stream: "begun", the events, and an empty part at the end; or with an empty part at once if it has no
 such stream. An instance that died a moment ago does not answer; then the reader waits for `ANSWER_SECONDS`.
 
@@ -41,6 +41,10 @@ READ_SECONDS = 0.1
 RENEW_SECONDS = 5.0
 """A reader that hears nothing says so often that it is still there; three times that, and it is given up."""
 
+_ATTEMPTS = 6
+_ATTEMPT_INTERVAL = 0.3
+"""Seconds between attempts to send a part of a stream."""
+
 _END = ""
 _YES = "yes"
 _NO = "no"
@@ -60,6 +64,8 @@ class Elsewhere:
         self._hub = hub
         self._find = find
         self._readers: dict[str, asyncio.Queue[str]] = {}
+        self._numbers: dict[str, int] = {}
+        """By reader, the number of the last part that came."""
         self._reading_out: dict[str, _ReadingOut] = {}
         bus.subscribe(_TOPIC, self._hear)
 
@@ -115,10 +121,11 @@ class Elsewhere:
         """Name a reader, whom what other instances say reaches as long as the block runs."""
         reader = os.urandom(12).hex()
         parts = self._readers[reader] = asyncio.Queue()
+        self._numbers[reader] = 0
         try:
             yield reader, parts
         finally:
-            del self._readers[reader]
+            del self._readers[reader], self._numbers[reader]
             self._bus.tell(_TOPIC, {"kind": "stop", "reader": reader})
 
     @contextlib.contextmanager
@@ -136,8 +143,7 @@ class Elsewhere:
         reader = message["reader"]
         match message["kind"]:
             case "part":
-                if reader in self._readers:
-                    self._readers[reader].put_nowait(message["part"])
+                self._take(reader, message["part"], message.get("number"))
             case "is read":
                 streams = self._find(message["session"])
                 is_read = streams is not None and streams.general.is_read
@@ -146,6 +152,14 @@ class Elsewhere:
                 self._read_out(reader, message["session"], message["event"])
             case _ if reader in self._reading_out:
                 self._reading_out[reader].note(message["kind"])
+
+    def _take(self, reader: str, part: str, number: int | None) -> None:
+        """Take a part for a reader; one of a stream has a number, because it may be sent again."""
+        if reader not in self._readers or (number is not None and number <= self._numbers[reader]):
+            return
+        if number is not None:
+            self._numbers[reader] = number
+        self._readers[reader].put_nowait(part)
 
     def _read_out(self, reader: str, session_id: str, event_id: str) -> None:
         streams = self._find(session_id)
@@ -165,6 +179,7 @@ class _ReadingOut:
         self._bus = bus
         self._reader = reader
         self._events = events
+        self._number = 0
         self.task = asyncio.ensure_future(self._run())
         self._give_up = self._later()
 
@@ -192,7 +207,17 @@ class _ReadingOut:
             self._give_up.cancel()
 
     async def _send(self, part: str) -> None:
-        await self._bus.send(_TOPIC, {"kind": "part", "reader": self._reader, "part": part})
+        """Send a part, again while the bus is away for a moment; raise StoreAwayError."""
+        self._number += 1
+        message = {"kind": "part", "reader": self._reader, "part": part, "number": self._number}
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                await self._bus.send(_TOPIC, message)
+            except StoreAwayError:
+                await asyncio.sleep(_ATTEMPT_INTERVAL)
+            else:
+                return
+        await self._bus.send(_TOPIC, message)
 
 
 def _instance_of(event_id: str) -> str:
