@@ -1,5 +1,5 @@
 # `make run` serves the sample, `make test` passes the tests. Both set up what they need in this folder.
-.PHONY: run test setup lint bench fuzz clean
+.PHONY: run test setup lint bench fuzz soak clean
 
 run: .venv/.ready
 	.venv/bin/funcmcp run samples/orders/server.py
@@ -21,6 +21,11 @@ bench: .venv/.ready
 # FUZZ_RUNS=1000000 inputs for each target, or for those in TARGETS; the log is .fuzz/log.md, see docs/fuzzing.md.
 fuzz: .venv/.fuzz
 	.venv/bin/python -m fuzz.run $(TARGETS)
+
+# SOAK_SECONDS=600 of mixed traffic at three instances and a real Redis that fail all the time, see docs/fuzzing.md.
+soak: .venv/.ready
+	scripts/setup-redis.sh
+	.venv/bin/python -m tests.cluster.soak
 
 .venv/.fuzz: .venv/.ready
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --group fuzz

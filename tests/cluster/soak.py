@@ -205,12 +205,14 @@ class Soak:
             raise Interrupted
         raise Violation(f"{response.status_code} instead of {status} at {instance.name}")
 
-    async def post(self, caller: Caller, message: dict[str, Any], status: int = 200, **headers: str) -> httpx2.Response:
+    async def post(
+        self, caller: Caller, message: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None
+    ) -> httpx2.Response:
         """Send a message to an instance and return its answer, which has that status."""
         instance, since = self.pick(), monotonic()
         self.requests += 1
         async with self.excusing(instance):
-            response = await caller.post(instance.url, message, **headers)
+            response = await caller.post(instance.url, message, **(headers or {}))
         self.check(instance, since, response, status)
         return response
 
@@ -298,18 +300,18 @@ async def single_requests(soak: Soak) -> None:
 
     async def call(tool: str, **arguments: Any) -> Any:
         message, headers = per_request("tools/call", name=tool, arguments=arguments)
-        return (await soak.post(caller, message, **headers)).json()
+        return (await soak.post(caller, message, headers=headers)).json()
 
     async def tick(token: str) -> str:
         return text_of(await call("tick", token=token))
 
     await soak.tick(tick)
     message, headers = per_request("tools/call", name="order", arguments={"what": "Tea"})
-    asked = (await soak.post(caller, message, **headers)).json()["result"]
+    asked = (await soak.post(caller, message, headers=headers)).json()["result"]
     [key] = asked["inputRequests"]
     message["params"]["inputResponses"] = {key: {"action": "accept", "content": {"size": 3}}}
     message["params"]["requestState"] = asked["requestState"]
-    expect(text_of((await soak.post(caller, message, **headers)).json()), "Tea in 3")
+    expect(text_of((await soak.post(caller, message, headers=headers)).json()), "Tea in 3")
 
 
 async def resumed_stream(soak: Soak) -> None:
@@ -385,7 +387,7 @@ async def listening(soak: Soak) -> None:
         if await events.message() is None:
             raise httpx2.RemoteProtocolError("the stream ended")
         message, headers = per_request("tools/call", name="touch", arguments={"uri": uri})
-        await soak.post(caller, message, **headers)
+        await soak.post(caller, message, headers=headers)
         await hear(soak, events, owner, uri)
 
 
@@ -494,7 +496,7 @@ def check_logs(soak: Soak) -> None:
         text = instance.log.read_text()
         if "Traceback" in text:
             excerpt = text[text.index("Traceback") :][:3000]
-            soak.violations.append(f"{instance.name}: {text.count('Traceback')} tracebacks in its log:\n{excerpt}")
+            soak.violations.insert(0, f"{instance.name}: {text.count('Traceback')} tracebacks in its log:\n{excerpt}")
 
 
 async def run(seconds: float) -> Soak:
