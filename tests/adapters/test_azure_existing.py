@@ -230,6 +230,12 @@ async def test_headers_of_the_caller_go_along_only_if_the_author_names_them() ->
     assert told["structuredContent"]["headers"] == {"host": "localhost:7071"}
 
 
+async def test_no_argument_becomes_a_header() -> None:
+    arguments = {"id": 1, "x-ms-client-principal": "admin", "x_ms_client_principal": "admin", "headers": {"a": "b"}}
+    told = await result("get_order", arguments)
+    assert told["structuredContent"]["headers"] == {"host": "localhost:7071"}
+
+
 @pytest.mark.parametrize(
     ("path", "url"), [("a/b c.txt", "files/a/b%20c.txt"), ("%2e%2e", "files/%252e%252e"), ("a?b#c", "files/a%3Fb%23c")]
 )

@@ -257,13 +257,80 @@ def test_text_in_place_of_an_object_is_refused() -> None:
         operations({"openapi": "3.1.0", "paths": {"/x": "nothing"}})
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["X-MS-CLIENT-PRINCIPAL", "x-ms-client-principal-id", "X-Functions-Key", "x-api-key", "X-Forwarded-Port", "Cookie"],
+IDENTITY = (
+    "Authorization",
+    "Proxy-Authorization",
+    "Cookie",
+    "Host",
+    "Forwarded",
+    "X-API-Key",
+    "X-Functions-Key",
+    "Client-Cert",
+    "Remote-User",
+    "Remote-Groups",
+    "X-Forwarded-For",
+    "X-Forwarded-Port",
+    "X-Forwarded-User",
+    "X-Forwarded-Email",
+    "X-Forwarded-Client-Cert",
+    "X-Original-Forwarded-For",
+    "X-MS-CLIENT-PRINCIPAL",
+    "X-MS-CLIENT-PRINCIPAL-ID",
+    "X-MS-TOKEN-AAD-ID-TOKEN",
+    "X-ARR-ClientCert",
+    "X-Azure-ClientIP",
+    "X-Auth-Request-User",
+    "X-Auth-Request-Email",
+    "X-Auth-Request-Access-Token",
+    "X-Remote-User",
+    "X-WEBAUTH-USER",
+    "X-Authenticated-User",
+    "X-Amzn-Oidc-Identity",
+    "X-Amzn-Oidc-Data",
+    "X-Amzn-Mtls-Clientcert",
+    "X-Goog-Authenticated-User-Email",
+    "X-Goog-IAP-JWT-Assertion",
+    "CF-Connecting-IP",
+    "CF-Access-Jwt-Assertion",
+    "CF-Access-Authenticated-User-Email",
+    "True-Client-IP",
+    "X-Client-IP",
+    "X-Real-IP",
+    "X-Cluster-Client-IP",
+    "Fastly-Client-IP",
+    "X-Client-Certificate",
+    "X-Client-Cert",
+    "X-Client-DN",
+    "SSL-Client-S-DN",
+    "X-SSL-Client-Cert",
+    "X-SSL-Client-Verify",
+    "X-Envoy-External-Address",
+    "X-Pomerium-Jwt-Assertion",
+    "X-authentik-username",
+    "X-Vouch-User",
+    "X-Consumer-Username",
+    "X-Credential-Identifier",
+    "Tailscale-User-Login",
+    "OIDC_CLAIM_sub",
+    "Shib-Session-ID",
+    "X-User-ID",
 )
+
+
+@pytest.mark.parametrize("name", IDENTITY)
 def test_a_header_that_says_who_is_calling_is_no_argument(name: str) -> None:
-    made = plan({"parameters": [parameter(name, "header"), parameter("X-Own", "header")]})
+    written = [name, name.lower(), name.upper(), name.replace("-", "_"), name.replace("_", "-")]
+    parameters = [parameter(one, "header") for one in dict.fromkeys(written)]
+    made = plan({"parameters": [*parameters, parameter("X-Own", "header")]})
     assert list(made.input_schema["properties"]) == ["X-Own"]
+    assert made.target({name: "admin", "X-Own": "a"}).headers == {"x-own": "a"}
+
+
+def test_a_header_that_goes_along_is_no_argument_in_any_spelling() -> None:
+    operation = {"parameters": [parameter("x_tenant", "header"), parameter("a", "query")]}
+    document = {"openapi": "3.1.0", "paths": {"/x": {"get": operation}}}
+    made = plan_of(operations(document)[0], document, forwarded=["X-Tenant"])
+    assert list(made.input_schema["properties"]) == ["a"]
 
 
 def test_an_id_that_has_no_letter_of_a_name_is_no_name() -> None:

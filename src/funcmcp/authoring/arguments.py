@@ -5,12 +5,14 @@ A tool's validator is built when the tool is first called. Loading pydantic is l
 
 from __future__ import annotations
 
+import operator
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired
 
 from funcmcp.authoring.hints import marks_of
 from funcmcp.authoring.signature import EMPTY, Spread
+from funcmcp.protocol.errors import ToolError
 from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from pydantic_core import ValidationError
 
     from funcmcp.authoring.signature import Parameter
-    from funcmcp.protocol.errors import ToolError
 
     Problems: TypeAlias = list[tuple[str, str]]
     Reader: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
@@ -229,13 +230,18 @@ def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:
 
 
 def _with_integers(value: Any) -> Any:
-    """Return a value with integers for floats that are whole: JSON has one type of number. It is tried second."""
+    """Return a value with integers for floats that are whole: JSON has one type of number.
+
+    A value without such floats is returned itself.
+    """
     if type(value) is float and value.is_integer():
         return int(value)
     if type(value) is dict:
-        return {name: _with_integers(member) for name, member in value.items()}
+        members = {name: _with_integers(member) for name, member in value.items()}
+        return members if any(members[name] is not member for name, member in value.items()) else value
     if type(value) is list:
-        return [_with_integers(member) for member in value]
+        items = [_with_integers(item) for item in value]
+        return items if any(map(operator.is_not, items, value)) else value
     return value
 
 
@@ -253,11 +259,13 @@ class _Check:
         self._all_errors = cache(lambda: _validating(schema, lax=lax))
 
     def errors(self, error: ValidationError, value: Any) -> ValidationError:
-        """Return all errors of a wrong value if it is small, and else the ones that are known."""
-        if not _is_small(value):
+        """Return all errors of a wrong value if it is small and has few so far; otherwise return *error*."""
+        if error.error_count() > _FEW or not _is_small(value):
             return error
         try:
             self._all_errors()(_with_integers(value))
+        except ToolError:  # too many ways to read it
+            return error
         except type(error) as thorough:
             return thorough
         return error
@@ -285,14 +293,17 @@ def _reporting(check: _Check) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         try:
             return validate(value)
-        except ValidationError:
-            return read_again(value)
-
-    def read_again(value: Any) -> Any:
-        try:
-            return validate(_with_integers(value))
         except ValidationError as error:
-            raise _problems([(check.errors(error, value), value)]) from None
+            return read_again(value, error)
+
+    def read_again(value: Any, error: ValidationError) -> Any:
+        changed = _with_integers(value)
+        if changed is not value:
+            try:
+                return validate(changed)
+            except ValidationError as second:
+                error = second
+        raise _problems([(check.errors(error, value), value)]) from None
 
     return read
 

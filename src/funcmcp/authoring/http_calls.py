@@ -23,12 +23,29 @@ _RESERVED = frozenset(
     {
         *("accept", "authorization", "content-type"),  # OpenAPI: such parameters "SHALL be ignored"
         *("connection", "content-length", "cookie", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"),
-        *("forwarded", "x-real-ip", "x-original-url", "x-rewrite-url", "x-http-method-override"),
-        *("proxy-authorization", "x-api-key", "x-functions-key"),
+        *("date", "keep-alive", "origin", "referer", "user-agent", "via"),  # who sends it, and over what
+        *("forwarded", "x-original-host", "x-original-url", "x-rewrite-url"),
+        *("remote-addr", "remote-user", "remote-groups", "remote-email", "remote-name"),  # from CGI's REMOTE_USER
+        *("x-access-token", "x-api-key", "x-apikey", "x-auth-token", "x-csrf-token", "x-functions-key", "x-jwt"),
+        *("x-arr-clientcert", "x-arr-ssl", "x-site-deployment-id", "x-appservice-proto"),  # Azure App Service
+        *("x-http-method", "x-http-method-override", "x-method-override"),
+        *("x-remote-user", "x-user", "x-username", "x-userid", "x-user-id", "x-user-email", "x-email", "x-groups"),
+        *("x-webauth-user", "x-webauth-email", "x-webauth-groups", "api-key", "x-xsrf-token"),
     }
 )
-_RESERVED_BEGINNINGS = ("x-forwarded-", "x-ms-client-principal", "x-ms-token-")
-"""Of proxies, and of App Service's Easy Auth."""
+_RESERVED_BEGINNINGS = (
+    *("proxy-", "sec-"),  # a browser's and a proxy's own
+    *("client-cert", "client-ip", "ssl-", "tls-", "x-client-cert", "x-client-dn", "x-client-ip", "x-client-verify"),
+    *("x-ssl-", "x-tls-", "x-subject-"),  # certificates, and addresses of clients
+    *("cf-", "true-client-", "fastly-", "x-real-", "x-forwarded", "x-original-forwarded-", "x-cluster-client-"),
+    *("x-envoy-", "x-azure-", "x-amzn-", "x-goog-", "x-ms-client-principal", "x-ms-token-", "x-appengine-"),
+    *("x-auth-request-", "x-authenticated-", "x-authentik-", "x-identity-", "x-pomerium-", "x-remote-", "x-vouch-"),
+    *("x-token", "x-jwt-", "x-endpoint-api-", "x-consumer-", "x-credential-", "x-anonymous-consumer"),
+    *("remote-", "oidc-", "saml-", "mellon-", "shib-", "authentik-", "tailscale-user-", "x-tailscale-user-"),
+)
+"""Headers in which proxies and platforms say who the client is and how it came: nginx, HAProxy, Apache, Envoy,
+oauth2-proxy, Authelia, authentik, Pomerium, Vouch, Kong, Cloudflare, Akamai, Fastly, AWS, Google Cloud, Azure,
+Tailscale."""
 
 _EXACT = 2**53
 _TEXTS = ("application/xml", "application/javascript", "application/yaml", "application/x-ndjson")
@@ -90,10 +107,15 @@ def _stays(segment: str) -> bool:
     return not any(character in "/\\\x7f" or character < " " for character in segment)
 
 
+def header_key(name: str) -> str:
+    """Return a header's name for comparisons. Underscores count as hyphens: WSGI and CGI make one variable of both."""
+    return name.strip().lower().replace("_", "-")
+
+
 def is_reserved(header: str) -> bool:
-    """Tell whether a header says who sends a request, and how: then it is not for a model to choose."""
-    name = header.lower()
-    return name in _RESERVED or name.startswith(_RESERVED_BEGINNINGS)
+    """Return whether a header says who sends a request, or how: then no model may choose it."""
+    key = header_key(header)
+    return key in _RESERVED or key.startswith(_RESERVED_BEGINNINGS)
 
 
 def header_text(name: str, value: Any) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from funcmcp.authoring.http_calls import header_text, is_reserved, path_text, text_of, written_path
+from funcmcp.authoring.http_calls import header_key, header_text, is_reserved, path_text, text_of, written_path
 from funcmcp.authoring.naming import humanised
 from funcmcp.authoring.openapi_schemas import Schemas, reading, resolved
 from funcmcp.protocol.codec import encode
@@ -196,7 +196,7 @@ def plan_of(operation: Operation, document: Mapping[str, Any], *, forwarded: Col
     Args:
         operation: one of the document.
         document: where its references lead.
-        forwarded: lower-case names of headers that come from elsewhere, so that they are no arguments.
+        forwarded: names of headers of the MCP request that go along with the call, so that they are not arguments.
 
     Raises:
         RegistrationError: the operation can't be a tool.
@@ -235,13 +235,14 @@ def _parameters(operation: Operation, document: Mapping[str, Any], forwarded: Co
         parameter = resolved(document, node)
         found[parameter.get("in", ""), parameter.get("name", "")] = parameter
     kept = []
+    forwarded_keys = set(map(header_key, forwarded))
     for (where, name), parameter in found.items():
         if where == "cookie":
             if parameter.get("required") is True:
                 raise RegistrationError(f"needs the cookie {name!r}, and a tool has none.")
         elif where not in _STYLES:
             raise RegistrationError(f"has the parameter {name!r} in {where!r}, which is not supported.")
-        elif where != "header" or not (is_reserved(name) or name.lower() in forwarded):
+        elif where != "header" or not (is_reserved(name) or header_key(name) in forwarded_keys):
             kept.append(parameter)
     return kept
 

@@ -8,25 +8,34 @@ none that is both safe with ten members and large enough for a filter made of An
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from contextvars import ContextVar
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import SchemaValidator, core_schema, to_json
+from pydantic_core import SchemaValidator, core_schema, from_json, to_json
 
 from funcmcp.authoring.core_tree import children, with_children
 from funcmcp.protocol.errors import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
     from typing import TypeAlias
 
     Node: TypeAlias = dict[str, Any]
     Reach: TypeAlias = Mapping[str, AbstractSet[str]]
 
-_MOST_AGAIN = 500_000
-"""Bytes that such unions are given again for one value: 13 levels of two members that both fit, or, where one fits,
-many parts of a large value that are equal to others. Half a second at worst, which is for a wrong value's errors."""
+_BUDGET = 500_000
+"""What one value may cost that such unions get again: about 50 ms at worst, which is for a wrong value."""
+
+_MOST_PARTS = 50_000
+"""Objects and arrays of a value among which equal ones are looked for."""
+
+_VISIT = 100
+_VISIT_PER_MEMBER = 100
+"""What a part costs that a union gets again, beside its bytes as JSON: each member that does not fit is an error."""
 
 _TAG = -1
 """Stands in the place of an error; it is no name and no index of anything in JSON."""
@@ -36,24 +45,68 @@ _ARRAYS = frozenset({"deque", "frozenset", "list", "set", "tuple"})
 
 
 class _Tries:
-    """What the unions of one value have been given."""
+    """What the unions of one value have been given.
 
-    def __init__(self) -> None:
-        self._left = _MOST_AGAIN
-        self._seen: set[int] = set()
+    Parts are identified by their JSON, because each try may make new objects. When the budget is spent, equal parts of
+    the value are looked for once, and what they have cost is given back.
 
-    def count(self, data: bytes) -> None:
-        """Count a part of the value, told by what it says: JSON text is made into new objects at each try."""
+    Args:
+        value: returns the value.
+    """
+
+    def __init__(self, value: Callable[[], Any]) -> None:
+        self._value = value
+        self._left = _BUDGET
+        self._visits: Counter[int] = Counter()
+        self._occurrences: Counter[int] | None = None
+
+    def count(self, part: Any, cost: int) -> None:
+        """Count a part of the value that a union is given.
+
+        Args:
+            part: the part.
+            cost: what it costs to read it once more than it occurs, beside its bytes.
+
+        Raises:
+            ToolError: the budget is spent.
+        """
+        data = _json(part)
         key = hash(data)
-        if key not in self._seen:
-            self._seen.add(key)
+        self._visits[key] += 1
+        occurrences = 1 if self._occurrences is None else self._occurrences[key]
+        if self._visits[key] <= occurrences:
             return
-        self._left -= len(data)
+        self._left -= cost + len(data)
+        if self._left < 0 and self._occurrences is None:
+            self._give_back(cost)
         if self._left < 0:
             raise ToolError(
                 "A value is nested too deeply in types that contain themselves: "
                 "there are too many ways to read it. Nest it less."
             )
+
+    def _give_back(self, cost: int) -> None:
+        self._occurrences = Counter()
+        for part in islice(_containers(self._value()), _MOST_PARTS):
+            data = _json(part)
+            key = hash(data)
+            self._occurrences[key] += 1
+            if 1 < self._occurrences[key] <= self._visits[key]:
+                self._left += cost + len(data)
+
+
+def _json(part: Any) -> bytes:
+    return to_json(part, serialize_unknown=True, bytes_mode="base64")
+
+
+def _containers(value: Any) -> Iterator[Any]:
+    """Yield the objects and arrays in a JSON value, from the outside in."""
+    waiting = deque([value])
+    while waiting:
+        part = waiting.popleft()
+        if isinstance(part, dict | list):
+            yield part
+            waiting += part.values() if isinstance(part, dict) else part
 
 
 _tries: ContextVar[_Tries] = ContextVar("tries")
@@ -67,7 +120,7 @@ class BoundedValidator:
 
     def validate_python(self, value: Any, *, strict: bool | None = None) -> Any:
         """Return a valid value; raise ValidationError or ToolError."""
-        token = _tries.set(_Tries())
+        token = _tries.set(_Tries(lambda: value))
         try:
             return self._validator.validate_python(value, strict=strict)
         finally:
@@ -75,7 +128,7 @@ class BoundedValidator:
 
     def validate_json(self, data: bytes, *, strict: bool | None = None) -> Any:
         """Return the valid value of a JSON text; raise ValidationError or ToolError."""
-        token = _tries.set(_Tries())
+        token = _tries.set(_Tries(partial(from_json, data)))
         try:
             return self._validator.validate_json(data, strict=strict)
         finally:
@@ -152,10 +205,11 @@ def _with_bound(union: Node) -> Node:
     """Put a count before a union. As a discriminator it sees the value and leaves it as it is, JSON text included."""
     reference = union.pop("ref", None)
     choices: Any = {_TAG: union}
-    return dict(core_schema.tagged_union_schema(choices, _counted, ref=reference))
+    cost = _VISIT + _VISIT_PER_MEMBER * len(union["choices"])
 
+    def count(value: Any) -> int:
+        if isinstance(value, dict | list):
+            _tries.get().count(value, cost)
+        return _TAG
 
-def _counted(value: Any) -> int:
-    if isinstance(value, dict | list):
-        _tries.get().count(to_json(value, serialize_unknown=True, bytes_mode="base64"))
-    return _TAG
+    return dict(core_schema.tagged_union_schema(choices, count, ref=reference))
