@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from funcmcp.protocol import codec
 from funcmcp.protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, decode, encode
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -208,3 +209,34 @@ def test_json_is_nested_so_deep_and_no_deeper(text: bytes) -> None:
     assert decode(b"[%b]" % b",".join([b"[1]"] * (MAX_DEPTH + 1))) == [[1]] * (MAX_DEPTH + 1)
     with pytest.raises(InvalidJSONError, match="nested"):
         decode(text % nested)
+
+
+VALUES = [
+    (b"1", 1),
+    (b"[]", 1),
+    (b"{}", 1),
+    (b"[1, 2]", 2),
+    (b'{"a": [{}, {"b": []}]}', 6),
+    (b'[",[{", "\\",[{", "\\\\", ",,,,"]', 4),
+]
+
+
+@pytest.mark.parametrize(("data", "values"), VALUES)
+def test_values_are_counted_and_texts_are_not_looked_into(data: bytes, values: int) -> None:
+    """Row 23."""
+    whole = data + b" " * 100
+    assert decode(whole, values=values) == json.loads(data)
+    assert decode(whole) == json.loads(data)
+    if values > 1:
+        with pytest.raises(InvalidJSONError, match=f"more than {values - 1} values"):
+            decode(whole, values=values - 1)
+
+
+@pytest.mark.parametrize("item", [b"[]", b"{}", b'""', b"1", b'{"a":1}', b"[[[]]]", b'"\\n"'])
+def test_a_body_of_countless_values_is_refused_before_it_is_parsed(
+    monkeypatch: pytest.MonkeyPatch, item: bytes
+) -> None:
+    """Row 23: 3.7 MB of empty arrays took a second of the event loop."""
+    monkeypatch.setattr(codec, "from_json", None)
+    with pytest.raises(InvalidJSONError, match="values"):
+        decode(b'["\\n",' + b",".join([item] * 400_000) + b"]", values=250_000)

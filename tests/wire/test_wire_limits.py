@@ -58,6 +58,16 @@ async def test_a_body_may_be_as_large_as_the_limit_and_no_larger(revision: str) 
 
 
 @pytest.mark.parametrize("revision", ERAS)
+async def test_a_message_has_so_many_values_and_no_more(revision: str) -> None:
+    """Row 23."""
+    peer = await connect(offer(limits=Limits(message_values=1000)).app, revision)
+    for count, outcome in ((900, (200, None)), (1001, (400, -32700))):
+        assert (await peer.call("echo", {"many": [[]] * (count // 2)})).outcome == outcome
+    assert (await peer.call("echo", {"text": ",[{" * 1000})).outcome == (200, None)
+    await peer.works()
+
+
+@pytest.mark.parametrize("revision", ERAS)
 async def test_nesting_is_refused_beyond_the_limit(revision: str) -> None:
     peer = await connect(offer(limits=Limits(nesting=10)).app, revision)
     for levels, outcome in ((7, (200, None)), (8, (400, -32700))):

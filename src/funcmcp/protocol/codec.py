@@ -1,7 +1,8 @@
 """JSON as RFC 8259 has it, and no wider.
 
 Refused on the way in: NaN and Infinity, numbers that overflow a double or have more than 4,300 digits, lone
-surrogates, bytes that are not UTF-8, a byte order mark, nesting deeper than `MAX_DEPTH` at most, and a repeated member
+surrogates, bytes that are not UTF-8, a byte order mark, nesting deeper than `MAX_DEPTH` at most, more values than are
+allowed (they cost far more than the bytes of a long text), and a repeated member
 name in an object that the protocol itself reads (the message, its params, `_meta` and arguments), because
 whoever checked the message on its way may have read the other one. Inside an author's own values the last one
 wins, as RFC 8259 section 4 allows. Never sent on the way out: NaN, Infinity, lone surrogates.
@@ -12,9 +13,14 @@ Source: RFC 8259 sections 4, 6, 8; MCP "basic/index": messages are UTF-8.
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, NoReturn
+import math
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_DEPTH = 64
 _REASONS = {
@@ -24,7 +30,6 @@ _REASONS = {
 }
 """What the parser refuses beside what is no JSON, by words in its report."""
 
-_NAME = b'":'
 _N, _I = b"NI"
 
 
@@ -36,22 +41,52 @@ class RepeatedNameError(ValueError):
     """An object that the protocol reads has a member name twice; the text is fit for a client."""
 
 
-def decode(data: bytes, nesting: int = MAX_DEPTH) -> Any:
-    """Return the value of a JSON text, nested in so many levels at most; raise InvalidJSONError or RepeatedNameError.
+def decode(data: bytes, nesting: int = MAX_DEPTH, values: int | None = None) -> Any:
+    """Return the value of a JSON text.
 
-    The parser itself tells neither repeated names nor numbers that overflow a double. Written again, the value has a
-    name less for each repeated one, and says Infinity for each such number; that is told faster than a walk through it.
+    The parser itself reports neither repeated names nor numbers that overflow a double. Written again, the value has a
+    name less for each repeated one, and says Infinity for each such number. Comparing is faster than walking the value.
+
+    Args:
+        data: The JSON text.
+        nesting: Levels of objects and arrays that it may have.
+        values: Values that it may have, counted by its commas and opening brackets outside of texts; None for any
+            number.
+
+    Raises:
+        InvalidJSONError: It is not JSON as the protocol wants it.
+        RepeatedNameError: An object that the protocol reads has a member name twice.
     """
+    if values is not None and len(data) > values and _has_more_values(data, values):
+        raise InvalidJSONError(f"The JSON has more than {values} values.")
     try:
         value = from_json(data, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidJSONError(_reason(str(error))) from None
     if data.count(b"[") + data.count(b"{") > nesting:
-        _check_depth(value, nesting, nesting)
+        _check_depth(value, nesting)
     again = to_json(value)
     if again != data and not _says_the_same(again, data):
-        _look_closely(data)
+        _compare_closely(again, data)
     return value
+
+
+def _has_more_values(data: bytes, values: int) -> bool:
+    """Tell whether a text has more commas and opening brackets than it may have, outside of texts."""
+    if _count_values(data) <= values:
+        return False
+    return _count_values(_without_texts(data)) > values
+
+
+def _count_values(data: bytes) -> int:
+    return data.count(b",") + data.count(b"[") + data.count(b"{")
+
+
+def _without_texts(data: bytes) -> bytes:
+    """Return a JSON text without what stands between quotes."""
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return b"".join(data.split(b'"')[::2])
 
 
 def _says_the_same(again: bytes, data: bytes) -> bool:
@@ -89,22 +124,36 @@ def encode_text(text: str) -> bytes:
         raise ValueError(str(error)) from None
 
 
-def _check_depth(value: Any, levels: int, most: int) -> None:
-    """Raise InvalidJSONError if a value is nested more deeply than the levels that are left of those it may have."""
-    if type(value) is not dict and type(value) is not list:
-        return
-    if levels == 0:
-        raise InvalidJSONError(f"The JSON is nested more than {most} levels deep.")
-    for member in value.values() if type(value) is dict else value:
-        _check_depth(member, levels - 1, most)
+def _check_depth(value: Any, most: int) -> None:
+    """Raise InvalidJSONError if a value is nested more deeply than it may be."""
+    level = [value]
+    for _ in range(most + 1):
+        level = [container for container in level if type(container) is dict or type(container) is list]
+        if not level:
+            return
+        level = list(chain.from_iterable(map(_members, level)))
+    raise InvalidJSONError(f"The JSON is nested more than {most} levels deep.")
+
+
+def _members(container: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return container.values() if type(container) is dict else container
+
+
+def _compare_closely(again: bytes, data: bytes) -> None:
+    """Refuse numbers that overflow; look for repeated names where the value has fewer names than the text."""
+    again = _without_texts(again)
+    if b"I" in again:
+        raise InvalidJSONError("The JSON has a number that is too large.")
+    if again.count(b":") != _without_texts(data).count(b":"):
+        _refuse_repeated_names(data)
 
 
 class _Repeating(dict[str, Any]):
     """An object in which a name stood twice."""
 
 
-def _look_closely(data: bytes) -> None:
-    """Refuse numbers that overflow, wherever they stand, and repeated names where the protocol reads them."""
+def _refuse_repeated_names(data: bytes) -> None:
+    """Refuse repeated names where the protocol reads them, and numbers that overflow among those that are dropped."""
     value = json.loads(data, object_pairs_hook=_object, parse_float=_finite)
     for message in value if isinstance(value, list) else [value]:
         params = message.get("params") if isinstance(message, dict) else None
@@ -122,7 +171,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _finite(text: str) -> float:
     value = float(text)
-    if value - value != 0.0:
+    if not math.isfinite(value):
         raise InvalidJSONError("The JSON has a number that is too large.")
     return value
 

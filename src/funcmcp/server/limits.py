@@ -28,6 +28,7 @@ class Limits:
         write_seconds: Seconds in which a client has to read what is sent to it: a response, or one message on a stream.
             A client that takes longer loses its connection.
         nesting: Levels of objects and arrays in a message, 64 at most.
+        message_values: Values in a message, counted by its commas and opening brackets outside of texts.
         header_bytes: Bytes of all names and values of an HTTP request's header.
         requests: Requests under way at once, each from the last byte of its body. A `subscriptions/listen` counts as
             a stream instead.
@@ -47,6 +48,7 @@ class Limits:
     message_seconds: float = 30.0
     write_seconds: float = 60.0
     nesting: int = MAX_DEPTH
+    message_values: int = 250_000
     header_bytes: int = 64 * 1024
     requests: int = 1000
     requests_per_principal: int = 500

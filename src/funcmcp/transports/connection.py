@@ -105,7 +105,8 @@ class Connection:
             pace: waits until it is time for so many messages, or raises LimitReachedError.
         """
         try:
-            value = decode(data, self._server.options.limits.nesting)
+            limits = self._server.options.limits
+            value = decode(data, limits.nesting, limits.message_values)
         except InvalidJSONError as error:
             await self.refuse(str(error), PARSE_ERROR)
         except RepeatedNameError as error:

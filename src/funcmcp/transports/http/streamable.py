@@ -125,7 +125,7 @@ class StreamableHTTP:
 
     async def _answer(self, request: HttpRequest, body: bytes, entry: Entry) -> HttpResponse:
         try:
-            value: Any = decode(body, self._limits.nesting)
+            value: Any = decode(body, self._limits.nesting, self._limits.message_values)
         except InvalidJSONError as error:
             return refuse(400, PARSE_ERROR, str(error))
         except RepeatedNameError as error:
