@@ -233,9 +233,7 @@ def test_values_are_counted_and_texts_are_not_looked_into(data: bytes, values: i
 
 
 @pytest.mark.parametrize("item", [b"[]", b"{}", b'""', b"1", b'{"a":1}', b"[[[]]]", b'"\\n"'])
-def test_a_body_of_countless_values_is_refused_before_it_is_parsed(
-    monkeypatch: pytest.MonkeyPatch, item: bytes
-) -> None:
+def test_countless_values_are_refused_before_they_are_parsed(monkeypatch: pytest.MonkeyPatch, item: bytes) -> None:
     """Row 23: 3.7 MB of empty arrays took a second of the event loop."""
     monkeypatch.setattr(codec, "from_json", None)
     with pytest.raises(InvalidJSONError, match="values"):

@@ -105,6 +105,20 @@ async def test_a_call_beyond_those_that_may_run_at_once_is_refused_on_the_stream
     await stream.leave()
 
 
+async def test_a_message_on_a_connection_has_so_many_values_and_no_more() -> None:
+    """Row 23, on HTTP+SSE and WebSocket."""
+    stream = await opened(served(limits=Limits(message_values=100)).app)
+    await stream.post(call("echo", {"many": [[]] * 60}))
+    assert (await stream.hear())["error"]["code"] == -32700
+    await stream.works()
+    await stream.leave()
+    socket = Opened(offer(websocket="/ws", limits=Limits(message_values=100)).app)
+    await socket.next()
+    socket.say(call("echo", {"many": [[]] * 60}))
+    assert (await socket.hear())["error"]["code"] == -32700
+    await socket.leave()
+
+
 async def test_a_half_sent_message_takes_no_place_from_others() -> None:
     """Row 26, on HTTP+SSE."""
     app = served(limits=Limits(requests=1)).app
