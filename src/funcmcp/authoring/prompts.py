@@ -22,6 +22,7 @@ from funcmcp.authoring.marks import decorate
 from funcmcp.authoring.naming import title_of
 from funcmcp.authoring.permissions import AccessOptions, access_of
 from funcmcp.authoring.registration import check_common, check_parameters, feature_name, is_interactive, shown_errors_of
+from funcmcp.authoring.sdk_types import converted
 from funcmcp.authoring.signature import EMPTY, Signature, function_name
 from funcmcp.protocol.codec import encode, encode_text
 from funcmcp.protocol.errors import InvalidParams, ToolError
@@ -240,6 +241,7 @@ def _rendered(value: Any) -> dict[str, Any] | EncodedResult:
     if isinstance(value, str):
         text = encode_text(value)
         return EncodedResult(b'{"messages":[{"role":"user","content":{"type":"text","text":%b}}]}' % text)
+    value = converted(value)
     whole = value if isinstance(value, PromptResult) else PromptResult(_listed(value))
     result: dict[str, Any] = {"messages": [_message(item) for item in _listed(whole.messages)]}
     if whole.description is not None:
@@ -255,6 +257,7 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def _message(item: Any) -> dict[str, Any]:
+    item = converted(item)
     if isinstance(item, Message):
         return item.wire
     if isinstance(item, str | Content):

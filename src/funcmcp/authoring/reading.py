@@ -12,6 +12,7 @@ from funcmcp.authoring.completions import choices_of
 from funcmcp.authoring.content import Contents, base64
 from funcmcp.authoring.context import ResourceContext
 from funcmcp.authoring.hints import marks_of, parts_of_type, union_members, without_marks
+from funcmcp.authoring.sdk_types import converted, is_sdk_type
 from funcmcp.authoring.signature import EMPTY
 from funcmcp.authoring.writing import Writer, awaited, unwritable
 from funcmcp.protocol.codec import encode, encode_text
@@ -110,6 +111,9 @@ class Reading:
         """Return what a function returned as the contents of a resource; raise ValueError for what JSON can't say."""
         if value is None:
             raise ResourceNotFound(uri)
+        value = converted(value)
+        if isinstance(value, _LISTS) and value and is_sdk_type(type(value[0])):
+            value = [converted(item) for item in value]
         if isinstance(value, _LISTS) and value and all(isinstance(item, Contents) for item in value):
             return EncodedResult(b'{"contents":[%b]}' % b",".join(self._contents(uri, item) for item in value))
         return EncodedResult(b'{"contents":[%b]}' % self._contents(uri, value))
@@ -153,6 +157,8 @@ def _media_type(bare: Any) -> str | None:
         return _JSON
     if origin is Any or not isinstance(origin, type) or getattr(origin, "_is_protocol", False):
         return None
+    if origin is EMPTY or any(map(is_sdk_type, parts_of_type(bare))):
+        return None
     if issubclass(origin, str):
         return _TEXT
     if issubclass(origin, _BYTES):
@@ -168,7 +174,8 @@ def _writing(annotation: Any, name: str) -> Callable[[Any], bytes]:
     """Choose how values are written as JSON: as their annotation says, if it does and is only about them."""
     annotation = awaited(annotation)
     members = map(without_marks, union_members(annotation))
-    if any(member in _UNTYPED for member in members) or Contents in parts_of_type(annotation):
+    parts = list(parts_of_type(annotation))
+    if any(member in _UNTYPED for member in members) or Contents in parts or any(map(is_sdk_type, parts)):
         return _by_value
     writer = Writer(annotation, name)
     writer.prepare()

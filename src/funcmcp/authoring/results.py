@@ -14,6 +14,7 @@ from pydantic_core import to_json
 
 from funcmcp.authoring.content import Content, ToolResult, base64
 from funcmcp.authoring.hints import parts_of_type, union_members, without_marks
+from funcmcp.authoring.sdk_types import converted, is_sdk_type
 from funcmcp.authoring.signature import EMPTY, JSONRPCResponse
 from funcmcp.authoring.writing import Writer, awaited, jsonable, unwritable
 from funcmcp.protocol.codec import encode
@@ -86,6 +87,7 @@ def declared_rendering(schema: dict[str, Any], tool: str) -> Rendering:
     checks: list[Callable[[Any], list[tuple[str, str]]]] = []
 
     def render(value: Any) -> Result:
+        value = converted(value)
         try:
             result = _tool_result(value) if isinstance(value, ToolResult) else _structured(jsonable(value))
         except ValueError as error:
@@ -105,7 +107,10 @@ def declared_rendering(schema: dict[str, Any], tool: str) -> Rendering:
 
 
 def _has_content(annotation: Any) -> bool:
-    return any(isinstance(part, type) and issubclass(part, Content | ToolResult) for part in parts_of_type(annotation))
+    return any(
+        isinstance(part, type) and (issubclass(part, Content | ToolResult) or is_sdk_type(part))
+        for part in parts_of_type(annotation)
+    )
 
 
 def _no_schema() -> None:
@@ -220,7 +225,10 @@ def _by_value(value: Any, tool: str) -> Result:
         return _tool_result(value)
     if value is None:
         return {"content": []}
-    if isinstance(value, list | tuple) and any(isinstance(member, Content) for member in value):
+    if is_sdk_type(type(value)):
+        own = converted(value)
+        return _structured(jsonable(value)) if own is value else _by_value(own, tool)
+    if isinstance(value, list | tuple) and any(map(_is_block, value)):
         return {"content": [_block(member, tool) for member in value]}
     if isinstance(value, str | bytes | Content):
         return {"content": [_block(value, tool)]}
@@ -228,6 +236,10 @@ def _by_value(value: Any, tool: str) -> Result:
     if isinstance(plain, Mapping):
         return _structured(plain)
     return {"content": [_text(plain)]}
+
+
+def _is_block(value: Any) -> bool:
+    return isinstance(value, Content) or is_sdk_type(type(value))
 
 
 def _tool_result(value: ToolResult) -> dict[str, Any]:
@@ -244,6 +256,7 @@ def _tool_result(value: ToolResult) -> dict[str, Any]:
 
 
 def _block(value: Any, tool: str) -> dict[str, Any]:
+    value = converted(value)
     if isinstance(value, Content):
         encode(value.block)  # refuses what JSON can't say
         return value.block
