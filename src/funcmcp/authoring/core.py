@@ -22,6 +22,7 @@ from pydantic_core import (
 )
 
 from funcmcp.authoring.core_tree import nodes_of, with_children
+from funcmcp.authoring.hashed import with_hash_limits
 from funcmcp.authoring.unions import BoundedValidator, bounded
 from funcmcp.server.registry import RegistrationError
 
@@ -128,6 +129,7 @@ def _hasty(node: Node) -> Node:
 
 def validator(schema: Node) -> SchemaValidator | BoundedValidator:
     """Build the validator of a changed schema; the ready-made ones of models inside it don't know the changes."""
+    schema = with_hash_limits(schema)
     with_bounds = bounded(schema)
     if with_bounds is None:
         return SchemaValidator(schema, _use_prebuilt=False)
