@@ -50,7 +50,7 @@ def test_reset_connections_are_opened_again_and_nothing_fails(
     new_loop: Callable[[], asyncio.AbstractEventLoop], forwarding: Forwarder, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        link = RedisLink(forwarding.url)
+        link = RedisLink(forwarding.url, timeout=10)
         sessions, revocations, bus = RedisSessions(link), RedisRevocations(link), RedisBus(link)
         rates = RedisRates(link, 1000, 1000)
         session_id = await sessions.create(HANDSHAKE)

@@ -241,7 +241,7 @@ async def test_an_unknown_event_id_waits_for_no_other_instance(shops: list[str],
             async with caller.stream(url, last_event_id=last) as events:
                 waits.append(monotonic() - begun)
                 assert events.response.status_code == 200
-        assert min(waits) < 0.1  # the first of them, and a busy machine, may take longer
+        assert min(waits) < 0.5  # milliseconds on an idle machine; waiting for an answer takes a second
 
 
 async def test_an_event_id_of_a_stream_that_its_instance_does_not_have_is_answered_at_once(
@@ -257,6 +257,6 @@ async def test_an_event_id_of_a_stream_that_its_instance_does_not_have_is_answer
         async with caller.stream(shops[1], last_event_id=f"{instance}.999-1") as stream:
             waits.append(monotonic() - begun)
             assert stream.response.status_code == 200
-    assert min(waits) < 0.1
+    assert min(waits) < 0.5
     async with caller.stream(shops[1], last_event_id=events.last_id) as stream:
         assert (await rest(stream))[-2]["params"]["data"] == "after"

@@ -21,8 +21,11 @@ from funcmcp.sessions.store import StoreAwayError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-_RETRIED: tuple[Any, ...] = (RedisConnectionError, RuntimeError)
-"""Raised for a connection that broke while it was idle: asyncio raises ConnectionError, uvloop RuntimeError."""
+_RETRIED: tuple[Any, ...] = (RedisConnectionError, RuntimeError, AttributeError)
+"""Raised for a connection that broke while it was idle: asyncio raises ConnectionError, uvloop RuntimeError.
+
+From Python 3.12 on, writelines() of asyncio's transport for a closed socket raises AttributeError.
+"""
 
 _CONNECTIONS = 32
 _REST = 0.25
