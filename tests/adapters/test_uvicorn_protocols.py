@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import socket
 import sys
@@ -15,7 +16,6 @@ from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
 from funcmcp import MCPServer
 from funcmcp.adapters import uvicorn as adapter
-from funcmcp.adapters import uvicorn_protocols
 from funcmcp.adapters.uvicorn_h11 import H11ServerProtocol
 from funcmcp.adapters.uvicorn_httptools import HttpToolsServerProtocol
 from funcmcp.adapters.uvicorn_protocols import http_protocol, websocket_protocol
@@ -270,7 +270,7 @@ def test_the_server_takes_the_parser_that_is_installed(monkeypatch: pytest.Monke
 
 
 def test_there_are_no_websockets_without_a_library_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uvicorn_protocols, "AutoWebSocketsProtocol", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     assert websocket_protocol(Limits()) == "none"
 
 

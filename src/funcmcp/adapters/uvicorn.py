@@ -252,6 +252,7 @@ class _Server(uvicorn.Server):
             ssl_keyfile=None if certificate is None else certificate.key,
             timeout_graceful_shutdown=GRACE_SECONDS,
             ws=websocket_protocol(limits),  # the application refuses them where it has no endpoint for them
+            ws_max_size=limits.message_bytes,
             ws_per_message_deflate=False,  # a few bytes could become too many
         )
         super().__init__(config)

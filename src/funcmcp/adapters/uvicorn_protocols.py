@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING, Any, Literal
-
-from uvicorn.protocols.websockets.auto import AutoWebSocketsProtocol
-
-from funcmcp.adapters.uvicorn_connection import WriteDeadline
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import asyncio
@@ -38,17 +34,9 @@ def http_protocol(limits: Limits, parser: Literal["httptools", "h11"] | None = N
 
 
 def websocket_protocol(limits: Limits) -> type[asyncio.Protocol] | Literal["none"]:
-    """Return the protocol of WebSocket connections, or "none" where no library for them is installed."""
-    if AutoWebSocketsProtocol is None:
+    """Return the protocol of WebSocket connections, or "none" where wsproto is not installed."""
+    if importlib.util.find_spec("wsproto") is None:
         return "none"
-    protocol: Any = AutoWebSocketsProtocol
-    return type("WebSocketServerProtocol", (WebSocketConnection, protocol), {"limits": limits})
+    from funcmcp.adapters.uvicorn_wsproto import WsprotoServerProtocol  # noqa: PLC0415 - needs wsproto
 
-
-class WebSocketConnection(WriteDeadline):
-    """A WebSocket whose client has to read; it stands before one of uvicorn's protocols."""
-
-    def connection_made(self, transport: Any) -> None:
-        """Take any unsent byte for a client that does not read: pings and the closing frame count, too."""
-        transport.set_write_buffer_limits(high=0)
-        super().connection_made(transport)
+    return type("WebSocketServerProtocol", (WsprotoServerProtocol,), {"limits": limits})
