@@ -5,12 +5,18 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
+from typing import TYPE_CHECKING
 
 import atheris
 
-from fuzz.mutation import mutate
+from fuzz.mutation import mutator_of
 
-_SHAPED = {"http_endpoint", "tokens"}
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fuzz.mutation import Mutator
+
+_SHAPED = {"http_bytes", "http_endpoint", "tokens"}
 """Targets whose inputs have so much shape that libFuzzer's own changes mostly break it."""
 
 _EVERY = 2
@@ -21,18 +27,21 @@ def main() -> None:
     """Feed a target until libFuzzer has enough, or an input makes it fail; then the process ends."""
     target, *options = sys.argv[1:]
     with atheris.instrument_imports(include=["funcmcp"]):
-        check = importlib.import_module(f"fuzz.{target}").check
+        module = importlib.import_module(f"fuzz.{target}")
     logging.getLogger("funcmcp").setLevel(logging.CRITICAL)  # a line for each bad request would be a million
-    shaped = {"custom_mutator": _mutated} if target in _SHAPED else {}
-    atheris.Setup([sys.argv[0], *options], check, **shaped)
+    shaped = {"custom_mutator": _custom_mutator(mutator_of(module))} if target in _SHAPED else {}
+    atheris.Setup([sys.argv[0], *options], module.check, **shaped)
     atheris.Fuzz()
 
 
-def _mutated(data: bytes, longest: int, seed: int) -> bytes:
-    if seed % (_EVERY + 1):
-        changed: bytes = atheris.Mutate(data, longest)
-        return changed
-    return mutate(data, seed)[:longest]
+def _custom_mutator(mutate: Mutator) -> Callable[[bytes, int, int], bytes]:
+    def mutated(data: bytes, longest: int, seed: int) -> bytes:
+        if seed % (_EVERY + 1):
+            changed: bytes = atheris.Mutate(data, longest)
+            return changed
+        return mutate(data, seed)[:longest]
+
+    return mutated
 
 
 if __name__ == "__main__":

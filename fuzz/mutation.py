@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+Mutator: TypeAlias = Callable[[bytes, int], bytes]
 
 _TEXTS = (
     "",
@@ -99,6 +105,12 @@ _LINES = (
     b"traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 )
 _DEEPEST = 70
+
+
+def mutator_of(target: ModuleType) -> Mutator:
+    """Return the function that changes a target's inputs: its own ``mutate``, or the one of this module."""
+    mutator: Mutator = getattr(target, "mutate", mutate)
+    return mutator
 
 
 def mutate(data: bytes, seed: int) -> bytes:

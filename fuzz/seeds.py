@@ -443,9 +443,44 @@ def http_endpoint() -> list[bytes]:
     ]
 
 
+def http_bytes() -> list[bytes]:
+    """Return what clients send on a connection; the first byte says how it comes in."""
+    get = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
+    post = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello"
+    chunked = b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+    upgrade = b"POST / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: h2c\r\ncontent-length: %d\r\n\r\n%b"
+    connections = [
+        get,
+        get * 50,
+        post * 3,
+        post.replace(b"/ ", b"/early ") * 2 + get,
+        get.replace(b"/ ", b"/wait ") + get * 10,
+        get.replace(b"/ ", b"/stream ") * 40,
+        get.replace(b"/ ", b"/stream ").replace(b"1.1", b"1.0"),
+        get.replace(b"GET", b"HEAD") + get,
+        get.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n") + get,
+        post.replace(b"\r\n\r\n", b"\r\nexpect: 100-continue\r\n\r\n"),
+        chunked + b"5\r\nhello\r\n0\r\n\r\n" + get,
+        chunked + b"5\r\nhello\r\n0\r\nx-trailer: 1\r\nhost: b\r\n\r\n" + get,
+        chunked + b"1\r\nx\r\n" * 300 + b"0\r\n\r\n",
+        chunked + b"1;a=b\r\nx\r\n0;c\r\n\r\n",
+        chunked + b"0\r\n" + b"x-trailer: 1\r\n" * 150,
+        chunked + b"1;" + b"e" * 2000,
+        chunked.replace(b"/ ", b"/early ") + b"5\r\nhello\r\n0\r\nx-trailer: 1\r\n\r\n" + get,
+        upgrade % (len(get), get) + get,
+        b"GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n" + get,
+        b"GET / HTTP/1.1\r\n" + b"a:\r\n" * 600,
+        b"GET /" + b"x" * 2000,
+        b"\r\n" * 600,
+        post + b"\x00\r\n\r\n",
+        b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3000\r\n\r\n" + b"x" * 3000 + get,
+    ]
+    return [bytes([number % 16]) + data for number, data in enumerate(connections * 2)]
+
+
 def main() -> None:
     """Write all of them anew."""
-    for make in (codec, header_values, origins, uri_templates, cursors, sealed, tokens, http_endpoint):
+    for make in (codec, header_values, origins, uri_templates, cursors, sealed, tokens, http_endpoint, http_bytes):
         folder = FOLDER / make.__name__
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

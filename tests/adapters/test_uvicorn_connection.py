@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 import socket
+import struct
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -306,4 +308,44 @@ def test_nothing_is_written_into_a_response_that_is_under_way(parser: Parser) ->
         app.go_on.set()
         text += until_the_end(line)
     assert text.partition(b"ended")[0].count(b"HTTP/1.1 ") == 1
+    assert b"ended" in text
     assert text.startswith(OK)
+
+
+def test_an_application_is_told_that_its_client_left_though_another_request_waits(parser: Parser) -> None:
+    app = Application()
+
+    async def listening(scope: Any, receive: Any, send: Any) -> None:
+        del scope
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+        assert (await receive())["type"] == "http.disconnect"
+        app.gone.set()
+
+    with serving(listening, parser, Limits()) as port:
+        with connected(port) as line:
+            line.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" * 2)
+            text = b""
+            while b"begun" not in text:
+                text += line.recv(65536)
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        assert app.gone.wait(PATIENCE)
+
+
+def test_what_is_not_http_after_a_request_does_not_cost_it_its_answer(parser: Parser) -> None:
+    with serving(Application(), parser, Limits()) as port, connected(port) as line:
+        line.sendall(HEAD + b"1234" + b"\x00 this is not HTTP\r\n\r\n")
+        assert until_the_end(line).startswith(OK)
+
+
+@pytest.mark.parametrize("method", [b"HEAD", b"POST"])
+def test_a_chunk_that_is_none_is_400_and_no_fault_of_the_server(
+    parser: Parser, method: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = Application()
+    with serving(app, parser, Limits()) as port, connected(port) as line:
+        line.sendall(b"%b / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n\xff\r\n" % method)
+        assert until_the_end(line).startswith(b"HTTP/1.1 400 ")
+        assert app.gone.wait(PATIENCE)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fuzz import http_endpoint
-from fuzz.mutation import mutate
+from fuzz import http_bytes, http_endpoint
+from fuzz.mutation import mutator_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "fuzz" / "corpus"
 TARGETS = sorted(path.name for path in CORPUS.iterdir())
-_CHANGES = {"http_endpoint": 1500}
+_CHANGES = {"http_endpoint": 1500, "http_bytes": 1500}
 _FEWEST = 2000
 
 
@@ -34,6 +34,7 @@ def check_of(target: str) -> Callable[[bytes], None]:
 def closed() -> Iterator[None]:
     yield
     http_endpoint.close()
+    http_bytes.close()
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -47,6 +48,7 @@ def test_no_seed_makes_a_target_fail(target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_change_of_a_seed_makes_a_target_fail(target: str) -> None:
     check, found = check_of(target), seeds(target)
+    mutate = mutator_of(importlib.import_module(f"fuzz.{target}"))
     for number in range(_CHANGES.get(target, _FEWEST)):
         check(mutate(found[number % len(found)], number))
 

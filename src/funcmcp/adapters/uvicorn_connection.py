@@ -9,8 +9,9 @@ How it works. `BoundedConnection` is the common base of `uvicorn_httptools.HttpT
   the connection was closed with bytes unsent. When it fires, the connection is aborted: closing it would wait for the
   client to read.
 - *One request at a time.* The subclass parses received data in slices of `SLICE_BYTES`. When a request waits for the
-  response before it, the subclass keeps the rest unparsed and calls `HeldFlow.hold()`: nothing more is read, not even
-  if the application asks for more of its own request. After the response the subclass goes on with the rest.
+  response before it, the subclass calls `hold` and parses nothing more. Data is still read, so that the server notices
+  when the client leaves, until `HIGH_WATER_LIMIT` bytes wait; then reading stays paused, even if the application asks
+  for more of its own request. After the response the subclass calls `go_on`.
 
 Source: RFC 9110 section 15.5.9 (408), RFC 6585 section 5 (431), RFC 9112 section 9.3.2 (pipelining).
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 
 from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.server.limits import Limits
@@ -35,11 +36,15 @@ else:
 SLICE_BYTES = 2048
 """Bytes parsed at once. It bounds the requests that wait for their turn on one connection: each has at least 18."""
 
+_INVALID = (
+    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 30\r\n"
+    b"connection: close\r\n\r\nInvalid HTTP request received."
+)
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class HeldFlow(FlowControl):
-    """uvicorn's flow control, with reading that stays paused while requests wait for their turn.
+    """uvicorn's flow control, with reading that can stay paused.
 
     Attributes:
         held: Whether `resume_reading` has no effect.
@@ -108,36 +113,40 @@ class BoundedConnection(WriteDeadline):
     Attributes:
         limits: `message_seconds`, `write_seconds` and `header_bytes` are used.
         flow: Replaced by a `HeldFlow`.
-        unparsed: What was received while a request waits for its turn.
+        held: Whether a request waits for its turn, so that nothing is parsed.
+        unparsed: What was received meanwhile.
     """
 
     flow: FlowControl
     cycle: Any
     _held_flow: HeldFlow
-    unparsed: bytes = b""
+    held = False
+    unparsed: bytearray
     _request_timer: asyncio.TimerHandle | None = None
 
     @property
-    def held(self) -> bool:
-        """Whether reading is paused because a request waits for its turn."""
-        return self._held_flow.held
+    def timers(self) -> int:
+        """How many timers run."""
+        return sum(timer is not None for timer in (self._request_timer, self._write_timer))
 
     def connection_made(self, transport: Any) -> None:
         """Wait for the first request."""
         super().connection_made(transport)
         self.flow = self._held_flow = HeldFlow(transport)
+        self.unparsed = bytearray()
         self.expect_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers."""
         self.request_complete()
-        self.unparsed = b""
+        self.unparsed = bytearray()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse data, or keep it where reading is paused: a transport may deliver once more after that."""
+        """Parse data, or keep it while a request waits for its turn."""
         if self.held:
             self.unparsed += data
+            self._pause_if_full()
         else:
             self.parse(data)
 
@@ -145,18 +154,25 @@ class BoundedConnection(WriteDeadline):
         """Parse data up to its end, or until a request has to wait for its turn."""
         raise NotImplementedError
 
-    def hold(self, unparsed: bytes) -> None:
-        """Keep data unparsed, and read nothing more, until `go_on`. The client is not to blame for the wait."""
-        self.unparsed = unparsed
-        self._held_flow.hold()
+    def hold(self, unparsed: bytes = b"") -> None:
+        """Keep data unparsed, and all that comes, until `go_on`. The client is not to blame for the wait."""
+        self.held = True
+        self.unparsed = bytearray(unparsed)
         self.request_complete()
+        self._pause_if_full()
 
     def go_on(self) -> None:
         """Parse what was kept and read on."""
-        data, self.unparsed = self.unparsed, b""
+        data, self.unparsed, self.held = bytes(self.unparsed), bytearray(), False
         self._held_flow.release()
         if data:
             self.parse(data)
+
+    def _pause_if_full(self) -> None:
+        if len(self.unparsed) > HIGH_WATER_LIMIT:
+            self._held_flow.hold()
+        else:
+            self.flow.resume_reading()  # uvicorn pauses it for each request that waits
 
     def on_response_complete(self) -> None:
         """Abort the connection in time if it is closed and the client does not read the response."""
@@ -184,6 +200,10 @@ class BoundedConnection(WriteDeadline):
         """Answer 431 and end the connection."""
         self.end(_too_large(self.limits.header_bytes))
 
+    def refuse_invalid(self) -> None:
+        """Answer 400 to what is not HTTP and end the connection."""
+        self.end(_INVALID)
+
     def end(self, answer: bytes) -> None:
         """End the connection; send an answer before, unless a response is under way or was sent already."""
         cycle = self.cycle
@@ -193,7 +213,7 @@ class BoundedConnection(WriteDeadline):
             answerable = not cycle.response_started
         else:
             answerable = cycle.response_complete
-        if answerable and answer:
+        if answerable:
             self.transport.write(answer)
         if cycle is not None and not cycle.response_complete:
             cycle.disconnected = True  # the application sends nothing behind this answer

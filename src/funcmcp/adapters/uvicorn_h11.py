@@ -59,11 +59,9 @@ class H11ServerProtocol(BoundedConnection, H11Protocol):
             self.go_on()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP, or too large, and close the connection; say nothing in the middle of a response."""
-        if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
-            self.end(b"")
-        elif len(self.conn.trailing_data[0]) > self.limits.header_bytes:
+        """Refuse what is not HTTP, or too large. h11 may be unable to say so itself, such as to HEAD."""
+        del msg
+        if len(self.conn.trailing_data[0]) > self.limits.header_bytes:
             self.refuse_large_header()
         else:
-            super().send_400_response(msg)
-            self.expect_end()
+            self.refuse_invalid()

@@ -40,6 +40,14 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
         self._progress = False  # whether a slice had the end of a header or of a request, or a byte of a body
         self._without_progress = 0  # bytes of the slices since then
         self._upgrade_ignored = False
+        self._answering: Any = None  # the request whose response is under way; `cycle` is the one that came last
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the application that the client has gone. uvicorn tells only the request that came last."""
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
+        super().connection_lost(exc)
 
     def parse(self, data: bytes) -> None:
         """Parse data up to its end, or until a request has to wait for its turn."""
@@ -51,8 +59,10 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
             self._feed_slices(memoryview(data))
         if self.transport.is_closing() or self.transport.get_protocol() is not self:
             self.request_complete()
-        elif self.pipeline or self.held:
-            self.hold(self.unparsed)
+        elif self.held:
+            pass
+        elif self.pipeline:
+            self.hold()
         elif self._complete:
             self.request_complete()
         else:
@@ -76,6 +86,8 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
             return
         super().on_headers_complete()
         self.headers = []
+        if not self.pipeline:
+            self._answering = self.cycle
 
     def on_body(self, body: bytes) -> None:
         """Add to the body."""
@@ -93,13 +105,15 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Start the next request, and parse on once none waits."""
+        if self.pipeline:
+            self._answering = self.pipeline[-1][0]
         super().on_response_complete()
         if self.held and not self.pipeline and not self.transport.is_closing():
             self.go_on()
 
     def _feed_slices(self, data: memoryview) -> None:
         for start in range(0, len(data), SLICE_BYTES):
-            if self.transport.is_closing() or self.transport.get_protocol() is not self:
+            if self.held or self.transport.is_closing() or self.transport.get_protocol() is not self:
                 return
             if self.pipeline:
                 self.hold(bytes(data[start:]))
@@ -114,7 +128,7 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
         except httptools.HttpParserUpgrade as upgrade:
             self._switch(bytes(data[upgrade.args[0] :]))
         except httptools.HttpParserError:
-            self._refuse_invalid()
+            self._refuse()
         else:
             self._check_size(len(data))
 
@@ -122,7 +136,7 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
         """Open a WebSocket, or go on without an upgrade, after a header that asks for one."""
         if self._upgrade_ignored:
             if self.parser.get_method() == b"CONNECT":
-                self._refuse_invalid()
+                self._refuse()
                 return
             header = self._header_without_upgrade()
             self.parser = httptools.HttpRequestParser(self)
@@ -132,7 +146,7 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
                 self._feed(remaining)
         elif self.cycle is not None and not self.cycle.response_complete:
             self.cycle.keep_alive = False  # no WebSocket can begin behind a request that is not answered yet
-            self.hold(b"")
+            self.hold()
         else:
             self.handle_websocket_upgrade()
 
@@ -143,10 +157,15 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
         lines += [b"%b: %b" % field for field in self.headers if field[0] != b"upgrade"]
         return b"\r\n".join([*lines, b"", b""])
 
-    def _refuse_invalid(self) -> None:
-        message = "Invalid HTTP request received."
-        self.logger.warning(message)
-        self.send_400_response(message)
+    def _refuse(self) -> None:
+        """Refuse what is not HTTP, after the responses that are under way."""
+        self.logger.warning("Invalid HTTP request received.")
+        cycle = self.cycle
+        if cycle is None or cycle.more_body or cycle.response_complete:
+            self.refuse_invalid()
+        else:
+            cycle.keep_alive = False
+            self.hold()
 
     def _check_size(self, size: int) -> None:
         if self._progress:
@@ -155,12 +174,3 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
             self._without_progress += size
         if self._without_progress > self.limits.header_bytes or len(self.headers) > MAX_FIELDS:
             self.refuse_large_header()
-
-    def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP and close the connection; say nothing in the middle of a response."""
-        cycle = self.cycle
-        if cycle is not None and cycle.response_started and not cycle.response_complete:
-            self.transport.close()
-        else:
-            super().send_400_response(msg)
-        self.expect_end()

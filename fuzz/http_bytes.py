@@ -1,0 +1,386 @@
+"""Bytes of a connection through both of the HTTP protocols that `funcmcp run` serves with, on a transport in memory.
+
+An input is one byte that chooses how the rest comes in (the size of the segments, whether the client reads), and the
+bytes that a client sends. Whatever they are: nothing fails, what waits is bounded, responses are whole and in the order
+of their requests, the two parsers agree about what a request holds, and nothing is left when the client has gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.server import ServerState
+
+from funcmcp.adapters.uvicorn_connection import SLICE_BYTES
+from funcmcp.adapters.uvicorn_httptools import MAX_FIELDS
+from funcmcp.adapters.uvicorn_protocols import http_protocol
+from funcmcp.server.limits import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Literal
+
+_LIMITS = Limits(header_bytes=1000)
+_SEGMENTS = (1, 7, 64, 1000, SLICE_BYTES, 100_000)
+_MARK = 1000  # bytes of the transport's buffer above which it asks to pause
+_MOST_TURNS = 2000
+_STATUSES = {b"100", b"200", b"400", b"408", b"431"}
+_SMALLEST_FIELD, _SMALLEST_REQUEST = 3, 16
+_RESPONSE = re.compile(rb"HTTP/1\.1 (\d{3}) [^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n", re.DOTALL)
+_TOKENS = (
+    b"GET / HTTP/1.1\r\nhost: a\r\n\r\n",
+    b"POST /early HTTP/1.1\r\nhost: a\r\n",
+    b"POST /stream HTTP/1.0\r\nhost: a\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Content-Length: 5\r\n",
+    b"Connection: close\r\n",
+    b"Connection: upgrade\r\n",
+    b"Upgrade: h2c\r\n",
+    b"Upgrade: websocket\r\n",
+    b"Expect: 100-continue\r\n",
+    b"Host: a\r\n",
+    b"x-trailer: 1\r\n",
+    b"5\r\nhello\r\n",
+    b"1;extension=value\r\nx\r\n",
+    b"0\r\n",
+    b"0\r\n\r\n",
+    b"\r\n",
+    b"\r\n ",
+    b"\n",
+    b"\x00",
+    b"a:\r\n" * 100,
+    b"x" * 1500,
+    b"1\r\ny\r\n" * 50,
+    b"GET /wait HTTP/1.1\r\nhost: a\r\n\r\n" * 20,
+    b"GET /listen HTTP/1.1\r\nhost: a\r\n\r\n",
+    b"CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+)
+
+
+class Recorder:
+    """An application that records its requests and answers with their numbers.
+
+    Attributes:
+        requests: (method, sorted names of the header fields, body or None where it was not read whole).
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, list[bytes], bytes | None]] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        assert scope["type"] == "http"
+        number = len(self.requests)
+        names = sorted(name for name, _ in scope["headers"] if name != b"upgrade")  # httptools is not shown it
+        self.requests.append((scope["method"], names, None))
+        if not scope["path"].endswith("/early"):
+            body, ended = await _body(receive)
+            if not ended:
+                return
+            self.requests[number] = (scope["method"], names, body)
+        if scope["path"].endswith("/wait"):
+            for _ in range(3):
+                await asyncio.sleep(0)
+        if scope["path"].endswith("/listen"):
+            assert (await receive())["type"] == "http.disconnect"
+            return
+        parts = [b"part", b"", b"%d" % number] if scope["path"].endswith("/stream") else [b"%d" % number]
+        headers = [(b"x-number", b"%d" % number)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for part in parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _body(receive: Any) -> tuple[bytes, bool]:
+    body = b""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return body, False
+        body += message["body"]
+        if not message["more_body"]:
+            return body, True
+
+
+class Transport(asyncio.Transport):
+    """The server's end of a connection in memory.
+
+    Args:
+        reads: Whether the client reads what it is sent.
+    """
+
+    def __init__(self, *, reads: bool) -> None:
+        super().__init__()
+        self.protocol: Any = None
+        self.written = bytearray()
+        self.unread = 0
+        self.reads = reads
+        self.reading = True
+        self.closing = False
+        self.lost = False
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        """Return the protocol."""
+        protocol: asyncio.BaseProtocol = self.protocol
+        return protocol
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Replace the protocol."""
+        self.protocol = protocol
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send bytes; nothing is sent on a connection that is closed."""
+        if self.closing:
+            return
+        self.written += data
+        if not self.reads:
+            before, self.unread = self.unread, self.unread + len(data)
+            if before <= _MARK < self.unread:
+                self.protocol.pause_writing()
+
+    def get_write_buffer_size(self) -> int:
+        """Return the bytes that the client has not read."""
+        return self.unread
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Do nothing."""
+
+    def pause_reading(self) -> None:
+        """Pause reading."""
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        """Resume reading."""
+        self.reading = True
+
+    def is_reading(self) -> bool:
+        """Tell whether it reads."""
+        return self.reading
+
+    def is_closing(self) -> bool:
+        """Tell whether it was closed."""
+        return self.closing
+
+    def close(self) -> None:
+        """Close the connection when all is sent."""
+        self.closing = True
+        if not self.unread:
+            asyncio.get_running_loop().call_soon(self.lose)
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self.closing = True
+        self.lose()
+
+    def lose(self) -> None:
+        """Tell the protocol that the connection is gone."""
+        if not self.lost:
+            self.closing = self.lost = True
+            self.unread = 0
+            self.protocol.connection_lost(None)
+
+
+class Player:
+    """Plays inputs in one event loop."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._faults: list[dict[str, Any]] = []
+        self._loop.set_exception_handler(lambda _, context: self._faults.append(context))
+        for name in ("uvicorn.error", "uvicorn.access", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+    def check(self, data: bytes) -> None:
+        """Play an input with both parsers; fail if something is wrong."""
+        choice, data = (data[0], data[1:]) if data else (0, b"")
+        recorded = []
+        for parser in ("httptools", "h11"):
+            recorder = self._loop.run_until_complete(self._play(parser, choice, data))
+            assert not self._faults, self._faults
+            recorded.append(recorder.requests)
+        _compare(recorded[0], recorded[1], data)
+
+    def close(self) -> None:
+        """End the loop."""
+        self._loop.close()
+
+    async def _play(self, parser: Literal["httptools", "h11"], choice: int, data: bytes) -> Recorder:
+        recorder = Recorder()
+        protocol_class: Any = http_protocol(_LIMITS, parser)
+        config = uvicorn.Config(recorder, http=protocol_class, ws="none", lifespan="off", log_config=None)
+        config.load()
+        state = ServerState()
+        transport = Transport(reads=choice & 8 == 0)
+        protocol: Any = protocol_class(config, state, {}, self._loop)
+        transport.protocol = protocol
+        protocol.connection_made(transport)
+        size = _SEGMENTS[choice % len(_SEGMENTS)]
+        for start in range(0, len(data), size):
+            if not await _readable(transport):
+                break
+            protocol.data_received(data[start : start + size])
+            _check_bounds(protocol, size)
+        await _turns(state)
+        _check_responses(bytes(transport.written), recorder, closed=transport.closing)
+        transport.abort()
+        await _turns(state)
+        assert not state.tasks, "a task is left"
+        assert not state.connections, "a connection is left"
+        assert not protocol.timers, "a timer is left"
+        return recorder
+
+
+async def _readable(transport: Transport) -> bool:
+    """Wait until the server reads; return False if it closes the connection, or does not read any more."""
+    for _ in range(_MOST_TURNS):
+        if transport.closing:
+            return False
+        if transport.reading:
+            return True
+        await asyncio.sleep(0)
+    assert not transport.reads, "the server does not read on"
+    return False
+
+
+async def _turns(state: ServerState) -> None:
+    """Let tasks run until nothing changes any more."""
+    for _ in range(_MOST_TURNS):
+        await asyncio.sleep(0)
+        if not state.tasks:
+            return
+        if all(_waits(task) for task in state.tasks):
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            if all(_waits(task) for task in state.tasks):
+                return
+
+
+def _waits(task: asyncio.Task[None]) -> bool:
+    """Tell whether a task waits for something that has not happened yet."""
+    future = getattr(task, "_fut_waiter", None)
+    return future is not None and not future.done()
+
+
+def _check_bounds(protocol: Any, size: int) -> None:
+    assert len(protocol.unparsed) <= HIGH_WATER_LIMIT + size
+    waiting = [cycle for cycle, _ in getattr(protocol, "pipeline", ())]
+    assert len(waiting) <= SLICE_BYTES // _SMALLEST_REQUEST
+    assert sum(len(cycle.body) for cycle in waiting) <= SLICE_BYTES
+    if protocol.cycle is not None:
+        assert len(protocol.cycle.body) <= HIGH_WATER_LIMIT + max(size, SLICE_BYTES)
+    if not protocol.transport.is_closing():
+        assert len(protocol.headers or ()) <= MAX_FIELDS + SLICE_BYTES // _SMALLEST_FIELD
+        connection = getattr(protocol, "conn", None)
+        if connection is not None:
+            assert len(connection.trailing_data[0]) <= _LIMITS.header_bytes + SLICE_BYTES
+
+
+def _check_responses(written: bytes, recorder: Recorder, *, closed: bool) -> None:
+    """Fail unless all that was sent is responses, one to each request in order, the last of them perhaps cut off."""
+    numbers = []
+    for status, headers, body in _responses(written):
+        assert status in _STATUSES, status
+        if status == b"200":
+            number = re.search(rb"x-number: (\d+)\r\n", headers)
+            assert number is not None
+            numbers.append(int(number[1]))
+            assert body is None or body.endswith(number[1])
+        elif status != b"100":
+            assert closed, "a refusal leaves the connection open"
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) <= len(recorder.requests)
+
+
+def _responses(text: bytes) -> Iterator[tuple[bytes, bytes, bytes | None]]:
+    """Yield the status, the header and the body of each response; the body is None where it is not complete."""
+    at = 0
+    while at < len(text):
+        head = _RESPONSE.match(text, at)
+        assert head is not None, text[at : at + 200]
+        at, headers = head.end(), head[2].lower()
+        length = re.search(rb"content-length: (\d+)\r\n", headers)
+        if b"transfer-encoding: chunked\r\n" in headers:
+            body, at = _chunks(text, at)
+        elif length is not None:
+            body, at = text[at : at + int(length[1])], at + int(length[1])
+        elif head[1] == b"100" or b"connection: close\r\n" not in headers:
+            body = b""  # a response to HEAD
+            yield head[1], headers, None
+            continue
+        else:
+            body, at = text[at:], len(text)  # HTTP/1.0
+            body = body or None
+        yield head[1], headers, body
+
+
+def _chunks(text: bytes, at: int) -> tuple[bytes | None, int]:
+    body = b""
+    while (line := re.compile(rb"([0-9a-f]+)\r\n").match(text, at)) is not None:
+        size = int(line[1], 16)
+        body += text[line.end() : line.end() + size]
+        at = line.end() + size + 2
+        if not size:
+            return body, at
+    next_response = text.find(b"HTTP/1.1 ", at)
+    return None, len(text) if next_response < 0 else next_response
+
+
+def _compare(ours: list[Any], theirs: list[Any], data: bytes) -> None:
+    """Fail if the parsers disagree about a request that both took whole."""
+    if re.search(rb"\n[ \t]|CONNECT", data):
+        return  # folded lines and CONNECT are a matter of taste
+    for one, other in zip(ours, theirs, strict=False):
+        if one[2] is None or other[2] is None:
+            return
+        assert one == other, (one, other)
+
+
+def mutate(data: bytes, seed: int) -> bytes:
+    """Return another input; the same one for the same input and number."""
+    random = Random(seed)
+    for _ in range(random.choice((1, 1, 2, 3, 5))):
+        start = random.randrange(len(data) + 1)
+        end = min(len(data), start + random.choice((0, 1, 2, 8, 64)))
+        way = random.randrange(6)
+        if way == 0:
+            data = data[:start] + data[end:]
+        elif way == 1:
+            data = data[:start] + random.randbytes(random.choice((1, 1, 2, 4))) + data[end:]
+        elif way == 2:
+            lines = data.splitlines(keepends=True) or [b""]
+            place = random.randrange(len(lines))
+            lines.insert(random.randrange(len(lines) + 1), lines[place] * random.choice((1, 1, 2, 30)))
+            data = b"".join(lines)
+        elif way == 3:
+            data = bytes([random.randrange(16)]) + data[1:]
+        else:
+            at = data.find(b"\n", start) + 1
+            data = data[:at] + random.choice(_TOKENS) + data[at:]
+    return data
+
+
+_player: Player | None = None
+
+
+def check(data: bytes) -> None:
+    """Play one input; the loop is made with the first one."""
+    global _player  # noqa: PLW0603 - it lives as long as the process
+    if _player is None:
+        _player = Player()
+    _player.check(data)
+
+
+def close() -> None:
+    """End the loop."""
+    global _player  # noqa: PLW0603 - as above
+    if _player is not None:
+        _player.close()
+    _player = None
