@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp import HTTPOptions, MCPServer, ToolContext
+from funcmcp import HTTPOptions, MCPServer, ToolContext, content
 from funcmcp.sessions.seal import KEY_BYTES, KeyRing
 from tests import schemas
 from tests.wire.peer import HANDSHAKE, Peer, exchange, initialize
@@ -148,3 +148,41 @@ async def test_a_key_that_nothing_is_lost_with_is_not_spoken_of(
     server.begin()
     server.on_listening("0.0.0.0")
     assert warnings(caplog) == []
+
+
+def test_icons_of_a_server_are_icon_objects_or_dicts() -> None:
+    for icon in (content.Icon("https://x.example/i.png", mime_type="image/png"), {"src": "https://x.example/i.png"}):
+        [sent] = MCPServer("icons", icons=[icon]).server.options.implementation()["icons"]
+        assert sent["src"] == "https://x.example/i.png"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"host": "0.0.0.0"}, r"no option 'host'\. Use mcp\.run\(host=\.\.\.\)"),
+        ({"port": 1}, r"no option 'port'\. Use mcp\.run\(port=\.\.\.\)"),
+        ({"stateless_http": True}, "sessions="),
+        ({"colour": 1}, r"no option 'colour'\. Valid options: path, .*instructions"),
+    ],
+)
+def test_an_unknown_option_of_a_server_is_refused_with_what_to_write(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        MCPServer("x", **options)
+
+
+def test_a_text_after_the_name_is_refused_with_what_to_write() -> None:
+    with pytest.raises(TypeError, match=r"Write MCPServer\('x', instructions='text'\)"):
+        MCPServer("x", "text")  # type: ignore[arg-type]
+
+
+def test_a_class_without_parentheses_is_not_a_server() -> None:
+    mcp: Any = MCPServer
+    for register in (mcp.tool, mcp.prompt, lambda _: mcp.tool(), lambda _: mcp.resource("a://b")):
+        with pytest.raises(TypeError, match=r'write mcp = MCPServer\("name"\)'):
+            register(lambda: "")
+
+
+@pytest.mark.parametrize(("name", "own"), [("FastMCP", "MCPServer"), ("Context", "ToolContext")])
+def test_a_name_of_another_framework_leads_to_its_name_here(name: str, own: str) -> None:
+    with pytest.raises(ImportError, match=f"It is called {own} here"):
+        exec(f"from funcmcp import {name}")

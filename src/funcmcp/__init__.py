@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from funcmcp import content
     from funcmcp.app import MCPServer
-    from funcmcp.authoring import content
     from funcmcp.authoring.context import CancellationToken, PromptContext, ResourceContext, ToolContext
     from funcmcp.authoring.formats import Format
     from funcmcp.authoring.pages import UI, UIResource
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.options import HTTPOptions
 
 __version__ = "0.1.0"
+
+_NAMES_ELSEWHERE = {"FastMCP": "MCPServer", "Context": "ToolContext"}
+"""What funcmcp calls things that programs look for by the names of other frameworks."""
 
 _HOMES = {
     "Arguments": "authoring.signature",
@@ -44,7 +47,7 @@ _HOMES = {
     "ToolError": "protocol.errors",
     "UI": "authoring.pages",
     "UIResource": "authoring.pages",
-    "content": "authoring.content",
+    "content": "content",
     "prompt": "authoring.prompts",
     "resource": "authoring.resources",
     "tool": "authoring.tools",
@@ -81,10 +84,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
+    if name in _NAMES_ELSEWHERE:  # an ImportError, because `from funcmcp import X` drops the text of an AttributeError
+        raise ImportError(f"funcmcp has no {name}. It is called {_NAMES_ELSEWHERE[name]} here.", name="funcmcp")
     if home is None:
         raise AttributeError(f"module 'funcmcp' has no attribute {name!r}")
     module = import_module(f"funcmcp.{home}")
-    value = module if home.endswith(f".{name}") else getattr(module, name)
+    value = module if home == name else getattr(module, name)
     globals()[name] = value
     return value
 

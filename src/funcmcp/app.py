@@ -6,12 +6,13 @@ import importlib
 import os
 import sys
 from contextlib import asynccontextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from funcmcp.adapters.asgi import ASGIApplication
 from funcmcp.adapters.asgi_websocket import serve_websocket
 from funcmcp.auth.policy import Auth
+from funcmcp.authoring.content import icon_list
 from funcmcp.authoring.marks import features_of, with_name
 from funcmcp.authoring.permissions import AccessOptions
 from funcmcp.authoring.prompts import PromptOptions, make_prompt
@@ -24,7 +25,7 @@ from funcmcp.server.dispatch import Server
 from funcmcp.server.guard import Guard
 from funcmcp.server.hub import RESOURCES, updated
 from funcmcp.server.log import logger
-from funcmcp.server.options import ServerOptions
+from funcmcp.server.options import ServerOptions, check_options
 from funcmcp.server.registry import RegistrationError
 from funcmcp.sessions.bus import LocalBus
 from funcmcp.sessions.keys import VARIABLE, configured_keys
@@ -42,7 +43,7 @@ from funcmcp.transports.websocket import WebSocket
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from types import ModuleType
-    from typing import Literal, TypeAlias, Unpack
+    from typing import Literal, Never, TypeAlias, Unpack
 
     from opentelemetry.trace import TracerProvider
 
@@ -66,6 +67,19 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.messages import Exchange
 
 F = TypeVar("F", bound="Callable[..., Any]")
+
+
+def on_instance(method: F) -> F:
+    """Make a method say so where the author wrote ``mcp = MCPServer`` without parentheses."""
+
+    @wraps(method)
+    def checked(*args: Any, **options: Any) -> Any:
+        if not args or not isinstance(args[0], MCPServer):
+            raise TypeError(f'MCPServer.{method.__name__} needs a server: write mcp = MCPServer("name").')
+        return method(*args, **options)
+
+    return cast("F", checked)
+
 
 _FOREIGN = "a client came with what another process or an earlier start has sealed"
 _HTTP_TRANSPORTS = {"http", "streamable-http", "sse"}
@@ -102,7 +116,7 @@ class MCPServer(ASGIApplication):
     def __init__(  # noqa: PLR0913 - one for each thing that an author may choose, by name
         self,
         name: str,
-        *,
+        *unexpected: Never,
         path: str = "/mcp",
         revisions: Sequence[str] = tuple(REVISIONS),
         http: HTTPOptions | None = None,
@@ -114,6 +128,11 @@ class MCPServer(ASGIApplication):
         websocket: str | None = None,
         **options: Unpack[ServerKeywords],
     ) -> None:
+        if unexpected:
+            raise TypeError(
+                f"MCPServer takes only its name by position. Write MCPServer({name!r}, instructions={unexpected[0]!r})."
+            )
+        check_options(options)
         self.path = _checked("path", path)
         self.services = Services()
         """What functions need and callers don't send: register it here, by type."""
@@ -126,6 +145,8 @@ class MCPServer(ASGIApplication):
             bus = store.bus
         auth = auth if auth is None or isinstance(auth, Auth) else Auth(auth)
         guard = None if auth is None else Guard(auth.lists, scopes=auth.scopes)
+        if "icons" in options:
+            options["icons"] = icon_list(options["icons"])
         self.server = Server(ServerOptions(name, **options), _known(revisions), keys=keys, guard=guard, bus=bus)
         chosen = http or HTTPOptions()
         self._store = store
@@ -159,6 +180,7 @@ class MCPServer(ASGIApplication):
     @overload
     def tool(self, name: str | None = None, /, **options: Unpack[ToolKeywords]) -> Callable[[F], F]: ...
 
+    @on_instance
     def tool(self, function: Any = None, /, **options: Any) -> Any:
         """Make a tool of a function; use it as ``@mcp.tool``, ``@mcp.tool("name", ...)`` or ``mcp.tool(function)``.
 
@@ -176,6 +198,7 @@ class MCPServer(ASGIApplication):
     @overload
     def prompt(self, name: str | None = None, /, **options: Unpack[PromptKeywords]) -> Callable[[F], F]: ...
 
+    @on_instance
     def prompt(self, function: Any = None, /, **options: Any) -> Any:
         """Make a prompt of a function; use it as ``@mcp.prompt`` or ``@mcp.prompt("name", ...)``.
 
@@ -187,6 +210,7 @@ class MCPServer(ASGIApplication):
         """
         return self._register(function, options, lambda chosen: partial(make_prompt, options=PromptOptions(**chosen)))
 
+    @on_instance
     def resource(self, uri: str, /, **options: Unpack[ResourceKeywords]) -> Callable[[F], F]:
         """Make a resource of a function: ``@mcp.resource("menu://today")``.
 

@@ -468,3 +468,21 @@ async def test_a_prompt_that_can_not_be_described_is_left_out_and_named_as_one_i
     assert await listed(mcp) == []
     [record] = caplog.records
     assert record.getMessage().startswith("The prompt review is left out of prompts/list. Correct it: ")
+
+
+async def test_the_result_has_the_prompts_description_unless_it_has_its_own(mcp: MCPServer) -> None:
+    @mcp.prompt
+    def text() -> str:
+        """Review \"code\"."""
+        return "Please."
+
+    @mcp.prompt
+    def whole(context: PromptContext) -> PromptResult:
+        """Not this."""
+        return PromptResult([context.prompt_name], description="Its own.")
+
+    assert (await ask(mcp, "prompts/get", {"name": "text"}))["result"] == {
+        "description": 'Review "code".',
+        "messages": [user("Please.")],
+    }
+    assert (await ask(mcp, "prompts/get", {"name": "whole"}))["result"]["description"] == "Its own."

@@ -19,15 +19,18 @@ def test_the_capabilities_are_valid_in_every_revision(revision: str, pushes: boo
         schemas.validate_as(capabilities(served, REVISIONS[revision], pushes=pushes), revision, "ServerCapabilities")
 
 
-def test_a_server_of_tools_declares_tools_and_log_messages() -> None:
-    assert capabilities(server(), REVISIONS["2026-07-28"], pushes=False) == {"logging": {}, "tools": {}}
+def test_log_messages_are_declared_in_2026_07_28_only_where_a_feature_may_send_some() -> None:
+    """2026-07-28 deprecates them; before, a client may set its level at any server."""
+    assert capabilities(server(), REVISIONS["2026-07-28"], pushes=False) == {"tools": {}}
+    assert capabilities(server(), REVISIONS["2025-11-25"], pushes=False) == {"logging": {}, "tools": {}}
+    logging = server(tool("report", interactive=True))
+    assert capabilities(logging, REVISIONS["2026-07-28"], pushes=False) == {"logging": {}, "tools": {}}
 
 
 def test_what_is_offered_is_declared_as_far_as_the_revision_knows_it() -> None:
     served = server(*EVERYTHING)
     assert capabilities(served, REVISIONS["2026-07-28"], pushes=True) == {
         "completions": {},
-        "logging": {},
         "prompts": {"listChanged": True},
         "resources": {"listChanged": True, "subscribe": True},
         "tools": {"listChanged": True},
@@ -43,9 +46,9 @@ def test_what_is_offered_is_declared_as_far_as_the_revision_knows_it() -> None:
 
 def test_an_offer_can_be_switched_off_and_made_before_there_is_anything() -> None:
     served = server(*EVERYTHING, enable_tools=False, enable_prompts=False, enable_resources=False)
-    assert set(capabilities(served, REVISIONS["2026-07-28"], pushes=True)) == {"logging"}
+    assert set(capabilities(served, REVISIONS["2026-07-28"], pushes=True)) == set()
     empty = server(enable_prompts=True, enable_resources=True, enable_tools=None)
-    assert set(capabilities(empty, REVISIONS["2026-07-28"], pushes=True)) == {"logging", "prompts", "resources"}
+    assert set(capabilities(empty, REVISIONS["2026-07-28"], pushes=True)) == {"prompts", "resources"}
 
 
 def test_completions_are_declared_as_soon_and_as_long_as_something_completes() -> None:

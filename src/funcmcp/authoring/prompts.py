@@ -103,10 +103,11 @@ def make_prompt(
     signature = Signature(function, bound=owner is not None)
     check_parameters(name, signature, services)
     call = FunctionCall(name, function, signature, services=services, context=PromptContext, owner=owner)
-    writing = _Writing(call)
+    writing = _Writing(call, lambda: describe().get("description"))
+    describe = functools.cache(lambda: _definition(name, function, options, writing))
     return Prompt(
         name=name,
-        describe=functools.cache(lambda: _definition(name, function, options, writing)),
+        describe=describe,
         handler=writing.run,
         interactive=is_interactive(signature),
         timeout=options.timeout,
@@ -135,8 +136,10 @@ def prompt(function: Any = None, /, **options: Any) -> Any:
 class _Writing:
     """Runs a prompt's function: texts in, messages out."""
 
-    def __init__(self, call: FunctionCall) -> None:
+    def __init__(self, call: FunctionCall, description: Callable[[], str | None]) -> None:
         self._call = call
+        self._description = description
+        self._render: Callable[[Any], dict[str, Any] | EncodedResult] = _rendered
         self._read: Reader | None = None
         self._kept_parts: list[Part] | None = None
         self._as_json: dict[str, str] = {}
@@ -156,9 +159,9 @@ class _Writing:
         except ToolError as error:
             raise InvalidParams(str(error)) from None
         if self._direct:
-            return _rendered(await (call.function(**kwargs) if call.is_async else call.call(call.function, kwargs)))
+            return self._render(await (call.function(**kwargs) if call.is_async else call.call(call.function, kwargs)))
         make = functools.partial(PromptContext, context, call.name, arguments)
-        return await call.run(context, kwargs, make_context=make, render=_rendered)
+        return await call.run(context, kwargs, make_context=make, render=self._render)
 
     def schema(self) -> dict[str, Any]:
         """Return the arguments as a JSON schema."""
@@ -178,6 +181,9 @@ class _Writing:
         self._choices = {name: found for name, found in choices.items() if found}
         left_out = optional_of(self._parts())
         self._blank = frozenset(p.name for p in arguments if p.name in left_out and not _is_text(p.annotation))
+        description = self._description()
+        if description:
+            self._render = functools.partial(_rendered, description=description, start=_start_of(description))
         self._read = reader_of(self._parts(), lax=True)
         return self._read
 
@@ -236,16 +242,27 @@ def _is_structure(bare: Any) -> bool:
     return fields or (issubclass(origin, Collection) and not issubclass(origin, str | bytes))
 
 
-def _rendered(value: Any) -> dict[str, Any] | EncodedResult:
-    """Return what a function returned as a GetPromptResult; raise ValueError for what JSON can't say."""
+def _start_of(description: str) -> bytes:
+    return b'{"description":%b,' % encode_text(description)
+
+
+def _rendered(value: Any, *, description: str | None = None, start: bytes = b"{") -> dict[str, Any] | EncodedResult:
+    """Return what a function returned as a GetPromptResult; raise ValueError for what JSON can't say.
+
+    Args:
+        value: What the function returned.
+        description: The prompt's own description, which a result without one gets.
+        start: The JSON before the messages: a brace, and the description if there is one.
+    """
     if isinstance(value, str):
         text = encode_text(value)
-        return EncodedResult(b'{"messages":[{"role":"user","content":{"type":"text","text":%b}}]}' % text)
+        return EncodedResult(b'%b"messages":[{"role":"user","content":{"type":"text","text":%b}}]}' % (start, text))
     value = converted(value)
     whole = value if isinstance(value, PromptResult) else PromptResult(_listed(value))
     result: dict[str, Any] = {"messages": [_message(item) for item in _listed(whole.messages)]}
-    if whole.description is not None:
-        result["description"] = whole.description
+    description = description if whole.description is None else whole.description
+    if description is not None:
+        result["description"] = description
     if whole.meta is not None:
         result["_meta"] = dict(whole.meta)
     encode(result)  # refuses what JSON can't say

@@ -29,4 +29,6 @@ def capabilities(server: Server, revision: Revision, *, pushes: bool) -> dict[st
         found["resources"]["subscribe"] = True
     if "resources" in found and any(is_page(resource.uri) for resource in server.resources):
         found["extensions"] = {EXTENSION: {}}
+    if revision.per_request and not any(feature.interactive for feature in server.features()):
+        found.pop("logging", None)  # 2026-07-28 deprecates it, so only a server that may log declares it
     return {name: value for name, value in found.items() if name in revision.capabilities}

@@ -35,7 +35,7 @@ class HTTPRequestInfo(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Header values by lower-case name."""
+        """Header values by name, in any case."""
 
     @property
     def query(self) -> Mapping[str, str]:

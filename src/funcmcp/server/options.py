@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from funcmcp.server.limits import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import TypeAlias
 
     from funcmcp.sessions.rates import Rates
@@ -23,7 +23,7 @@ class ServerKeywords(TypedDict, total=False):
     version: str
     title: str | None
     description: str | None
-    icons: Sequence[dict[str, Any]]
+    icons: Sequence[Any]
     website_url: str | None
     instructions: str | None
     page_size: int | None
@@ -35,6 +35,30 @@ class ServerKeywords(TypedDict, total=False):
     limits: Limits
     rates: Rates | None
     show_errors: ShowErrors
+
+
+_NAMES_ELSEWHERE = {
+    "host": "mcp.run(host=...)",
+    "port": "mcp.run(port=...)",
+    "stateless_http": 'sessions="signed", which is the default',
+    "streamable_http_path": "path=",
+    "sse_path": "sse=",
+    "lifespan": "mcp.services",
+    "token_verifier": "auth=",
+    "mask_error_details": "show_errors=",
+}
+"""What funcmcp has for options of other frameworks."""
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raise TypeError, with what to write instead, for an option that a server does not have."""
+    for name in options:
+        if name in _NAMES_ELSEWHERE:
+            raise TypeError(f"MCPServer has no option {name!r}. Use {_NAMES_ELSEWHERE[name]}.")
+        if name not in ServerOptions.__dataclass_fields__:
+            own = "path, revisions, http, auth, sessions, keys, bus, sse, websocket"
+            valid = ", ".join(field for field in ServerOptions.__dataclass_fields__ if field != "name")
+            raise TypeError(f"MCPServer has no option {name!r}. Valid options: {own}, {valid}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ async def test_discovery_names_revisions_capabilities_and_how_long_to_keep_them(
     served = server(instructions="Ask first.", list_ttl=1.5)
     result = (await answer(served, context("server/discover", revision=PER_REQUEST)))["result"]
     assert result["supportedVersions"] == sorted(schemas.REVISIONS, reverse=True)
-    assert result["capabilities"] == {"logging": {}, "tools": {"listChanged": True}}
+    assert result["capabilities"] == {"tools": {"listChanged": True}}
     assert result["instructions"] == "Ask first."
     assert (result["ttlMs"], result["cacheScope"]) == (1500, "public")
     assert "serverInfo" not in result

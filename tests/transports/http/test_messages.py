@@ -84,3 +84,10 @@ async def test_what_a_platform_cannot_tell_is_never_said() -> None:
 
 def test_a_response_has_an_empty_body_by_default() -> None:
     assert HttpResponse(202, ()).body == b""
+
+
+def test_headers_are_found_by_names_in_any_case() -> None:
+    headers = HttpRequest("GET", "/", [(b"x-tenant", b"blue")]).headers
+    assert (headers["X-Tenant"], headers.get("x-TENANT"), headers.get("Other")) == ("blue", "blue", None)
+    assert "X-TENANT" in headers
+    assert dict(headers) == {"x-tenant": "blue"}

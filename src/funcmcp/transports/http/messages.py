@@ -118,7 +118,7 @@ class HttpRequest:
 
 
 class _Headers(Mapping[str, str]):
-    """Header fields as text, by lower-case name; only what is looked at is decoded."""
+    """Header fields as text, by name in any case; only what is looked at is decoded."""
 
     __slots__ = ("_fields",)
 
@@ -126,7 +126,7 @@ class _Headers(Mapping[str, str]):
         self._fields = fields
 
     def __getitem__(self, name: str) -> str:
-        return self._fields[name.encode("latin-1", "backslashreplace")].decode("latin-1")
+        return self._fields[name.lower().encode("latin-1", "backslashreplace")].decode("latin-1")
 
     def __iter__(self) -> Iterator[str]:
         return (name.decode("latin-1") for name in self._fields)

@@ -1,0 +1,7 @@
+"""``python -m funcmcp``: the same as the command ``funcmcp``."""
+
+from __future__ import annotations
+
+from funcmcp.cli.main import main
+
+main()
