@@ -105,6 +105,8 @@ class MCPServer(ASGIApplication):
         bus: leads to the other instances of the server, such as `RedisBus`; by default that of the store, if it has
             one.
         sse: where the endpoint of HTTP+SSE (2024-11-05) is, such as "/sse"; None for no such endpoint.
+        lax: convert arguments of tools, such as ``"5"`` to 5 and strings with JSON to objects, where a tool does not
+            say otherwise with its own ``lax=``.
         websocket: where the endpoint for WebSockets is, such as "/ws"; None for no such endpoint.
         options: what the server says of itself, and how it answers lists, and how much it takes on:
             see `ServerOptions`.
@@ -126,6 +128,7 @@ class MCPServer(ASGIApplication):
         bus: Bus | None = None,
         sse: str | None = None,
         websocket: str | None = None,
+        lax: bool = False,
         **options: Unpack[ServerKeywords],
     ) -> None:
         if unexpected:
@@ -134,7 +137,7 @@ class MCPServer(ASGIApplication):
             )
         check_options(options)
         self.path = _checked("path", path)
-        self.services = Services()
+        self.services = Services(lax=lax)
         """What functions need and callers don't send: register it here, by type."""
         keys = (keys or configured_keys(os.environ)).of(name)
         self._warned_of_key = False

@@ -58,6 +58,9 @@ _COLLECTIONS = frozenset(
 
 _MEMBERS = {"list": "items_schema", "dict": "values_schema"}
 """Where a collection says what is in it; without that, it is anything."""
+_FROM_JSON_TEXT = (_COLLECTIONS | _OBJECTS) | {"tagged-union"}
+"""Kinds of schemas that are objects or arrays in JSON, which some clients send as a string with JSON in it."""
+
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.VERBOSE, "x"))
 
@@ -100,7 +103,7 @@ def for_arguments(schema: Node, what: str, *, lax: bool) -> Node:
 
     A field that may be None may also be left out. Bytes are read from base64, and keys that are numbers from text.
     Unless `lax`, what pydantic would still convert in JSON and the JSON schema does not allow is refused: strings for
-    decimals, ``true`` for 1, digits for dates.
+    decimals, ``true`` for 1, digits for dates. With `lax`, objects and arrays are also read from strings with JSON.
 
     Raises:
         RegistrationError: the keys of a dict can't be names in JSON.
@@ -108,7 +111,7 @@ def for_arguments(schema: Node, what: str, *, lax: bool) -> Node:
     for node in nodes_of(schema):
         if node["type"] in _DICTS and {key["type"] for key in _choices(node.get("keys_schema"))} <= _NO_KEYS:
             raise RegistrationError(f"{what} has a dict whose keys JSON can't carry; take texts or numbers.")
-    return adapted(schema, _lenient_argument if lax else _strict_argument)
+    return adapted(schema, _lax_argument if lax else _strict_argument)
 
 
 def for_texts(schema: Node) -> Node:
@@ -200,6 +203,40 @@ def _lenient_argument(node: Node) -> Node:
     elif kind in _DICTS and _is_told_by_text(node.get("keys_schema")):
         node["keys_schema"] = _before(_of_name, node["keys_schema"])
     return node
+
+
+def _lax_argument(node: Node) -> Node:
+    node = _lenient_argument(node)
+    if node.get("type") in _FROM_JSON_TEXT:
+        return _before(_from_json_text, node)
+    if node.get("type") == "union":
+        return _text_first(node)
+    return node
+
+
+def _text_first(union: Node) -> Node:
+    """Return a schema that reads a string as a string where a union has a member for it.
+
+    Lax arguments are validated in Python mode; the JSON schema is made of the other part, which is the union itself.
+    """
+    choices = [choice[0] if isinstance(choice, tuple) else choice for choice in union["choices"]]
+    texts = [choice for choice in choices if any(member["type"] == "str" for member in _choices(choice))]
+    if not texts:
+        return union
+    reference = union.pop("ref", None)
+    original: Any = union
+    ordered = core_schema.union_schema([*texts, original], mode="left_to_right")
+    return dict(core_schema.json_or_python_schema(original, ordered, ref=reference))
+
+
+def _from_json_text(value: Any) -> Any:
+    """Return the object or array that a string has as JSON; other values as they are."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in {"{", "["}:
+        return value
+    try:
+        return from_json(value, allow_inf_nan=False)
+    except ValueError:
+        return value
 
 
 def _as_base64(node: Node) -> Node:

@@ -28,6 +28,9 @@ class Services:
     that yields the service once and cleans up afterwards: at the end of the request, or for the scope ``"app"``
     in `aclose`.
 
+    Args:
+        lax: convert arguments of tools that do not say otherwise.
+
     Example:
         ```python
         mcp.services.register_value(Settings, Settings())
@@ -35,8 +38,9 @@ class Services:
         ```
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, lax: bool = False) -> None:
         self.threads = Threads()
+        self.lax = lax
         self._values: dict[Any, Any] = {}
         self._app_types: set[Any] = set()
         self._request_types: set[Any] = set()

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         meta: Mapping[str, Any]
         timeout: float | None
         show_errors: ShowErrors | None
-        lax: bool
+        lax: bool | None
         ui: str | UI
 
 
@@ -76,7 +76,8 @@ class ToolOptions(AccessOptions):
         meta: a JSON object that is sent as ``_meta``.
         timeout: seconds after which a call is cancelled; None for no limit.
         show_errors: Exceptions whose text clients get: True, False or types; None as the server's option says.
-        lax: convert arguments as pydantic does by default, such as ``"5"`` to 5.
+        lax: convert arguments: ``"5"`` to 5, ``"true"`` to True, and strings with JSON to objects and arrays. None
+            for what the server's `lax` says.
         ui: the page that shows the tool's result where the client has MCP Apps: its ``ui://`` URI, or a `UI`.
     """
 
@@ -93,7 +94,7 @@ class ToolOptions(AccessOptions):
     meta: Mapping[str, Any] | None = None
     timeout: float | None = 60.0
     show_errors: ShowErrors | None = None
-    lax: bool = False
+    lax: bool | None = None
     ui: str | UI | None = None
 
 
@@ -126,7 +127,8 @@ def make_tool(
         explicit=options.input_schema,
         owner=owner,
     )
-    call = ToolCall(runs, schemas, lax=options.lax)
+    lax = services.lax if options.lax is None else options.lax
+    call = ToolCall(runs, schemas, lax=lax)
     return Tool(
         name=name,
         describe=functools.cache(lambda: _definition(name, function, options, call)),

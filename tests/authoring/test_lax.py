@@ -1,0 +1,157 @@
+"""Arguments that are converted: `lax=True` for a tool or a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any, Literal, NamedTuple
+
+import pytest
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from funcmcp import MCPServer, ToolError, tool
+from funcmcp.testing import Client
+from tests.authoring.calling import call, schema_of
+
+
+class Line(BaseModel):
+    item: str
+    count: int = 1
+
+
+class Order(BaseModel):
+    lines: list[Line]
+    note: str = ""
+
+
+@dataclass
+class Guest:
+    name: str
+    nights: int
+
+
+class Address(TypedDict):
+    street: str
+
+
+class Point(NamedTuple):
+    x: int
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+
+
+Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
+
+CONVERTED: list[tuple[Any, Any, Any]] = [
+    (int, "5", 5),
+    (float, "1.5", 1.5),
+    (Decimal, "1.1", Decimal("1.1")),
+    (bool, "true", True),
+    (bool, "false", False),
+    (list[int], "[1, 2]", [1, 2]),
+    (list[int], '["1", "2"]', [1, 2]),
+    (list[int] | None, " [1]", [1]),
+    (set[int], "[1]", {1}),
+    (tuple[int, str], '[1, "[2]"]', (1, "[2]")),
+    (dict[str, Any], '{"a": 1}', {"a": 1}),
+    (dict[str, list[int]], {"a": "[1]"}, {"a": [1]}),
+    (dict[int, str], '{"1": "a"}', {1: "a"}),
+    (Order, '{"lines": [{"item": "tea"}]}', Order(lines=[Line(item="tea")])),
+    (Order, {"lines": '[{"item": "[1]", "count": "2"}]'}, Order(lines=[Line(item="[1]", count=2)])),
+    (Order, {"lines": ['{"item": "tea"}'], "note": "{}"}, Order(lines=[Line(item="tea")], note="{}")),
+    (Guest, '{"name": "Ann", "nights": "2"}', Guest("Ann", 2)),
+    (Address, '{"street": "1"}', {"street": "1"}),
+    (Point, '{"x": 1}', Point(1)),
+    (Pet, '{"kind": "dog"}', Dog(kind="dog")),
+    (int | list[int], "[1]", [1]),
+    (list[int] | int, "5", 5),
+    (list[date], '["2026-07-28"]', [date(2026, 7, 28)]),
+]
+
+
+async def read(annotation: Any, value: Any, **options: Any) -> Any:
+    """Return what a tool with one argument of a type gets."""
+    seen: list[Any] = []
+
+    async def function(it: Any) -> None:
+        seen.append(it)
+
+    function.__annotations__ = {"it": annotation, "return": None}
+    await call(function, {"it": value}, **options)
+    return seen[0]
+
+
+@pytest.mark.parametrize(("annotation", "value", "expected"), CONVERTED)
+async def test_a_lax_tool_converts_strings(annotation: Any, value: Any, expected: Any) -> None:
+    assert await read(annotation, value, lax=True) == expected
+    with pytest.raises(ToolError):
+        await read(annotation, value)
+
+
+@pytest.mark.parametrize(
+    "annotation", [str, str | list[int], list[int] | str, dict[str, int] | str | None, int | bool | str, Any]
+)
+@pytest.mark.parametrize("text", ["[1]", '{"a": 1}', "5", "true", "null"])
+async def test_a_lax_tool_keeps_the_text_of_what_may_be_a_string(annotation: Any, text: str) -> None:
+    assert await read(annotation, text, lax=True) == text
+
+
+@pytest.mark.parametrize("text", ["[1", "5", "", "x", '{"a": 1}', "[" * 100_000, '["x"]'])
+async def test_a_string_without_such_json_is_refused(text: str) -> None:
+    with pytest.raises(ToolError, match=r"^it"):
+        await read(list[int], text, lax=True)
+
+
+async def test_other_values_of_a_union_with_strings_are_read_as_ever() -> None:
+    annotation = Line | list[int] | str | None
+    assert await read(annotation, {"item": "tea"}, lax=True) == Line(item="tea")
+    assert await read(annotation, ["1"], lax=True) == [1]
+    assert await read(annotation, None, lax=True) is None
+    with pytest.raises(ToolError) as lax:
+        await read(annotation, {"item": 1}, lax=True)
+    with pytest.raises(ToolError) as strict:
+        await read(annotation, {"item": 1})
+    assert str(lax.value) == str(strict.value) == "it.item: must be a string, not a number"
+
+
+@pytest.mark.parametrize(
+    "annotation", [list[int], Order, Guest, Address, Point, Pet, dict[str, int], list[int] | str, Line | str | None]
+)
+def test_the_schema_of_a_lax_tool_is_that_of_a_strict_one(annotation: Any) -> None:
+    def function(it: Any) -> None: ...
+
+    function.__annotations__ = {"it": annotation, "return": None}
+    assert schema_of(function, lax=True) == schema_of(function)
+
+
+async def test_a_server_may_be_lax_and_a_tool_of_it_strict() -> None:
+    mcp = MCPServer("Lax", lax=True)
+
+    @mcp.tool
+    def lenient(numbers: list[int]) -> int:
+        return sum(numbers)
+
+    @mcp.tool(lax=False)
+    def strict(numbers: list[int]) -> int:
+        return sum(numbers)
+
+    class Tools:
+        @tool
+        def method(self, numbers: list[int]) -> int:
+            return sum(numbers)
+
+    mcp.add(Tools)
+    async with Client(mcp) as client:
+        assert (await client.call_tool("lenient", {"numbers": "[1, 2]"}))["structuredContent"] == {"result": 3}
+        assert (await client.call_tool("method", {"numbers": ["1", "2"]}))["structuredContent"] == {"result": 3}
+        refused = await client.call_tool("strict", {"numbers": "[1, 2]"})
+    assert refused["isError"]
+    assert refused["content"][0]["text"] == "numbers: must be an array, not a string"
