@@ -469,7 +469,7 @@ async def disturb(soak: Soak, seconds: float) -> dict[str, int]:
         await random.choice((kill, pause, reset, reset))(soak)
         if not warm and monotonic() >= begun + seconds * WARM_UP:
             warm = await memory(soak)
-    return warm
+    return warm or await memory(soak)
 
 
 async def memory(soak: Soak) -> dict[str, int]:
