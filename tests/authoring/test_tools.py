@@ -459,3 +459,35 @@ def test_a_default_that_json_can_not_say_is_left_out_of_the_schema(default: Any)
     def limit(a: float = default, b: Limits | None = None) -> None: ...
 
     assert b"default" not in encode(tool_of(limit).describe())
+
+
+@pytest.mark.parametrize(
+    ("hint", "default", "type_name"),
+    [
+        (int, "ten", "int"),
+        (int | None, 1.5, "int"),
+        (str, 5, "str"),
+        (bool, 1, "bool"),
+        (float | bool, "x", "float | bool"),
+    ],
+)
+def test_a_default_that_does_not_fit_its_annotation_is_refused_at_registration(
+    hint: Any, default: Any, type_name: str
+) -> None:
+    def search(limit: Any = default) -> None: ...
+
+    search.__annotations__["limit"] = hint
+    with pytest.raises(RegistrationError) as caught:
+        tool_of(search)
+    assert f"'limit' of search has the default {default!r}, which is not of its type {type_name}." in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("hint", "default"),
+    [(int, None), (float, 1), (int, True), (Annotated[int, "text"], 1), (list[str], ()), (int | str, "x"), (Any, 1)],
+)
+def test_a_default_that_fits_or_may_mean_something_is_taken(hint: Any, default: Any) -> None:
+    def search(limit: Any = default) -> None: ...
+
+    search.__annotations__["limit"] = hint
+    assert tool_of(search).name == "search"

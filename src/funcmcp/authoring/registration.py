@@ -9,10 +9,10 @@ from funcmcp.authoring.calls import special_type
 from funcmcp.authoring.content import icon_list
 from funcmcp.authoring.context import FeatureContext, PromptContext, ResourceContext, ToolContext
 from funcmcp.authoring.explicit import check_json
-from funcmcp.authoring.hints import never_json, without_marks
+from funcmcp.authoring.hints import never_json, union_members, without_marks
 from funcmcp.authoring.naming import is_name, is_text, snake_case
 from funcmcp.authoring.option_types import check_option_types
-from funcmcp.authoring.signature import function_name
+from funcmcp.authoring.signature import EMPTY, function_name
 from funcmcp.server.options import shown_types
 from funcmcp.server.registry import RegistrationError
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from funcmcp.authoring.services import Services
     from funcmcp.authoring.signature import Signature
 
+_SIMPLE: dict[Any, tuple[type, ...]] = {bool: (bool,), int: (int,), float: (int, float), str: (str,), bytes: (bytes,)}
+"""Types whose defaults are checked at registration, with the types of the values that fit."""
 _CONTEXTS = (ToolContext.__name__, ResourceContext.__name__, PromptContext.__name__)
 
 
@@ -79,6 +81,20 @@ def check_parameters(name: str, signature: Signature, services: Services) -> Non
         words = None if parameter == "return" or without_marks(hint) in services else never_json(hint)
         if words:
             raise RegistrationError(f"The parameter {parameter!r} of {name} is {words}.")
+        _check_default(name, parameter, hint, signature.names().get(parameter, EMPTY))
+
+
+def _check_default(name: str, parameter: str, hint: Any, default: Any) -> None:
+    """Refuse a default that is not of a simple annotated type; None stands for an argument that is left out."""
+    members = [without_marks(member) for member in union_members(without_marks(hint))]
+    if default is EMPTY or default is None or not all(member in _SIMPLE for member in members):
+        return
+    if type(default) in _SIMPLE and not any(isinstance(default, _SIMPLE[member]) for member in members):
+        types = " | ".join(member.__name__ for member in members)
+        raise RegistrationError(
+            f"The parameter {parameter!r} of {name} has the default {default!r}, which is not of its type {types}. "
+            "Change the default or the annotation."
+        )
 
 
 def is_interactive(signature: Signature) -> bool:
