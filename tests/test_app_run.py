@@ -172,3 +172,17 @@ def test_without_uvicorn_http_is_one_line_with_the_command_that_installs_it() ->
     ended = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=START_SECONDS, check=False)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == 'uvicorn is not installed. To serve HTTP: pip install "funcmcp[server]"\n'
+
+
+def test_a_websocket_endpoint_without_its_library_is_one_line_with_the_command_that_installs_it() -> None:
+    code = (
+        "import sys; sys.modules['wsproto'] = sys.modules['websockets'] = None\nfrom funcmcp import MCPServer\n"
+        "MCPServer('Greeter', websocket='/ws').run('http', port=0)"
+    )
+    with running([PYTHON, "-c", code]) as process:
+        process.endpoint()
+        process.process.terminate()
+        process.ended()
+    expected = 'The WebSocket endpoint is not served. It needs: pip install "funcmcp[websocket]"'
+    assert process.lines[0].endswith(expected)
+    assert len(process.lines) == 2

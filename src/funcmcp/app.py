@@ -160,12 +160,18 @@ class MCPServer(ASGIApplication):
         self._http, self._auth, self._identity, self._sse = chosen, auth, identity, sse
         super().__init__(self._make_exchange(sse))
         websocket = None if websocket is None else _checked("websocket", websocket)
+        self._has_websocket = websocket is not None
         self._websocket = WebSocket(self.server, chosen, path=websocket, identity=identity)
 
     @property
     def keeps_sessions(self) -> bool:
         """Whether sessions of the handshake era live in this process."""
         return self._store.pushes and not isinstance(self._store, SharedSessions)
+
+    @property
+    def has_websocket(self) -> bool:
+        """Whether there is an endpoint for WebSockets."""
+        return self._has_websocket
 
     @property
     def name(self) -> str:

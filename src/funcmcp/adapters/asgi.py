@@ -61,6 +61,11 @@ class ASGIApplication:
         """How much one process takes on."""
         return Limits()
 
+    @property
+    def has_websocket(self) -> bool:
+        """Whether the application has an endpoint for WebSockets."""
+        return False
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
         if scope["type"] != "http":

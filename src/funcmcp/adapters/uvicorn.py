@@ -277,6 +277,8 @@ class _Server(uvicorn.Server):
         """Start, and tell."""
         await super().startup(sockets=sockets)
         if self.started and isinstance(self._app, ASGIApplication):
+            if self._app.has_websocket and self.config.ws_protocol_class is None:
+                _log.warning('The WebSocket endpoint is not served. It needs: pip install "funcmcp[websocket]"')
             for listener in sockets or ():
                 self._app.on_listening(listener.getsockname()[0])
         if self.started:

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.cli.output import visible, write_line
+from funcmcp.server.log import FORMAT
 from funcmcp.transports.http.messages import HttpResponse
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _messages: ContextVar[list[str] | None] = ContextVar("_messages", default=None)
 def configure(server: MCPServer, level: str | None) -> MCPServer:
     """Set the log level, if there is one, and log requests at info and below, or on a terminal; return the server."""
     if level is not None:
-        logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
+        logging.basicConfig(format=FORMAT)
         logging.getLogger().setLevel(level.upper())
     shows = sys.stderr.isatty() if level is None else level in {"debug", "info"}
     if shows:

@@ -23,7 +23,7 @@ class Limits:
 
     Attributes:
         message_bytes: Bytes of an HTTP body, a line of stdin or a WebSocket message.
-        message_seconds: Seconds in which an HTTP body has to come; under `funcmcp run` and `mcp.run()` the whole
+        message_seconds: Seconds in which an HTTP body has to come; under `funcmcp run` and `mcp.run("http")` the whole
             request.
         write_seconds: Seconds in which a client has to read what is sent to it: a response, or one message on a stream.
             A client that takes longer loses its connection.

@@ -18,6 +18,10 @@ _TRACEBACK_FRAMES = 100
 _TRACEBACK_TEXT = 2000
 
 
+FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+"""Of log lines, where the program has not set up logging."""
+
+
 def quote(text: object, most: int = MAX_QUOTED) -> str:
     """Return text that came from outside, fit for a log line: escaped, at most 200 characters."""
     escaped = str(text)[:most].encode("unicode_escape").decode("ascii")
@@ -43,7 +47,7 @@ def write_to_stderr() -> None:
     """Write the log to stderr with time, level and logger, unless the program has set up logging."""
     if not logger.hasHandlers():
         handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+        handler.setFormatter(logging.Formatter(FORMAT))
         logger.addHandler(handler)
 
 
