@@ -49,14 +49,25 @@ class Relay(Generic[C]):
         if self._store is not None:
             client.conversation.keeper = _Keeper(self, self._store, client)
 
-    async def receive(self, message: Notification | Response, client: C) -> None:
-        """Take a message that gets no answer; one that means nothing anywhere is dropped. Raise StoreAwayError."""
+    async def receive(self, message: Notification | Response, client: C) -> bool:
+        """Take a message that gets no answer; a notification that means nothing anywhere is dropped.
+
+        Returns:
+            False for a response to no open question of this process, where it can't be for one of another instance.
+
+        Raises:
+            StoreAwayError: The other instances can't be reached.
+        """
         if isinstance(message, Response):
-            if not client.conversation.answer(message):
-                said = {"id": message.id, "result": message.result, "error": message.error}
-                await self.send(client.key, "response", said)
+            if client.conversation.answer(message):
+                return True
+            if self._store is None:
+                return False
+            said = {"id": message.id, "result": message.result, "error": message.error}
+            await self.send(client.key, "response", said)
         elif message.method == "notifications/cancelled" and not cancel_requested(client.conversation, message.params):
             await self.send(client.key, "cancelled", {"requestId": message.params["requestId"]})
+        return True
 
     def end(self, session_id: str) -> None:
         """Forget a session that was ended, at every instance."""

@@ -200,14 +200,23 @@ async def test_a_malformed_message_is_a_bad_request_with_its_id_where_that_was_r
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "method": "notifications/unheard_of", "params": {"a": 1}},
         cancelled("unknown"),
-        {"jsonrpc": "2.0", "id": "ask-0", "result": {}},
-        {"jsonrpc": "2.0", "id": "ask-0", "error": {"code": -1, "message": "no"}},
     ],
 )
 async def test_a_message_that_wants_no_answer_is_accepted_without_a_body(revision: str, body: dict[str, Any]) -> None:
     endpoint = Endpoint()
     got = await endpoint.send(body, await endpoint.begin(revision))
     assert (got.status, got.body, got.headers) == (202, b"", {})
+
+
+@EVERY_REVISION
+@pytest.mark.parametrize("outcome", [{"result": {}}, {"error": {"code": -1, "message": "no"}}])
+async def test_a_response_to_no_open_question_is_a_bad_request(revision: str, outcome: dict[str, Any]) -> None:
+    """Row 8: the client learns that its answer has reached nobody."""
+    endpoint = Endpoint()
+    session = await endpoint.begin(revision)
+    for request_id in ("ask-0", 7, "unknown"):
+        assert is_refusal(await endpoint.send({"jsonrpc": "2.0", "id": request_id, **outcome}, session), 400)
+    assert (await endpoint.send(PING, session)).status == 200
 
 
 async def test_two_requests_in_flight_with_the_same_id_each_get_their_own_answer() -> None:

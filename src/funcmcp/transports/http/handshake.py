@@ -259,7 +259,8 @@ class HandshakeEra:
             return await self._batch(http, message, client)
         if self._stateless:  # it could only be about another request, which this one has nothing to do with
             return accepted()
-        await self._relay.receive(message, client)
+        if not await self._relay.receive(message, client):
+            return refuse(400, INVALID_REQUEST, "No question with this id is open.")
         return accepted()
 
     async def _batch(self, http: HttpRequest, values: list[object], client: _Client) -> HttpResponse:
