@@ -64,7 +64,7 @@ class HeldFlow(FlowControl):
 
     def resume_reading(self) -> None:
         """Resume reading unless it is held; a request's task calls this when it wants more of its body."""
-        if not self.held:
+        if self.read_paused and not self.held:
             super().resume_reading()
 
 

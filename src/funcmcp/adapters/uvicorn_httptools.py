@@ -51,40 +51,32 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
 
     def parse(self, data: bytes) -> None:
         """Parse data up to its end, or until a request has to wait for its turn."""
-        self._unset_keepalive_if_required()
+        if self.timeout_keep_alive_task is not None:
+            self._unset_keepalive_if_required()
         self._complete = False
         if len(data) <= SLICE_BYTES:
             self._feed(data)
         else:
             self._feed_slices(memoryview(data))
-        if self.transport.is_closing() or self.transport.get_protocol() is not self:
-            self.request_complete()
-        elif self.held:
-            pass
-        elif self.pipeline:
+        if self.pipeline and not self.held and not self.transport.is_closing():
             self.hold()
-        elif self._complete:
-            self.request_complete()
+        if self._complete or self.held or self._ended():
+            if self._request_timer is not None:
+                self.request_complete()
         else:
             self.expect_request()
 
-    def on_message_begin(self) -> None:
-        """Begin a request."""
-        super().on_message_begin()
-        self.scope["extensions"] = SEPARATES_TRAILERS
-        self._complete = False
-        self._upgrade_ignored = False
-
     def on_headers_complete(self) -> None:
         """Start the application; fields that come later are trailers."""
-        self._progress = True
+        self._progress, self._complete = True, False
         if self.parser.should_upgrade():
-            if self._should_upgrade():
-                super().on_headers_complete()
-            else:
-                self._upgrade_ignored = True
+            self._upgrade_ignored = not self._should_upgrade()
+            if not self._upgrade_ignored:
+                HttpToolsProtocol.on_headers_complete(self)
             return
-        super().on_headers_complete()
+        self._upgrade_ignored = False
+        self.scope["extensions"] = SEPARATES_TRAILERS
+        HttpToolsProtocol.on_headers_complete(self)  # cheaper than super(), and each request comes by here
         self.headers = []
         if not self.pipeline:
             self._answering = self.cycle
@@ -92,14 +84,14 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Add to the body."""
         self._progress = True
-        super().on_body(body)
+        HttpToolsProtocol.on_body(self, body)
 
     def on_message_complete(self) -> None:
         """End a request."""
         if self._upgrade_ignored:
             return
         self._progress = self._complete = True
-        super().on_message_complete()
+        HttpToolsProtocol.on_message_complete(self)
         if self.cycle is not None:
             self.cycle.more_body = False  # uvicorn leaves it where the response was complete before the body
 
@@ -107,13 +99,19 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
         """Start the next request, and parse on once none waits."""
         if self.pipeline:
             self._answering = self.pipeline[-1][0]
-        super().on_response_complete()
-        if self.held and not self.pipeline and not self.transport.is_closing():
+        HttpToolsProtocol.on_response_complete(self)
+        if self.transport.is_closing():
+            self.expect_end()
+        elif self.held and not self.pipeline:
             self.go_on()
+
+    def _ended(self) -> bool:
+        """Tell whether the connection was closed, or is a WebSocket now."""
+        return self.transport.is_closing() or self.transport.get_protocol() is not self
 
     def _feed_slices(self, data: memoryview) -> None:
         for start in range(0, len(data), SLICE_BYTES):
-            if self.held or self.transport.is_closing() or self.transport.get_protocol() is not self:
+            if self.held or self._ended():
                 return
             if self.pipeline:
                 self.hold(bytes(data[start:]))
@@ -130,7 +128,10 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
         except httptools.HttpParserError:
             self._refuse()
         else:
-            self._check_size(len(data))
+            if self._progress and self._complete:
+                self._without_progress = 0
+            else:
+                self._check_size(len(data))
 
     def _switch(self, remaining: bytes) -> None:
         """Open a WebSocket, or go on without an upgrade, after a header that asks for one."""
