@@ -12,6 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, Literal
+from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 
@@ -27,17 +28,17 @@ BOARD = "ui://kitchen/board.html"
 class Order(BaseModel):
     """What a table ordered, and how far the kitchen is."""
 
-    number: int
-    table: int
-    dishes: list[str]
-    note: str | None
-    step: Step
+    number: int = Field(description="Number of the order, counted from 1")
+    table: int = Field(description="Number of the table")
+    dishes: list[str] = Field(description="Names of the dishes")
+    note: str | None = Field(description="What the guest wishes")
+    step: Step = Field(description="How far the kitchen is")
 
 
 class Board(BaseModel):
     """All orders of today, oldest first."""
 
-    orders: list[Order]
+    orders: list[Order] = Field(description="The orders, oldest first")
 
 
 class Kitchen:
@@ -73,7 +74,16 @@ class Kitchen:
             return self._orders[number]
 
 
-mcp = MCPServer("kitchen", version="1.0.0", title="Kitchen", instructions="Place orders and show the kitchen's board.")
+POT = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M2 6h12v8H2z" fill="#567"/></svg>'
+
+mcp = MCPServer(
+    "kitchen",
+    version="1.0.0",
+    title="Kitchen",
+    instructions="Place orders and show the kitchen's board.",
+    website_url="https://restaurant.example.com/kitchen",
+    icons=[{"src": f"data:image/svg+xml,{quote(POT)}", "mimeType": "image/svg+xml", "sizes": ["any"]}],
+)
 mcp.services.register_factory(Kitchen, Kitchen, scope="app")
 
 

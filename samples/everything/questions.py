@@ -6,7 +6,9 @@ sends it again with the answers, and the tool is run from its beginning: so it a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from funcmcp import Elicit, ListRoots, Sample, ToolContext, tool
 
@@ -28,7 +30,9 @@ class Questions:
     """Tools in a class; ``mcp.add(Questions)`` adds them all."""
 
     @tool
-    async def test_sampling(self, prompt: str, context: ToolContext) -> str:
+    async def test_sampling(
+        self, prompt: Annotated[str, Field(description="What the model is asked")], context: ToolContext
+    ) -> str:
         """Ask the client's model to answer a prompt."""
         answer = await context.sample(prompt, max_tokens=100)
         return f"LLM response: {answer.text}"
@@ -40,7 +44,9 @@ class Questions:
         return answer.text
 
     @tool
-    async def test_elicitation(self, message: str, context: ToolContext) -> str:
+    async def test_elicitation(
+        self, message: Annotated[str, Field(description="What the user is asked")], context: ToolContext
+    ) -> str:
         """Ask the user for a response."""
         schema = {
             "type": "object",

@@ -11,6 +11,9 @@ import asyncio
 import base64
 from collections.abc import Callable
 from typing import Annotated, Any
+from urllib.parse import quote
+
+from pydantic import Field
 
 from funcmcp import Header, MCPServer, PromptContext, ToolContext, ToolError, content
 
@@ -25,11 +28,15 @@ PNG = base64.b64decode(
 )
 WAV = b"RIFF\x28\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0data\4\0\0\0\0\0\0\0"
 
+STAR = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M8 1l3 14-10-8h14L5 15z"/></svg>'
+
 mcp = MCPServer(
     "everything",
     version="1.0.0",
     title="Everything",
     instructions="Each feature shows one thing.",
+    website_url="https://everything.example.com",
+    icons=[{"src": f"data:image/svg+xml,{quote(STAR)}", "mimeType": "image/svg+xml", "sizes": ["any"]}],
     sessions="memory",  # so that clients of the handshake era can be told of changes
 )
 
@@ -115,7 +122,9 @@ def json_schema_2020_12_tool(arguments: dict[str, Any]) -> str:
 
 
 @mcp.tool
-def test_x_mcp_header(region: Annotated[str, Header("Region")]) -> str:
+def test_x_mcp_header(
+    region: Annotated[str, Header("Region"), Field(description="The region, which a header repeats")],
+) -> str:
     """Take an argument that 2026-07-28 clients repeat in the header Mcp-Param-Region."""
     return f"Region: {region}"
 
@@ -153,7 +162,7 @@ async def test_logging_tool(context: ToolContext) -> str:
 
 
 @mcp.tool(timeout=None)
-async def test_cancellation(label: str, context: ToolContext) -> str:
+async def test_cancellation(label: Annotated[str, Field(description="Names the call")], context: ToolContext) -> str:
     """Wait until the client cancels the call; the resource test://cancelled-calls then has its label."""
     try:
         await context.progress(0, total=1)  # the client may cancel as soon as it hears of it
@@ -248,13 +257,17 @@ def cities(begun: str, others: dict[str, str]) -> list[str]:
 
 
 @mcp.prompt(completions={"arg1": countries, "arg2": cities})
-def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
+def test_prompt_with_arguments(
+    arg1: Annotated[str, Field(description="A country")], arg2: Annotated[str, Field(description="A city of it")]
+) -> str:
     """Put two arguments into a sentence."""
     return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
 
 
 @mcp.prompt("test_prompt_with_embedded_resource")
-def prompt_with_embedded_resource(resourceUri: str) -> list[str | content.EmbeddedResource]:  # noqa: N803 - the suite's
+def prompt_with_embedded_resource(
+    resourceUri: Annotated[str, Field(description="URI of the resource")],  # noqa: N803 - the suite's
+) -> list[str | content.EmbeddedResource]:
     """Show a resource and ask to process it."""
     resource = content.EmbeddedResource(resourceUri, text="Embedded resource content.", mime_type="text/plain")
     return [resource, "Please process the embedded resource above."]

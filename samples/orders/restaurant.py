@@ -45,10 +45,10 @@ class Model(BaseModel):
 class MenuItem(Model):
     """A dish or a drink."""
 
-    item_id: str
-    name: str
-    category: Category
-    price: Money
+    item_id: str = Field(description="Menu item ID")
+    name: str = Field(description="Name on the menu")
+    category: Category = Field(description="Part of the menu")
+    price: Money = Field(description="Price in euros")
 
 
 class OrderItem(Model):
@@ -76,43 +76,43 @@ class CreateOrder(Model):
 class OrderLine(Model):
     """A line of an order with what it costs."""
 
-    item_id: str
-    name: str
-    quantity: int
-    price: Money
-    modifications: str | None
+    item_id: str = Field(description="Menu item ID")
+    name: str = Field(description="Name on the menu")
+    quantity: int = Field(description="Quantity ordered")
+    price: Money = Field(description="Price of one in euros, when it was ordered")
+    modifications: str | None = Field(description="Special modifications")
 
 
 class Order(Model):
     """An order as it is kept."""
 
-    order_id: str
-    customer_id: str
-    status: Status
-    placed_at: datetime
-    priority: Priority
-    lines: list[OrderLine]
-    discount_percent: Money
-    total: Money
-    delivery_date: date | None
-    notification_email: str | None
-    notes: str | None
+    order_id: str = Field(description="Order ID")
+    customer_id: str = Field(description="The customer's unique identifier")
+    status: Status = Field(description="Whether the order stands")
+    placed_at: datetime = Field(description="When it was placed, in UTC")
+    priority: Priority = Field(description="Order priority level")
+    lines: list[OrderLine] = Field(description="What was ordered")
+    discount_percent: Money = Field(description="Discount percentage")
+    total: Money = Field(description="Price of all lines in euros, after the discount")
+    delivery_date: date | None = Field(description="Requested delivery date")
+    notification_email: str | None = Field(description="Customer email for notifications")
+    notes: str | None = Field(description="Special instructions or notes")
 
 
 class DaySales(Model):
     """What one day brought in; cancelled orders do not count."""
 
-    day: date
-    orders: int
-    revenue: Money
+    day: date = Field(description="The day, in UTC")
+    orders: int = Field(description="Orders of that day")
+    revenue: Money = Field(description="Their total in euros")
 
 
 class SalesReport(Model):
     """Sales day by day, and in sum."""
 
-    days: list[DaySales]
-    orders: int
-    revenue: Money
+    days: list[DaySales] = Field(description="Each day of the report, the first one first")
+    orders: int = Field(description="Orders of all days")
+    revenue: Money = Field(description="Their total in euros")
 
 
 def as_json(value: Any) -> str:

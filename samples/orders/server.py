@@ -9,6 +9,7 @@ import asyncio
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Annotated, Literal
+from urllib.parse import quote
 
 from pydantic import Field
 
@@ -16,12 +17,16 @@ from funcmcp import Arguments, InvalidParams, MCPServer, ToolContext, ToolError,
 
 from .restaurant import Category, CreateOrder, MenuItem, Model, Order, OrderService, SalesReport, as_json
 
-mcp = MCPServer(
-    "orders",
-    version="1.0.0",
-    title="Restaurant orders",
-    instructions="Find item IDs with search_menu before you place an order. Prices are in euros, days in UTC.",
+TITLE = "Restaurant orders"
+INSTRUCTIONS = "Find item IDs with search_menu before you place an order. Prices are in euros, days in UTC."
+WEBSITE = "https://restaurant.example.com"
+PLATE = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
+    '<circle cx="8" cy="8" r="7" fill="#ddd"/><circle cx="8" cy="8" r="4" fill="#c43"/></svg>'
 )
+ICON = {"src": f"data:image/svg+xml,{quote(PLATE)}", "mimeType": "image/svg+xml", "sizes": ["any"]}
+
+mcp = MCPServer("orders", version="1.0.0", title=TITLE, instructions=INSTRUCTIONS, website_url=WEBSITE, icons=[ICON])
 mcp.services.register_factory(OrderService, OrderService.connect, scope="app")
 
 OrderID = Annotated[str, Field(description="Order ID")]
@@ -46,7 +51,7 @@ def search_menu(
     query: Annotated[str, Field(description="Part of the name; everything if empty")] = "",
     category: Annotated[Category | None, Field(description="Only this part of the menu")] = None,
     max_price: Annotated[Decimal | None, Field(description="Highest price in euros", ge=0)] = None,
-) -> list[MenuItem]:
+) -> Annotated[list[MenuItem], Field(description="Dishes and drinks, cheapest first")]:
     """Find dishes and drinks on the menu, cheapest first."""
     return orders.search(query, category, max_price)
 
@@ -151,7 +156,13 @@ def menu_item(item_id: str, orders: OrderService) -> MenuItem | None:
 def list_menu(orders: OrderService) -> list[content.ResourceInfo]:
     """List every dish and drink."""
     return [
-        content.ResourceInfo(f"menu://items/{item.item_id}", item.item_id, title=item.name, mime_type=JSON)
+        content.ResourceInfo(
+            f"menu://items/{item.item_id}",
+            item.item_id,
+            title=item.name,
+            description=f"{item.name}: a {item.category} for {item.price} euros",
+            mime_type=JSON,
+        )
         for item in orders.search()
     ]
 
@@ -170,6 +181,7 @@ def list_orders(orders: OrderService) -> list[content.ResourceInfo]:
             f"order://{order.order_id}",
             order.order_id,
             title=f"Order of {order.customer_id} over {order.total} euros",
+            description=f"An order with {len(order.lines)} lines, {order.status}",
             mime_type=JSON,
             annotations={"lastModified": order.placed_at.isoformat()},
         )
@@ -201,7 +213,11 @@ def suggest_meal(
 
 @mcp.prompt(completions={"order_id": order_ids})
 def explain_order(
-    order_id: OrderID, orders: OrderService, language: Literal["English", "French", "German", "Italian"] = "English"
+    order_id: OrderID,
+    orders: OrderService,
+    language: Annotated[
+        Literal["English", "French", "German", "Italian"], Field(description="Language of the explanation")
+    ] = "English",
 ) -> list[str | content.EmbeddedResource]:
     """Explain an order to the customer."""
     found = orders.find(order_id)

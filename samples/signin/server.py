@@ -34,8 +34,10 @@ def signed_in(url: str, issuer: str) -> MCPServer:
     mcp = MCPServer(
         "orders",
         version="1.0.0",
-        title="Restaurant orders",
-        instructions="Find item IDs with search_menu before you place an order. Prices are in euros, days in UTC.",
+        title=orders.TITLE,
+        instructions=orders.INSTRUCTIONS,
+        website_url=orders.WEBSITE,
+        icons=[orders.ICON],
         auth=auth,
     )
     mcp.services.register_factory(OrderService, OrderService.connect, scope="app")
