@@ -245,6 +245,7 @@ async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send, seco
                 return  # the client has gone: nothing more may be sent
             message = {"type": "http.response.body", "body": part, "more_body": True}
             await send_in_time(send, message, seconds=seconds)
+            del message, part  # the next part may be long in coming
         await send_in_time(send, {"type": "http.response.body", "body": b"", "more_body": False}, seconds=seconds)
 
     watching, sending = asyncio.ensure_future(_disconnected(receive)), asyncio.ensure_future(pump())

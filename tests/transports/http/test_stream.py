@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -319,3 +320,29 @@ async def test_questions_that_are_given_up_are_forgotten() -> None:
         await asking
     await asyncio.sleep(0)
     assert conversation.idle
+
+
+async def test_a_stream_that_waits_keeps_nothing_of_what_it_has_sent() -> None:
+    """Row 48: thousands of streams may be open, each of which has begun with a long message."""
+    channel, go_on = StreamChannel(None), asyncio.Event()
+
+    async def work() -> Reply:
+        await channel.notify("notifications/message", {"data": "x" * 3_000_000})
+        await channel.notify("notifications/message", {"data": "y" * 3_000_000})
+        await go_on.wait()
+        return ANSWER
+
+    tracemalloc.start()
+    try:
+        stream = events(await respond(work(), channel))
+        for _ in range(2):
+            assert len(await anext(stream)) > 3_000_000
+        waiting = asyncio.ensure_future(anext(stream))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert held < 1_000_000
+    go_on.set()
+    assert b"result" in await waiting

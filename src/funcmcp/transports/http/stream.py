@@ -183,11 +183,10 @@ async def _events(
 ) -> AsyncIterator[bytes]:
     try:
         yield event(first)
-        while True:
-            message = await _next(task, channel)
-            if message is None:
-                break
+        del first  # the stream may wait for long
+        while (message := await _next(task, channel)) is not None:
             yield message
+            del message
         try:
             yield event((await task).body)
         except RunCancelledError:
