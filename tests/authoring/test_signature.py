@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
@@ -23,6 +24,19 @@ def test_postponed_annotations_are_resolved() -> None:
     assert without_marks(second.annotation) is str
     assert second.default is None
     assert signature.returns() is bool
+
+
+def test_annotations_of_a_signature_that_a_decorator_set_count() -> None:
+    def described(*args: Any, **kwargs: Any) -> str:
+        return str((args, kwargs))
+
+    text = inspect.Parameter("text", inspect.Parameter.KEYWORD_ONLY, annotation=str)
+    unknown = inspect.Parameter("unknown", inspect.Parameter.KEYWORD_ONLY, annotation="Unknown", default=1)
+    described.__signature__ = inspect.Signature([text, unknown])  # type: ignore[attr-defined]  # inspect reads it
+
+    signature = Signature(described)
+    assert signature.parameters() == [Parameter("text", str, EMPTY), Parameter("unknown", EMPTY, 1)]
+    assert signature.returns() is str
 
 
 def test_names_of_the_enclosing_function_are_found() -> None:

@@ -112,7 +112,7 @@ class Signature:
         self._namespace: Mapping[str, Any] | None = None
         self._hints: dict[str, Any] | None = None
         try:
-            self._hints = get_type_hints(self._annotated, include_extras=True)
+            self._hints = self._read_hints()
         except NameError:
             self._namespace = _enclosing_names(self._annotated)
             self.try_hints()
@@ -121,10 +121,22 @@ class Signature:
         """Return the resolved type hints by parameter name, or None while a name in them is unknown."""
         if self._hints is None:
             try:
-                self._hints = get_type_hints(self._annotated, localns=self._namespace, include_extras=True)
+                self._hints = self._read_hints()
             except NameError:
                 return None
         return self._hints
+
+    def _read_hints(self) -> dict[str, Any]:
+        """Return the resolved type hints; raise NameError where a name is unknown.
+
+        A decorator may set ``__signature__`` on a function and leave its ``__annotations__`` as they are, so the
+        annotations of the signature's own parameters count as well.
+        """
+        hints = get_type_hints(self._annotated, localns=self._namespace, include_extras=True)
+        for parameter in self._parameters:
+            if parameter.annotation is not EMPTY and not isinstance(parameter.annotation, str):
+                hints.setdefault(parameter.name, parameter.annotation)
+        return hints
 
     def raw_annotations(self) -> Mapping[str, Any]:
         """Return the annotations as they were written."""
@@ -148,7 +160,7 @@ class Signature:
         if hints is not None:
             return hints
         try:
-            return get_type_hints(self._annotated, localns=self._namespace, include_extras=True)
+            return self._read_hints()
         except NameError as error:
             raise RegistrationError(
                 f"The annotations of {self.name} name {error.name!r}, which is not to be found; "
