@@ -1,5 +1,5 @@
 # `make run` serves the sample, `make test` passes the tests. Both set up what they need in this folder.
-.PHONY: run test setup lint bench fuzz soak clean
+.PHONY: run test setup lint bench fuzz soak corpus clean
 
 run: .venv/.ready
 	.venv/bin/funcmcp run samples/orders/server.py
@@ -27,6 +27,10 @@ soak: .venv/.ready
 	scripts/setup-redis.sh
 	.venv/bin/python -m tests.cluster.soak
 
+# Published servers on their own libraries and on funcmcp; writes docs/corpus.md.
+corpus: .venv/.ready
+	.venv/bin/python -m tests.corpus.run
+
 .venv/.fuzz: .venv/.ready
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --group fuzz
 	touch $@
@@ -35,5 +39,5 @@ soak: .venv/.ready
 	scripts/setup-python.sh .venv
 
 clean:
-	rm -rf .venv .venv-3.13 .servers benchmarks/.venv benchmarks/.venv-3.13 tests/node/node_modules .hypothesis .fuzz .coverage
+	rm -rf .venv .venv-3.13 .servers benchmarks/.venv benchmarks/.venv-3.13 tests/node/node_modules .hypothesis .fuzz .corpus .coverage
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -16,6 +16,7 @@ BESIDE_THE_MIRROR = {
     "clients",
     "cluster",
     "conformance",
+    "corpus",
     "data",
     "docs",
     "fuzz",

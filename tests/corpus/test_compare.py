@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from typing import Any
+
+from tests.corpus.compare import Comparison, compare, normalised
+from tests.corpus.report import failures
+
+NOTHING: dict[str, Any] = {"tools": [], "prompts": [], "resources": [], "templates": [], "calls": []}
+
+
+def offering(**schema: Any) -> dict[str, Any]:
+    tool = {"name": "add", "description": "Add numbers.", "inputSchema": {"type": "object", **schema}}
+    return {**NOTHING, "tools": [tool]}
+
+
+def reasons(comparison: Comparison) -> set[str]:
+    return {reason for difference in comparison.differences for reason in difference.reasons}
+
+
+def called(theirs: dict[str, Any], ours: dict[str, Any], **options: Any) -> Comparison:
+    calls = [{"tool": "add", "arguments": {}}]
+    return compare({**NOTHING, "calls": [theirs]}, {**NOTHING, "calls": [ours]}, calls, **options)
+
+
+def text(text: str, **members: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], **members}
+
+
+def test_equal_servers_have_no_differences() -> None:
+    comparison = compare(offering(), offering())
+    assert comparison.differences == []
+    assert comparison.counts["tools same"] == comparison.counts["arguments same"] == 1
+
+
+def test_a_missing_tool_is_a_failure() -> None:
+    assert failures(compare(offering(), NOTHING)) == ["tool add: absent"]
+
+
+def test_a_tool_that_only_funcmcp_has_is_a_failure() -> None:
+    assert failures(compare(NOTHING, offering())) == ["tool add: only on funcmcp"]
+
+
+def test_a_missing_word_is_a_failure_where_many_are_missing() -> None:
+    ours = offering()
+    ours["tools"][0]["description"] = "Add."
+    assert failures(compare(offering(), ours)) == ["tool add: missing words: numbers"]
+
+
+def test_words_of_an_argument_may_move_from_the_docstring_to_its_schema() -> None:
+    theirs, ours = offering(), offering(properties={"a": {"description": "One of them."}})
+    theirs["tools"][0]["description"] = "Add numbers.\n\nArgs:\n    a (int): One of them."
+    comparison = compare(theirs, ours)
+    assert comparison.missing_words == {}
+
+
+def test_another_type_of_an_argument_is_a_failure() -> None:
+    comparison = compare(
+        offering(properties={"a": {"type": "integer"}}), offering(properties={"a": {"type": "number"}})
+    )
+    assert len(failures(comparison)) == 1
+    assert comparison.counts["arguments same"] == 0
+
+
+def test_an_argument_that_may_be_null_is_a_deliberate_difference() -> None:
+    nullable = {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}
+    comparison = compare(offering(properties={"a": nullable}), offering(properties={"a": {"type": "integer"}}))
+    assert failures(comparison) == []
+    assert reasons(comparison) == {"nullable"}
+
+
+def test_a_nullable_argument_that_becomes_another_type_is_a_failure() -> None:
+    nullable = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    assert failures(compare(offering(properties={"a": nullable}), offering(properties={"a": {"type": "string"}})))
+
+
+def test_a_required_argument_that_is_not_nullable_must_stay_required() -> None:
+    properties = {"a": {"type": "integer"}}
+    assert failures(compare(offering(properties=properties, required=["a"]), offering(properties=properties)))
+
+
+def test_references_and_titles_make_no_difference() -> None:
+    definitions = {"Point": {"title": "Point", "type": "object", "properties": {"title": {"type": "string"}}}}
+    schema = {"type": "object", "properties": {"p": {"$ref": "#/$defs/Point", "title": "P"}}, "$defs": definitions}
+    inner = {"type": "object", "properties": {"title": {"type": "string"}}}
+    assert normalised(schema) == {"type": "object", "properties": {"p": inner}}
+
+
+def test_a_recursive_reference_ends() -> None:
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
+    assert normalised({"$ref": "#/$defs/Node", "$defs": {"Node": node}})["properties"]["next"] == {"recursive": True}
+
+
+def test_another_result_is_a_failure() -> None:
+    assert failures(called(text("3"), text("4")))
+    assert failures(called(text("3"), text("3", isError=True)))
+    assert failures(called(text("{}", structuredContent={"a": 1}), text("{}", structuredContent={"a": 2})))
+
+
+def test_json_of_another_layout_is_the_same_but_for_what_varies() -> None:
+    assert failures(called(text('{"a": 1, "ms": 2}'), text('{"a":1,"ms":3}'), varies=["ms"])) == []
+
+
+def test_errors_of_arguments_may_be_worded_differently_and_other_errors_may_not() -> None:
+    theirs = text("1 validation error for addArguments\na\n  Field required", isError=True)
+    assert reasons(called(theirs, text("a: is required", isError=True))) == {"error wording"}
+    prefixed = text("Error executing tool add: too large", isError=True)
+    assert reasons(called(prefixed, text("too large", isError=True))) == {"error prefix"}
+    assert failures(called(prefixed, text("The tool failed.", isError=True)))

@@ -1,0 +1,49 @@
+"""Some servers of the corpus; `make corpus` compares all of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.corpus.report import failures
+from tests.corpus.run import InstallError, Server, compared, install, servers
+
+QUICK = [server for server in servers() if server.options.get("quick")]
+
+pytestmark = [
+    pytest.mark.skipif(Path(sys.prefix).name != ".venv", reason="make test runs the corpus on one Python, in .venv"),
+    pytest.mark.timeout(600),  # the installation of two environments is a part of the first test
+]
+
+
+@pytest.fixture(scope="module")
+def installed() -> None:
+    try:
+        install(QUICK)
+    except InstallError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(f"pip could not install the servers: {error}")
+
+
+@pytest.mark.parametrize("server", QUICK, ids=lambda server: server.name)
+def test_a_published_server_offers_the_same_on_funcmcp(server: Server, installed: None) -> None:
+    comparison = compared(server)
+    assert comparison.counts["tools"] > 0
+    assert failures(comparison) == []
+
+
+def test_the_corpus_has_servers_of_every_library() -> None:
+    assert len({server.name for server in servers()}) >= 25
+    assert {server.library for server in servers()} == {
+        "mcp 1",
+        "mcp 2",
+        "fastmcp 2",
+        "fastmcp 3",
+        "fastmcp 4",
+        "low-level 1",
+        "low-level 2",
+    }
