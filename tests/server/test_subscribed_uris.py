@@ -48,7 +48,7 @@ def test_what_is_too_much_is_refused() -> None:
     for uris in ([f"a:{number}" for number in range(1001)], ["a:" + "x" * 8191], [f"{n}" * 8000 for n in range(99)]):
         with pytest.raises(InvalidParams):
             subscribed.check(uris)
-    subscribed.charge_to(Load(Limits(subscription_bytes_per_principal=500)).subscriptions, ALICE)
+    subscribed.charge_to(Load(Limits(subscription_bytes_per_principal=450)).subscriptions, ALICE)
     subscribed.check(["a:b"])
     with pytest.raises(LimitReachedError) as refused:
         subscribed.check(["a:b", "a:c"])
