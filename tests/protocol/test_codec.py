@@ -238,3 +238,7 @@ def test_countless_values_are_refused_before_they_are_parsed(monkeypatch: pytest
     monkeypatch.setattr(codec, "from_json", None)
     with pytest.raises(InvalidJSONError, match="values"):
         decode(b'["\\n",' + b",".join([item] * 400_000) + b"]", values=250_000)
+
+
+def test_the_last_of_equal_names_wins_inside_a_value_of_the_author() -> None:
+    assert decode(b'{"params":{"x":{"a":1.5,"a":2.5}}}') == {"params": {"x": {"a": 2.5}}}
