@@ -29,7 +29,7 @@ REASONS = {
     "hints": "Hints that the specification does not define are not sent.",
     "scheme": "A URI without a scheme is not a URI: registration fails.",
     "infinity": "Infinity and NaN, which are not JSON, are null in a text of JSON too.",
-    "prompt description": "The result of a prompt has no description: the list of prompts has it.",
+    "prompt description": "The description in a prompt's result does not repeat those of its arguments.",
 }
 """Deliberate differences, by name."""
 _NOISE = frozenset({"title", "description", "$schema", "$id"})
@@ -412,8 +412,7 @@ def _compare_call(result: Comparison, call: dict[str, Any], theirs: dict[str, An
 def _call_reasons(theirs: dict[str, Any], ours: dict[str, Any]) -> tuple[str, ...]:
     """Return why two results differ, or nothing if a part of the difference has no reason."""
     if "messages" in theirs:
-        same = theirs["messages"] == ours.get("messages")
-        return ("prompt description",) if same and "description" not in ours else ()
+        return ("prompt description",) if theirs["messages"] == ours.get("messages") else ()
     if theirs.get("isError") and ours.get("isError"):
         reason = _error_reason(_texts_of(theirs), _texts_of(ours))
         return (reason,) if reason else ()

@@ -104,14 +104,15 @@ def install(wanted: list[Server]) -> None:
 def _install_environment(generation: str) -> None:
     folder = STORE / generation
     files = [HERE / f"requirements-{name}.txt" for name in (generation, "common")]
-    requirements = "".join(file.read_text(encoding="utf-8") for file in files)
+    constraints = HERE / f"constraints-{generation}.txt"
+    requirements = "".join(file.read_text(encoding="utf-8") for file in (*files, constraints))
     ready = folder / ".ready"
     if ready.is_file() and ready.read_text(encoding="utf-8") == requirements:
         return
     shutil.rmtree(folder, ignore_errors=True)
     _run([sys.executable, "-m", "venv", str(folder)])
     python = folder / "bin" / "python"
-    _run([str(python), *_PIP, *(argument for file in files for argument in ("-r", str(file)))])
+    _run([str(python), *_PIP, "-c", str(constraints), *(f"-r{file}" for file in files)])
     ready.write_text(requirements, encoding="utf-8")
 
 
