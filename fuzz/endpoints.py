@@ -11,15 +11,15 @@ from pydantic import BaseModel, Field
 from funcmcp import HTTPOptions, MCPServer, PromptContext, ResourceContext, ToolContext, ToolError
 from funcmcp.auth.api_key import APIKeys
 from funcmcp.auth.authenticator import first_of
-from funcmcp.auth.bearer import BearerTokens
-from funcmcp.auth.claims import TokenRules
 from funcmcp.auth.easy_auth import EasyAuth
-from funcmcp.auth.keys import GivenKeys
 from funcmcp.auth.policy import Auth
 from funcmcp.auth.protected_resource import ProtectedResource
-from funcmcp.authoring.content import ResourceInfo
+from funcmcp.auth.tokens.bearer import BearerTokens
+from funcmcp.auth.tokens.claims import TokenRules
+from funcmcp.auth.tokens.keys import GivenKeys
+from funcmcp.authoring.values.content import ResourceInfo
 from funcmcp.server.limits import Limits
-from funcmcp.sessions.seal import KeyRing
+from funcmcp.state.seal import KeyRing
 
 if TYPE_CHECKING:
     from funcmcp.transports.http.messages import Exchange, HttpRequest, HttpResponse

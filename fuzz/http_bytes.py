@@ -17,9 +17,9 @@ import uvicorn
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.server import ServerState
 
-from funcmcp.adapters.uvicorn_connection import SLICE_BYTES
-from funcmcp.adapters.uvicorn_httptools import MAX_FIELDS
-from funcmcp.adapters.uvicorn_protocols import http_protocol
+from funcmcp.adapters.uvicorn.connection import SLICE_BYTES
+from funcmcp.adapters.uvicorn.httptools_protocol import MAX_FIELDS
+from funcmcp.adapters.uvicorn.protocols import http_protocol
 from funcmcp.server.limits import Limits
 
 if TYPE_CHECKING:

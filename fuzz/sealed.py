@@ -8,11 +8,11 @@ from __future__ import annotations
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import InvalidParams
 from funcmcp.protocol.jsonrpc import Request
-from funcmcp.server.channel import ClosedChannel
-from funcmcp.server.rounds import InputRequired, Rounds
-from funcmcp.sessions.seal import KeyRing
-from funcmcp.sessions.signed import SignedSessions
-from funcmcp.sessions.store import Handshake
+from funcmcp.server.calls.channel import ClosedChannel
+from funcmcp.server.calls.rounds import InputRequired, Rounds
+from funcmcp.state.seal import KeyRing
+from funcmcp.state.sessions.signed import SignedSessions
+from funcmcp.state.sessions.store import Handshake
 from fuzz.driving import drive
 
 SESSION, STATE = "session", "request state"

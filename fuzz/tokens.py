@@ -11,13 +11,13 @@ import hashlib
 import hmac
 
 from funcmcp.auth.authenticator import Challenge
-from funcmcp.auth.bearer import BearerTokens
-from funcmcp.auth.claims import TokenRules
-from funcmcp.auth.compact import TokenError, read
 from funcmcp.auth.easy_auth import HEADER, EasyAuth
-from funcmcp.auth.keys import GivenKeys
 from funcmcp.auth.principal import Principal
 from funcmcp.auth.protected_resource import unauthorized
+from funcmcp.auth.tokens.bearer import BearerTokens
+from funcmcp.auth.tokens.claims import TokenRules
+from funcmcp.auth.tokens.compact import TokenError, read
+from funcmcp.auth.tokens.keys import GivenKeys
 from funcmcp.protocol.codec import encode
 from fuzz.driving import drive
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer, ToolContext, content
-from funcmcp.sessions.seal import KEY_BYTES, KeyRing
+from funcmcp.state.seal import KEY_BYTES, KeyRing
 from tests import schemas
 from tests.wire.peer import HANDSHAKE, Peer, exchange, initialize
 

@@ -7,7 +7,7 @@ import sys
 
 import funcmcp
 import funcmcp.content
-from funcmcp.authoring.content import Image
+from funcmcp.authoring.values.content import Image
 
 
 def test_it_is_a_module_with_the_names_of_content() -> None:

@@ -18,8 +18,8 @@ def authenticator() -> Authenticator | None:
     """Return what finds out who calls, where that is measured."""
     if JWK is None:
         return None
-    from funcmcp.auth.bearer import BearerTokens
-    from funcmcp.auth.keys import GivenKeys
+    from funcmcp.auth.tokens.bearer import BearerTokens
+    from funcmcp.auth.tokens.keys import GivenKeys
 
     keys = GivenKeys(json.loads(JWK))
     return BearerTokens("https://login.example.com", "https://bench.example.com/mcp", keys=keys)

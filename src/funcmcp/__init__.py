@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from funcmcp import content
     from funcmcp.app import MCPServer
-    from funcmcp.authoring.context import CancellationToken, PromptContext, ResourceContext, ToolContext
-    from funcmcp.authoring.formats import Format
-    from funcmcp.authoring.pages import UI, UIResource
-    from funcmcp.authoring.prompts import prompt
-    from funcmcp.authoring.questions import Elicit, ListRoots, Sample
-    from funcmcp.authoring.resources import resource
-    from funcmcp.authoring.signature import Arguments, Header, JSONRPCRequest, JSONRPCResponse
-    from funcmcp.authoring.tools import tool
+    from funcmcp.authoring.calling.context import CancellationToken, PromptContext, ResourceContext, ToolContext
+    from funcmcp.authoring.calling.questions import Elicit, ListRoots, Sample
+    from funcmcp.authoring.features.pages import UI, UIResource
+    from funcmcp.authoring.features.prompts import prompt
+    from funcmcp.authoring.features.resources import resource
+    from funcmcp.authoring.features.tools import tool
+    from funcmcp.authoring.signatures.signature import Arguments, Header, JSONRPCRequest, JSONRPCResponse
+    from funcmcp.authoring.values.formats import Format
     from funcmcp.protocol.errors import InvalidParams, MCPError, ResourceNotFound, ToolError
-    from funcmcp.server.registry import RegistrationError
+    from funcmcp.server.catalog.registry import RegistrationError
     from funcmcp.transports.http.options import HTTPOptions
 
 __version__ = "0.1.0"
@@ -26,31 +26,31 @@ _NAMES_ELSEWHERE = {"FastMCP": "MCPServer", "Context": "ToolContext"}
 """What funcmcp calls things that programs look for by the names of other frameworks."""
 
 _HOMES = {
-    "Arguments": "authoring.signature",
-    "CancellationToken": "authoring.context",
-    "Elicit": "authoring.questions",
-    "Format": "authoring.formats",
+    "Arguments": "authoring.signatures.signature",
+    "CancellationToken": "authoring.calling.context",
+    "Elicit": "authoring.calling.questions",
+    "Format": "authoring.values.formats",
     "HTTPOptions": "transports.http.options",
-    "Header": "authoring.signature",
+    "Header": "authoring.signatures.signature",
     "InvalidParams": "protocol.errors",
-    "JSONRPCRequest": "authoring.signature",
-    "JSONRPCResponse": "authoring.signature",
-    "ListRoots": "authoring.questions",
+    "JSONRPCRequest": "authoring.signatures.signature",
+    "JSONRPCResponse": "authoring.signatures.signature",
+    "ListRoots": "authoring.calling.questions",
     "MCPError": "protocol.errors",
     "MCPServer": "app",
-    "PromptContext": "authoring.context",
-    "RegistrationError": "server.registry",
-    "ResourceContext": "authoring.context",
+    "PromptContext": "authoring.calling.context",
+    "RegistrationError": "server.catalog.registry",
+    "ResourceContext": "authoring.calling.context",
     "ResourceNotFound": "protocol.errors",
-    "Sample": "authoring.questions",
-    "ToolContext": "authoring.context",
+    "Sample": "authoring.calling.questions",
+    "ToolContext": "authoring.calling.context",
     "ToolError": "protocol.errors",
-    "UI": "authoring.pages",
-    "UIResource": "authoring.pages",
+    "UI": "authoring.features.pages",
+    "UIResource": "authoring.features.pages",
     "content": "content",
-    "prompt": "authoring.prompts",
-    "resource": "authoring.resources",
-    "tool": "authoring.tools",
+    "prompt": "authoring.features.prompts",
+    "resource": "authoring.features.resources",
+    "tool": "authoring.features.tools",
 }
 
 __all__ = [

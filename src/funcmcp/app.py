@@ -9,35 +9,41 @@ from contextlib import asynccontextmanager
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from funcmcp.adapters.asgi import ASGIApplication
-from funcmcp.adapters.asgi_websocket import serve_websocket
+from funcmcp.adapters.asgi.application import ASGIApplication
+from funcmcp.adapters.asgi.websocket import serve_websocket
 from funcmcp.auth.policy import Auth
-from funcmcp.authoring.content import icon_list
-from funcmcp.authoring.marks import features_of, with_name
-from funcmcp.authoring.permissions import AccessOptions
-from funcmcp.authoring.prompts import PromptOptions, make_prompt
-from funcmcp.authoring.resources import ResourceOptions, checked_scheme, checked_uri, make_lister, make_resource
-from funcmcp.authoring.services import Services
-from funcmcp.authoring.tools import ToolOptions, make_tool
+from funcmcp.authoring.calling.services import Services
+from funcmcp.authoring.features.marks import features_of, with_name
+from funcmcp.authoring.features.permissions import AccessOptions
+from funcmcp.authoring.features.prompts import PromptOptions, make_prompt
+from funcmcp.authoring.features.resources import (
+    ResourceOptions,
+    checked_scheme,
+    checked_uri,
+    make_lister,
+    make_resource,
+)
+from funcmcp.authoring.features.tools import ToolOptions, make_tool
+from funcmcp.authoring.values.content import icon_list
 from funcmcp.protocol.revisions import REVISIONS, Revision
-from funcmcp.server.access import SIGNED_IN
+from funcmcp.server.catalog.access import SIGNED_IN
+from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp.server.connections.hub import RESOURCES, updated
 from funcmcp.server.dispatch import Server
 from funcmcp.server.guard import Guard
-from funcmcp.server.hub import RESOURCES, updated
 from funcmcp.server.log import logger
 from funcmcp.server.options import ServerOptions, check_options
-from funcmcp.server.registry import RegistrationError
-from funcmcp.sessions.bus import LocalBus
-from funcmcp.sessions.keys import VARIABLE, configured_keys
-from funcmcp.sessions.memory import MemorySessions
-from funcmcp.sessions.signed import SignedSessions
-from funcmcp.sessions.store import NoSessions, SharedSessions
-from funcmcp.transports.http.cors import CORS
-from funcmcp.transports.http.http_sse import HTTPSSE
-from funcmcp.transports.http.identity import Identity
+from funcmcp.state.bus import LocalBus
+from funcmcp.state.keys import VARIABLE, configured_keys
+from funcmcp.state.sessions.memory import MemorySessions
+from funcmcp.state.sessions.signed import SignedSessions
+from funcmcp.state.sessions.store import NoSessions, SharedSessions
+from funcmcp.transports.http.admission.cors import CORS
+from funcmcp.transports.http.admission.identity import Identity
+from funcmcp.transports.http.endpoints.http_sse import HTTPSSE
+from funcmcp.transports.http.endpoints.protected import Protected
+from funcmcp.transports.http.endpoints.streamable import StreamableHTTP
 from funcmcp.transports.http.options import PORT_VARIABLE, HTTPOptions
-from funcmcp.transports.http.protected import Protected
-from funcmcp.transports.http.streamable import StreamableHTTP
 from funcmcp.transports.websocket import WebSocket
 
 if TYPE_CHECKING:
@@ -47,20 +53,20 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import TracerProvider
 
-    from funcmcp.adapters.asgi import Receive, Scope, Send
-    from funcmcp.adapters.asgi_calls import Application
-    from funcmcp.adapters.asgi_tools import ASGIToolsKeywords, Document
-    from funcmcp.adapters.azure_existing import FunctionApp, HTTPFunctionKeywords
+    from funcmcp.adapters.asgi.application import Receive, Scope, Send
+    from funcmcp.adapters.asgi.calls import Application
+    from funcmcp.adapters.asgi.tools import ASGIToolsKeywords, Document
+    from funcmcp.adapters.azure.existing import FunctionApp, HTTPFunctionKeywords
     from funcmcp.auth.authenticator import Authenticator
-    from funcmcp.authoring.permissions import AccessKeywords
-    from funcmcp.authoring.prompts import PromptKeywords
-    from funcmcp.authoring.resources import ResourceKeywords
-    from funcmcp.authoring.tools import ToolKeywords
+    from funcmcp.authoring.features.permissions import AccessKeywords
+    from funcmcp.authoring.features.prompts import PromptKeywords
+    from funcmcp.authoring.features.resources import ResourceKeywords
+    from funcmcp.authoring.features.tools import ToolKeywords
     from funcmcp.server.limits import Limits
     from funcmcp.server.options import ServerKeywords
-    from funcmcp.sessions.bus import Bus
-    from funcmcp.sessions.seal import KeyRing
-    from funcmcp.sessions.store import SessionStore
+    from funcmcp.state.bus import Bus
+    from funcmcp.state.seal import KeyRing
+    from funcmcp.state.sessions.store import SessionStore
 
     Maker = Callable[..., Any]
     Transport: TypeAlias = Literal["stdio", "http", "streamable-http", "sse"]
@@ -264,7 +270,7 @@ class MCPServer(ASGIApplication):
         Calls stay in this process. `ASGIToolsOptions` says which operations, and how they are called. Raises
         RegistrationError: there is no document, an operation can't be a tool, or a name is taken.
         """
-        from funcmcp.adapters.asgi_tools import ASGIToolsOptions, tools_from_asgi  # noqa: PLC0415 - few servers do this
+        from funcmcp.adapters.asgi.tools import ASGIToolsOptions, tools_from_asgi  # noqa: PLC0415 - few servers do this
 
         for tool in tools_from_asgi(app, openapi, ASGIToolsOptions(**options), self.services):
             self.server.add(tool)
@@ -277,7 +283,7 @@ class MCPServer(ASGIApplication):
         Calls stay in this process. Variables of the route are arguments; `HTTPFunctionOptions` says what others there
         are. Raises RegistrationError: there is no such function, it can't be a tool, or a name is taken.
         """
-        from funcmcp.adapters.azure_existing import tool_from_http_function  # noqa: PLC0415 - vendor code
+        from funcmcp.adapters.azure.existing import tool_from_http_function  # noqa: PLC0415 - vendor code
 
         self.server.add(tool_from_http_function(app, function, dict(options), self.services))
 
@@ -524,7 +530,9 @@ def _chosen_transport(transport: Transport | None, host: str | None, port: int |
 def _uvicorn_adapter() -> ModuleType:
     """Return the module that serves with uvicorn; end the process with one line if uvicorn is not installed."""
     try:
-        return importlib.import_module("funcmcp.adapters.uvicorn")  # vendor code, which only servers on HTTP need
+        return importlib.import_module(
+            "funcmcp.adapters.uvicorn.server"
+        )  # vendor code, which only servers on HTTP need
     except ModuleNotFoundError as error:
         if error.name != "uvicorn":
             raise

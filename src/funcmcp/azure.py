@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp.adapters import azure_settings
-from funcmcp.adapters.azure_extra import Bindings, Input, Output
+from funcmcp.adapters.azure import settings as azure_settings
+from funcmcp.adapters.azure.triggers.extra_bindings import Bindings, Input, Output
 from funcmcp.auth.protected_resource import WELL_KNOWN, ProtectedResource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from funcmcp.adapters.azure_http import AuthLevel, FunctionApp
+    from funcmcp.adapters.azure.http import AuthLevel, FunctionApp
     from funcmcp.app import MCPServer
 
 __all__ = ["Bindings", "Input", "Output", "http_app", "protected_resource", "public_url", "trigger_app"]
@@ -53,10 +53,10 @@ def http_app(
         ValueError: the Functions host would not serve that route, or clients would not find the server's metadata.
         ImportError: another package has HTTP streams switched on in this app, or a package is missing.
     """
-    from funcmcp.adapters import azure_http  # noqa: PLC0415 - vendor code is loaded by those who use it
+    from funcmcp.adapters.azure import http as azure_http  # noqa: PLC0415 - vendor code is loaded by those who use it
 
     if streams:
-        import funcmcp.adapters.azure_streams  # noqa: PLC0415, F401 - importing it switches them on
+        import funcmcp.adapters.azure.streams  # noqa: PLC0415, F401 - importing it switches them on
     found = azure_http.FunctionApp() if app is None else app
     azure_http.register(mcp, found, route=route, auth_level=auth_level)
     return found
@@ -84,7 +84,7 @@ def trigger_app(
     Raises:
         RegistrationError: something in the server is beyond the functions host; the text names it and says what to do.
     """
-    from funcmcp.adapters import azure_triggers  # noqa: PLC0415 - vendor code is loaded by those who use it
+    from funcmcp.adapters.azure.triggers import registration as azure_triggers  # noqa: PLC0415 - vendor code is loaded by those who use it
 
     found = azure_triggers.FunctionApp() if app is None else app
     azure_triggers.register(mcp, found, bindings or {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from funcmcp.authoring.content import (
+from funcmcp.authoring.values.content import (
     Audio,
     Content,
     Contents,

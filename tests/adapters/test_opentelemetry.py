@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 
 from funcmcp import MCPServer, ToolContext, ToolError
-from funcmcp.authoring.content import ToolResult
+from funcmcp.authoring.values.content import ToolResult
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import MCPError
 from funcmcp.testing import Client, post, read_messages

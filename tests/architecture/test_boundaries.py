@@ -16,8 +16,8 @@ from funcmcp.auth import api_key
 from funcmcp.auth.api_key import APIKeys
 from funcmcp.auth.principal import Principal
 from funcmcp.protocol.uri_template import _EXPRESSION
-from funcmcp.sessions import seal
-from funcmcp.sessions.seal import KeyRing
+from funcmcp.state import seal
+from funcmcp.state.seal import KeyRing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,17 +29,17 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 REACHING_OUT = {"aiohttp", "ftplib", "grpc", "http.client", "httpx", "httpx2", "redis", "requests", "smtplib", "socket"}
 REACHING_OUT |= {"ssl", "telnetlib", "urllib.request", "urllib3", "xmlrpc"}
 WHO_MAY = {
-    "adapters/redis.py": "the Redis that the operator names",
-    "adapters/redis_bus.py": "the same",
-    "adapters/redis_link.py": "the same",
-    "adapters/uvicorn.py": "listens only",
-    "auth/jwks.py": "the issuer's keys, at the URL that the operator names",
+    "adapters/redis/sessions.py": "the Redis that the operator names",
+    "adapters/redis/bus.py": "the same",
+    "adapters/redis/link.py": "the same",
+    "adapters/uvicorn/server.py": "listens only",
+    "auth/tokens/jwks.py": "the issuer's keys, at the URL that the operator names",
     "cli/remote.py": "the server that the person at the command names",
 }
 
 RUNNING_CODE = {"eval", "exec", "compile", "__import__"}
 FROM_DATA = {"code", "dill", "jsonpickle", "marshal", "pickle", "shelve", "subprocess", "yaml", "xml", "pty", "ctypes"}
-STARTS_A_PROCESS = {"cli/project.py": "Python itself, to import the code that the person at the command names"}
+STARTS_A_PROCESS = {"cli/doctor/project.py": "Python itself, to import the code that the person at the command names"}
 CALLS_OF_THE_SYSTEM = re.compile(r"os\.(system|popen|exec\w*|spawn\w*|posix_spawn\w*)")
 
 

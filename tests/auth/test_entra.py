@@ -8,10 +8,10 @@ import pytest
 
 from funcmcp.auth.authenticator import Challenge
 from funcmcp.auth.entra import entra
-from funcmcp.auth.jwks import JWKS
-from funcmcp.auth.keys import GivenKeys
 from funcmcp.auth.principal import Principal
-from tests.auth.tokens import NOW, Clock, bearing, claims, key, public, sign
+from funcmcp.auth.tokens.jwks import JWKS
+from funcmcp.auth.tokens.keys import GivenKeys
+from tests.auth.making_tokens import NOW, Clock, bearing, claims, key, public, sign
 
 TENANT = "11111111-2222-3333-4444-555555555555"
 OTHER = "99999999-2222-3333-4444-555555555555"

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from tests.auth.tokens import text
+from tests.auth.making_tokens import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

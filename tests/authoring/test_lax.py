@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from funcmcp import MCPServer, ToolError, tool
 from funcmcp.testing import Client
-from tests.authoring.calling import call, schema_of
+from tests.authoring.tool_calls import call, schema_of
 
 
 class Line(BaseModel):

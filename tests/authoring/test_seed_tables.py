@@ -13,15 +13,15 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, Field
 
-from funcmcp.authoring.context import CancellationToken, ToolContext
-from funcmcp.authoring.marks import features_of
-from funcmcp.authoring.services import Services
-from funcmcp.authoring.signature import JSONRPCRequest, JSONRPCResponse
-from funcmcp.authoring.tools import tool
+from funcmcp.authoring.calling.context import CancellationToken, ToolContext
+from funcmcp.authoring.calling.services import Services
+from funcmcp.authoring.features.marks import features_of
+from funcmcp.authoring.features.tools import tool
+from funcmcp.authoring.signatures.signature import JSONRPCRequest, JSONRPCResponse
 from funcmcp.protocol.errors import ToolError
-from funcmcp.server.features import RawResponse
-from funcmcp.server.registry import RegistrationError
-from tests.authoring.calling import call, schema_of, tool_of
+from funcmcp.server.catalog.features import RawResponse
+from funcmcp.server.catalog.registry import RegistrationError
+from tests.authoring.tool_calls import call, schema_of, tool_of
 
 
 class Status(Enum):

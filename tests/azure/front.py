@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from funcmcp.adapters.azure_settings import route_prefix
+from funcmcp.adapters.azure.settings import route_prefix
 from tests.azure.worker import SECONDS, FunctionsWorker, LoadError, http_input
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp import azure
-from funcmcp.adapters.azure_settings import PREFIX_VARIABLE, route_prefix
+from funcmcp.adapters.azure.settings import PREFIX_VARIABLE, route_prefix
+from funcmcp.transports.http.admission.origin import OriginCheck
 from funcmcp.transports.http.messages import HttpRequest
 from funcmcp.transports.http.options import HTTPOptions
-from funcmcp.transports.http.origin import OriginCheck
 
 if TYPE_CHECKING:
     from pathlib import Path

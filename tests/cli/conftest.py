@@ -27,7 +27,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from funcmcp import MCPServer, ToolContext, ToolError
-from funcmcp.authoring.content import EmbeddedResource, Image, ResourceLink, Text, ToolResult
+from funcmcp.authoring.values.content import EmbeddedResource, Image, ResourceLink, Text, ToolResult
 
 mcp = MCPServer("Kinds")
 

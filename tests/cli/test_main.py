@@ -56,7 +56,7 @@ def test_a_missing_library_is_one_line_with_the_command_that_installs_it(library
     ("library", "imported", "extra"),
     [
         ("joserfc", "funcmcp.auth.entra", "auth"),
-        ("redis", "funcmcp.adapters.redis", "redis"),
+        ("redis", "funcmcp.adapters.redis.sessions", "redis"),
         ("azure", "funcmcp.azure", "azure"),
     ],
 )

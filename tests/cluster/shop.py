@@ -16,15 +16,15 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from funcmcp import MCPServer, ToolContext
-from funcmcp.adapters.redis import RedisRevocations, RedisSessions
-from funcmcp.adapters.redis_bus import RedisBus
-from funcmcp.adapters.redis_link import RedisLink
-from funcmcp.auth.bearer import BearerTokens
-from funcmcp.auth.claims import TokenRules
-from funcmcp.auth.keys import GivenKeys
+from funcmcp.adapters.redis.bus import RedisBus
+from funcmcp.adapters.redis.link import RedisLink
+from funcmcp.adapters.redis.sessions import RedisRevocations, RedisSessions
 from funcmcp.auth.policy import Auth
-from funcmcp.sessions.keys import configured_keys
-from funcmcp.sessions.signed import SignedSessions
+from funcmcp.auth.tokens.bearer import BearerTokens
+from funcmcp.auth.tokens.claims import TokenRules
+from funcmcp.auth.tokens.keys import GivenKeys
+from funcmcp.state.keys import configured_keys
+from funcmcp.state.sessions.signed import SignedSessions
 
 INSTANCE = secrets.token_hex(4)
 

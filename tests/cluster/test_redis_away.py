@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.adapters.redis_link import RedisLink
+from funcmcp.adapters.redis.link import RedisLink
 from tests.cluster.serving import instances
 from tests.instances import INITIALIZE, per_request, text_of
 from tests.redis_server import redis_server

@@ -7,7 +7,7 @@ from time import time
 
 from joserfc.jwk import OctKey
 
-from tests.auth.tokens import sign
+from tests.auth.making_tokens import sign
 
 _LIFETIME = 600
 

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.protocol.jsonrpc import Request
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.protocol.uri_template import URITemplate
-from funcmcp.server.channel import ClosedChannel
-from funcmcp.server.client import Client
-from funcmcp.server.context import Context
+from funcmcp.server.calls.channel import ClosedChannel
+from funcmcp.server.calls.context import Context
+from funcmcp.server.catalog.features import Completion, Prompt, Resource, ResourceTemplate, Tool
+from funcmcp.server.connections.client import Client
 from funcmcp.server.dispatch import Server
-from funcmcp.server.features import Completion, Prompt, Resource, ResourceTemplate, Tool
 from funcmcp.server.options import ServerOptions
-from funcmcp.sessions.seal import KeyRing
+from funcmcp.state.seal import KeyRing
 from tests import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from funcmcp.server.channel import Channel
-    from funcmcp.server.conversation import Conversation
-    from funcmcp.server.features import PromptHandler, ResourceHandler, ResourceLister, ToolHandler
-    from funcmcp.sessions.bus import Bus
+    from funcmcp.server.calls.channel import Channel
+    from funcmcp.server.catalog.features import PromptHandler, ResourceHandler, ResourceLister, ToolHandler
+    from funcmcp.server.connections.conversation import Conversation
+    from funcmcp.state.bus import Bus
 
 PATIENCE = 5.0
 """Seconds that any wait of a test may last before it counts as lost."""

@@ -10,7 +10,7 @@ import pytest
 
 from funcmcp.protocol.errors import ToolError
 from funcmcp.protocol.jsonrpc import Response
-from funcmcp.server.conversation import Conversation
+from funcmcp.server.connections.conversation import Conversation
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, PATIENCE
 
 QUESTIONS = {"name": ASK_NAME, "capital": ASK_CAPITAL}

@@ -11,14 +11,14 @@ import pytest
 from funcmcp.protocol.errors import InvalidParams, MCPError
 from funcmcp.protocol.methods import METHODS
 from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.server.catalog.features import RawResponse
 from funcmcp.server.dispatch import HANDLERS, error_reply, result_text
-from funcmcp.server.features import RawResponse
 from tests import schemas
 from tests.server.parts import NEWEST, PER_REQUEST, answer, context, server, text_result, tool
 
 if TYPE_CHECKING:
-    from funcmcp.server.context import Context
-    from funcmcp.server.features import ToolHandler
+    from funcmcp.server.calls.context import Context
+    from funcmcp.server.catalog.features import ToolHandler
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 

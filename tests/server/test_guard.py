@@ -8,7 +8,7 @@ import pytest
 from funcmcp.auth.principal import Principal
 from funcmcp.protocol.jsonrpc import Request
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.access import SIGNED_IN, Access, owner_of
+from funcmcp.server.catalog.access import SIGNED_IN, Access, owner_of
 from funcmcp.server.dispatch import Server
 from funcmcp.server.guard import Guard, Refusal
 from funcmcp.server.handlers.tools import find_tool
@@ -16,7 +16,7 @@ from funcmcp.server.options import ServerOptions
 from tests.server.parts import KEYS, PATIENCE, prompt, resource, template, tool
 
 if TYPE_CHECKING:
-    from funcmcp.server.features import Prompt, Resource, ResourceTemplate, Tool
+    from funcmcp.server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
 
 ALICE = Principal("alice", "issuer", scopes=frozenset({"read", "mail"}))
 ANYBODY = Access(anonymous=True)

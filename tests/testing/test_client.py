@@ -11,8 +11,8 @@ from funcmcp import PromptContext, ResourceContext  # noqa: TC001 - signatures a
 from funcmcp.app import MCPServer
 from funcmcp.protocol.errors import InvalidParams, MCPError
 from funcmcp.protocol.headers import mirrored_parameters
-from funcmcp.server.features import Tool
-from funcmcp.sessions.memory import MemorySessions
+from funcmcp.server.catalog.features import Tool
+from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.testing import Client
 from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 from tests import schemas
@@ -20,7 +20,7 @@ from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PER_REQUEST, text_
 from tests.transports.http.endpoint import Endpoint
 
 if TYPE_CHECKING:
-    from funcmcp.server.context import Context
+    from funcmcp.server.calls.context import Context
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 THAT_ASK = pytest.mark.parametrize("revision", ["2025-06-18", NEWEST, PER_REQUEST])

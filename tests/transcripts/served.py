@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from funcmcp import Elicit, ListRoots, MCPServer, PromptContext, ResourceContext, Sample, ToolContext
-from funcmcp.authoring.content import (
+from funcmcp.authoring.values.content import (
     Audio,
     Content,
     Contents,

@@ -332,7 +332,7 @@ async def test_calls_that_wait_for_their_turn_are_dropped_with_their_stream(*, s
 
 
 async def test_a_client_that_does_not_read_loses_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp.transports.http.http_sse._MAX_WAITING", 1)
+    monkeypatch.setattr("funcmcp.transports.http.endpoints.http_sse._MAX_WAITING", 1)
     offering = served(limits=Limits(write_seconds=0.01))
     stream = await opened(offering.app)
     await stream.post(call("wait", {"key": "it"}))
@@ -347,7 +347,7 @@ async def test_a_client_that_does_not_read_loses_its_stream(monkeypatch: pytest.
 
 
 async def test_a_comment_keeps_a_silent_stream_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp.transports.http.http_sse.KEEP_ALIVE", 0.01)
+    monkeypatch.setattr("funcmcp.transports.http.endpoints.http_sse.KEEP_ALIVE", 0.01)
     stream = Stream(served().app)
     await stream.begin()
     assert await stream.part() == ": keep-alive\n\n"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.server.limits import Limits
-from funcmcp.sessions.rates import MemoryRates
+from funcmcp.state.rates import MemoryRates
 from funcmcp.transports import stdio
 from tests.transports.test_http_sse import HOST, JSON, Stream, call, exchange, opened, served
 from tests.transports.test_known_callers import accepted, signed

@@ -9,7 +9,7 @@ from funcmcp import HTTPOptions, MCPServer, PromptContext, ResourceContext, Tool
 from funcmcp.auth.api_key import APIKeys
 from funcmcp.auth.policy import Auth, Lists
 from funcmcp.auth.protected_resource import ProtectedResource
-from funcmcp.authoring.content import ResourceInfo
+from funcmcp.authoring.values.content import ResourceInfo
 from tests.wire.peer import HANDSHAKE, Answer, Peer, exchange, initialize
 
 if TYPE_CHECKING:

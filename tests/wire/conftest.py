@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 import uvicorn
 
-from funcmcp.adapters.asgi import ASGIApplication
-from funcmcp.adapters.uvicorn_protocols import http_protocol
+from funcmcp.adapters.asgi.application import ASGIApplication
+from funcmcp.adapters.uvicorn.protocols import http_protocol
 from funcmcp.server.limits import Limits
 from tests.wire.offering import Offering, offer, offer_all
 from tests.wire.peer import HANDSHAKE, PATIENCE, PER_REQUEST

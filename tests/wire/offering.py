@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from funcmcp import Elicit, InvalidParams, MCPError, MCPServer, ToolContext, ToolError
-from funcmcp.authoring.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
+from funcmcp.authoring.values.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.sessions.memory import MemorySessions
+from funcmcp.state.sessions.memory import MemorySessions
 from tests.wire.features import add_features
 from tests.wire.gates import Gates
 

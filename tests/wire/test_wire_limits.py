@@ -10,8 +10,8 @@ import pytest
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp.auth.principal import Principal
 from funcmcp.server.limits import Limits
-from funcmcp.sessions.memory import MemorySessions
-from funcmcp.sessions.rates import MemoryRates
+from funcmcp.state.rates import MemoryRates
+from funcmcp.state.sessions.memory import MemorySessions
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, open_shop
 from tests.wire.gates import Gates
 from tests.wire.offering import add_held_tools, nothing, offer

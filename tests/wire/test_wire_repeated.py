@@ -12,10 +12,10 @@ import pytest
 from funcmcp import MCPServer
 from funcmcp.auth.api_key import APIKeys
 from funcmcp.auth.authenticator import first_of
-from funcmcp.auth.bearer import BearerTokens
-from funcmcp.auth.keys import GivenKeys
 from funcmcp.auth.principal import Principal
-from tests.auth.tokens import AUDIENCE, ISSUER, Clock, claims, public, sign
+from funcmcp.auth.tokens.bearer import BearerTokens
+from funcmcp.auth.tokens.keys import GivenKeys
+from tests.auth.making_tokens import AUDIENCE, ISSUER, Clock, claims, public, sign
 from tests.serving import serve
 from tests.wire.callers import Shop
 from tests.wire.peer import PATIENCE, PER_REQUEST, exchange, to_bytes

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
 from funcmcp import MCPServer, ToolContext
-from funcmcp.server import rounds
-from funcmcp.sessions.seal import KeyRing
+from funcmcp.server.calls import rounds
+from funcmcp.state.seal import KeyRing
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, KEYS, Caller
 from tests.wire.peer import PATIENCE, PER_REQUEST
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.server import rounds
+from funcmcp.server.calls import rounds
 from tests.wire.offering import offer
 from tests.wire.peer import PER_REQUEST, connect
 

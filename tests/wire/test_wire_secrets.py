@@ -23,9 +23,9 @@ import logging
 from funcmcp import MCPServer, ToolContext, ToolError
 from funcmcp.auth.api_key import APIKeys
 from funcmcp.auth.authenticator import first_of
-from funcmcp.auth.bearer import BearerTokens
+from funcmcp.auth.tokens.bearer import BearerTokens
 from funcmcp.auth.easy_auth import EasyAuth
-from funcmcp.auth.jwks import JWKS
+from funcmcp.auth.tokens.jwks import JWKS
 from funcmcp.auth.policy import Auth
 
 logging.basicConfig(level=logging.DEBUG)

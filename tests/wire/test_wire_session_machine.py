@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from funcmcp.sessions.memory import MemorySessions
-from funcmcp.sessions.seal import KeyRing
-from funcmcp.sessions.signed import SignedSessions
+from funcmcp.state.seal import KeyRing
+from funcmcp.state.sessions.memory import MemorySessions
+from funcmcp.state.sessions.signed import SignedSessions
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, CAROL, Caller, open_shop
 from tests.wire.peer import HANDSHAKES, PATIENCE
 from tests.wire.peer import initialize as initialize_message
@@ -27,7 +27,7 @@ from tests.wire.peer import initialize as initialize_message
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
-    from funcmcp.sessions.store import SessionStore
+    from funcmcp.state.sessions.store import SessionStore
     from tests.wire.callers import Shop
     from tests.wire.peer import Answer
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.sessions.memory import MemorySessions
-from funcmcp.sessions.seal import KeyRing
-from funcmcp.sessions.signed import SignedSessions
+from funcmcp.state.seal import KeyRing
+from funcmcp.state.sessions.memory import MemorySessions
+from funcmcp.state.sessions.signed import SignedSessions
 from tests.wire.offering import offer
 from tests.wire.peer import HANDSHAKE, HANDSHAKES, PER_REQUEST, Peer, connect, initialize
 
@@ -139,7 +139,7 @@ async def test_at_the_cap_a_new_session_is_503_and_the_others_go_on() -> None:
 
 async def test_a_session_that_can_not_be_ended_for_good_is_503_and_lives_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """DELETE is refused where a revocation would have to be forgotten."""
-    monkeypatch.setattr("funcmcp.sessions.ended.BUCKETS", 1)
+    monkeypatch.setattr("funcmcp.state.sessions.ended.BUCKETS", 1)
     app = offer(sessions=SignedSessions(KeyRing())).app  # type: ignore[arg-type]
     ended = [await connect(app, HANDSHAKE) for _ in range(64)]
     for peer in ended:

@@ -11,10 +11,10 @@ import pytest
 
 from funcmcp import MCPServer
 from funcmcp.auth.authenticator import first_of
-from funcmcp.auth.bearer import BearerTokens
 from funcmcp.auth.easy_auth import HEADER, EasyAuth
-from funcmcp.auth.keys import GivenKeys
-from tests.auth.tokens import AUDIENCE, ISSUER, NOW, Clock, claims, key, pem, public, sign, text
+from funcmcp.auth.tokens.bearer import BearerTokens
+from funcmcp.auth.tokens.keys import GivenKeys
+from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW, Clock, claims, key, pem, public, sign, text
 from tests.wire.callers import Caller
 from tests.wire.peer import ERAS, PER_REQUEST, initialize
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, TracerProvider
 
     from funcmcp.protocol.jsonrpc import Request
-    from funcmcp.server.context import Context
+    from funcmcp.server.calls.context import Context
     from funcmcp.server.dispatch import Reply, Server
 
 CLIENT_FAULTS = frozenset(

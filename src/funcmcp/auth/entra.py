@@ -9,14 +9,14 @@ import uuid
 from time import time
 from typing import TYPE_CHECKING
 
-from funcmcp.auth.bearer import BearerTokens
-from funcmcp.auth.claims import TokenRules
-from funcmcp.auth.jwks import JWKS
+from funcmcp.auth.tokens.bearer import BearerTokens
+from funcmcp.auth.tokens.claims import TokenRules
+from funcmcp.auth.tokens.jwks import JWKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from funcmcp.auth.keys import KeySource
+    from funcmcp.auth.tokens.keys import KeySource
 
 _AUTHORITY = "https://login.microsoftonline.com"
 _AUTHORITY_OF_V1 = "https://sts.windows.net"

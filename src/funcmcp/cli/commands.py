@@ -86,7 +86,7 @@ def doctor(
     It runs the project's code: it imports function_app.py, or the custom handler's file, in a process of its own.
     """
     from funcmcp.cli import show
-    from funcmcp.cli.doctor import examine
+    from funcmcp.cli.doctor.examine import examine
 
     findings = examine(folder)
     (show.print_findings_as_json if as_json else show.print_findings)(findings)
@@ -196,7 +196,7 @@ class _HTTPOptions:
 def _serve_http(target: str, options: _HTTPOptions) -> None:
     from functools import partial
 
-    from funcmcp.adapters.uvicorn import (
+    from funcmcp.adapters.uvicorn.server import (
         AddressError,
         Certificate,
         CertificateError,

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp.protocol import shape
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.features import Tool
+from funcmcp.server.catalog.features import Tool
+from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.handlers.lists import described
-from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from funcmcp import MCPServer
-    from funcmcp.server.registry import Registry
+    from funcmcp.server.catalog.registry import Registry
 
 _NEWEST = REVISIONS[max(REVISIONS)]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from funcmcp import MCPServer
     from funcmcp.protocol.jsonrpc import Request
-    from funcmcp.server.context import Context
+    from funcmcp.server.calls.context import Context
     from funcmcp.server.dispatch import Reply
     from funcmcp.transports.http.messages import HttpRequest
 

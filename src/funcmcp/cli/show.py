@@ -18,7 +18,7 @@ from funcmcp.cli.output import write_bytes, write_json, write_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from funcmcp.cli.project import Finding
+    from funcmcp.cli.doctor.project import Finding
 
 _COLOURS = {"error": "red", "warning": "yellow", "ok": "green"}
 

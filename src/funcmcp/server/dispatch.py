@@ -10,15 +10,15 @@ from funcmcp.protocol import envelope, shape
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, MCPError, ResourceNotFound
 from funcmcp.protocol.methods import methods_of
-from funcmcp.server.features import Prompt, RawResponse, Resource, ResourceLister, ResourceTemplate, Tool
+from funcmcp.server.catalog.features import Prompt, RawResponse, Resource, ResourceLister, ResourceTemplate, Tool
+from funcmcp.server.catalog.registry import Registry
+from funcmcp.server.connections.hub import LISTS, PROMPTS, RESOURCES, TOOLS, Hub, updated
 from funcmcp.server.handlers import completions, lifecycle, prompts, resources, subscriptions, tools
-from funcmcp.server.hub import LISTS, PROMPTS, RESOURCES, TOOLS, Hub, updated
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.load import Load
 from funcmcp.server.log import log_failure, quote
-from funcmcp.server.registry import Registry
-from funcmcp.sessions.bus import LocalBus
-from funcmcp.sessions.store import StoreAwayError
+from funcmcp.state.bus import LocalBus
+from funcmcp.state.sessions.store import StoreAwayError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import Request, RequestId
     from funcmcp.protocol.revisions import Revision
     from funcmcp.protocol.uri_template import Values
-    from funcmcp.server.context import Context
-    from funcmcp.server.conversation import Conversation
+    from funcmcp.server.calls.context import Context
+    from funcmcp.server.connections.conversation import Conversation
+    from funcmcp.server.connections.hub import Change
     from funcmcp.server.guard import Guard
-    from funcmcp.server.hub import Change
     from funcmcp.server.options import ServerOptions
-    from funcmcp.sessions.bus import Bus
-    from funcmcp.sessions.seal import KeyRing
+    from funcmcp.state.bus import Bus
+    from funcmcp.state.seal import KeyRing
 
     Handler: TypeAlias = Callable[["Server", Context], Awaitable[dict[str, Any] | bytes | RawResponse]]
 

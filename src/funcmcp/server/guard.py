@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from funcmcp.auth.policy import Lists
     from funcmcp.auth.principal import Principal
     from funcmcp.protocol.jsonrpc import Notification, Request
-    from funcmcp.server.access import Access, Allow
+    from funcmcp.server.catalog.access import Access, Allow
+    from funcmcp.server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.features import Prompt, Resource, ResourceTemplate, Tool
 
     Feature: TypeAlias = Tool | Resource | ResourceTemplate | Prompt
 

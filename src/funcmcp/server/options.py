@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import TypeAlias
 
-    from funcmcp.sessions.rates import Rates
+    from funcmcp.state.rates import Rates
 
     ShowErrors: TypeAlias = bool | type[BaseException] | Sequence[type[BaseException]]
 

@@ -18,9 +18,9 @@ from funcmcp.protocol import envelope
 from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, MCPError, ToolError
 from funcmcp.protocol.jsonrpc import Malformed, Request, Response, classify
-from funcmcp.server.client import Client
-from funcmcp.server.context import Context
-from funcmcp.server.conversation import Conversation, cancel_requested
+from funcmcp.server.calls.context import Context
+from funcmcp.server.connections.client import Client
+from funcmcp.server.connections.conversation import Conversation, cancel_requested
 from funcmcp.server.dispatch import error_reply, result_text
 from funcmcp.server.handlers.lifecycle import initialize
 from funcmcp.server.run import Run, RunCancelledError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from funcmcp.protocol.jsonrpc import Notification
-    from funcmcp.server.context import HTTPRequestInfo
+    from funcmcp.server.calls.context import HTTPRequestInfo
     from funcmcp.server.dispatch import Reply, Server
     from funcmcp.server.guard import Guard
 

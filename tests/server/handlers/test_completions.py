@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.protocol.errors import ToolError
-from funcmcp.server.features import Completion
+from funcmcp.server.catalog.features import Completion
 from tests import schemas
 from tests.server.parts import NEWEST, answer, context, prompt, resource, server, template, tool
 
 if TYPE_CHECKING:
+    from funcmcp.server.catalog.features import Completer
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.features import Completer
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 COMPLETE = "completion/complete"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from funcmcp.protocol.errors import InvalidParams
-from funcmcp.server.conversation import Conversation
+from funcmcp.server.connections.conversation import Conversation
 from funcmcp.server.handlers.lifecycle import initialize
 from tests import schemas
 from tests.server.parts import NEWEST, PER_REQUEST, answer, context, server

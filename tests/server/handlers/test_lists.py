@@ -8,7 +8,7 @@ import pytest
 
 from funcmcp.protocol.cursor import encode_cursor
 from funcmcp.protocol.errors import InvalidParams
-from funcmcp.server.features import ResourceLister, Tool
+from funcmcp.server.catalog.features import ResourceLister, Tool
 from funcmcp.server.handlers.lists import page_of, start_of
 from tests import schemas
 from tests.server.parts import PER_REQUEST, answer, context, prompt, resource, server, template, tool

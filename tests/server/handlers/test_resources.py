@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from funcmcp.protocol.errors import MCPError, ResourceNotFound, ToolError
-from funcmcp.server.conversation import Conversation
-from funcmcp.server.features import Resource, ResourceLister
-from funcmcp.server.hub import updated
+from funcmcp.server.catalog.features import Resource, ResourceLister
+from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp.server.connections.conversation import Conversation
+from funcmcp.server.connections.hub import updated
+from funcmcp.server.connections.subscribed_uris import MAX_URIS
 from funcmcp.server.limits import LimitReachedError, Limits
-from funcmcp.server.registry import RegistrationError
-from funcmcp.server.subscribed_uris import MAX_URIS
 from tests import schemas
 from tests.server.parts import (
     NEWEST,

@@ -25,7 +25,7 @@ from tests.server.parts import (
 )
 
 if TYPE_CHECKING:
-    from funcmcp.server.context import Context
+    from funcmcp.server.calls.context import Context
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 READ, GET, COMPLETE = "resources/read", "prompts/get", "completion/complete"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.protocol.uri_template import MAX_URI
-from funcmcp.server.hub import updated
+from funcmcp.server.connections.hub import updated
+from funcmcp.server.connections.subscribed_uris import MAX_URIS
 from funcmcp.server.limits import LimitReachedError, Limits
-from funcmcp.server.subscribed_uris import MAX_URIS
 from tests import schemas
 from tests.server.parts import (
     PATIENCE,

@@ -10,8 +10,8 @@ import pytest
 
 from funcmcp.protocol.cursor import encode_cursor
 from funcmcp.protocol.errors import MCPError, ToolError
-from funcmcp.server.features import JSONResult, Tool
-from funcmcp.server.registry import RegistrationError
+from funcmcp.server.catalog.features import JSONResult, Tool
+from funcmcp.server.catalog.registry import RegistrationError
 from tests import schemas
 from tests.server.parts import (
     ASK_NAME,
@@ -27,7 +27,7 @@ from tests.server.parts import (
 )
 
 if TYPE_CHECKING:
-    from funcmcp.server.context import Context
+    from funcmcp.server.calls.context import Context
     from funcmcp.server.dispatch import Server
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)

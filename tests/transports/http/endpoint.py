@@ -7,18 +7,18 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.sessions.signed import SignedSessions
+from funcmcp.state.sessions.signed import SignedSessions
 from funcmcp.testing import MemoryRequest
+from funcmcp.transports.http.endpoints.streamable import StreamableHTTP
 from funcmcp.transports.http.options import HTTPOptions
-from funcmcp.transports.http.streamable import StreamableHTTP
 from tests import schemas
 from tests.server.parts import CAPABILITIES, KEYS, NEWEST, PATIENCE, PER_REQUEST, VERSION, server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
-    from funcmcp.server.features import Resource, Tool
-    from funcmcp.sessions.store import SessionStore
+    from funcmcp.server.catalog.features import Resource, Tool
+    from funcmcp.state.sessions.store import SessionStore
     from funcmcp.transports.http.messages import HttpResponse
 
 BOTH = "application/json, text/event-stream"

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.server.hub import TOOLS, updated
-from funcmcp.sessions.bus import RESUMED
+from funcmcp.server.connections.hub import TOOLS, updated
+from funcmcp.state.bus import RESUMED
 from funcmcp.testing import MemoryRequest
-from funcmcp.transports.http import elsewhere
-from funcmcp.transports.http.stream import KEEP_ALIVE
+from funcmcp.transports.http.streams import elsewhere
+from funcmcp.transports.http.streams.stream import KEEP_ALIVE
 from tests.server.parts import PATIENCE, resource, text_result, tool
-from tests.sessions.shared import SharedMemory, SharedMemorySessions
+from tests.state.shared import SharedMemory, SharedMemorySessions
 from tests.transports.http.endpoint import Endpoint, events, request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from funcmcp.server.context import Context
+    from funcmcp.server.calls.context import Context
 
 URI = "menu://today"
 CALL = request("tools/call", {"name": "plain"})

@@ -8,10 +8,10 @@ import pytest
 
 from funcmcp import MCPServer, ToolContext
 from funcmcp.auth.policy import Auth
-from funcmcp.server.hub import TOOLS
-from funcmcp.transports.http import elsewhere
+from funcmcp.server.connections.hub import TOOLS
 from funcmcp.transports.http.messages import HttpRequest
-from tests.sessions.shared import SharedMemory, SharedMemorySessions
+from funcmcp.transports.http.streams import elsewhere
+from tests.state.shared import SharedMemory, SharedMemorySessions
 from tests.wire.callers import ALICE, BOB, KEYS, Caller
 from tests.wire.peer import HANDSHAKE, exchange, initialize
 

@@ -8,7 +8,7 @@ import pytest
 
 from funcmcp import MCPServer, ToolContext
 from funcmcp.auth.api_key import APIKeys
-from funcmcp.sessions.store import Handshake, NoSessions
+from funcmcp.state.sessions.store import Handshake, NoSessions
 from tests.schemas import HANDSHAKE_REVISIONS
 from tests.wire.peer import BATCHES, HANDSHAKE, PER_REQUEST, Peer, exchange, initialize
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.errors import InvalidParams
-from funcmcp.server.features import ResourceTemplate
+from funcmcp.server.catalog.features import ResourceTemplate
 from funcmcp.server.handlers.prompts import find_prompt, texts
 from funcmcp.server.handlers.runs import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from funcmcp.server.context import Context
+    from funcmcp.server.calls.context import Context
+    from funcmcp.server.catalog.features import Completer, Completion, Prompt
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.features import Completer, Completion, Prompt
 
 MOST_VALUES = 100
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import InvalidParams
 from funcmcp.protocol.levels import LEVELS
-from funcmcp.server.capabilities import capabilities
-from funcmcp.sessions.store import Handshake
+from funcmcp.server.catalog.capabilities import capabilities
+from funcmcp.state.sessions.store import Handshake
 
 if TYPE_CHECKING:
-    from funcmcp.server.context import Context
+    from funcmcp.server.calls.context import Context
     from funcmcp.server.dispatch import Server
 
 _MAX_CLIENT_FACTS = 8192

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, T
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.cursor import decode_cursor, encode_cursor
 from funcmcp.protocol.errors import InvalidParams
+from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.log import log_left_out
-from funcmcp.server.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from funcmcp.auth.principal import Principal
     from funcmcp.protocol.revisions import Revision
-    from funcmcp.server.context import Context
+    from funcmcp.server.calls.context import Context
+    from funcmcp.server.catalog.registry import Registry
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.registry import Registry
 
     Shape = Callable[[Mapping[str, Any], Revision], dict[str, Any]]
 

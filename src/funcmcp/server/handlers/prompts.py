@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol import shape
 from funcmcp.protocol.errors import InvalidParams
-from funcmcp.server.features import EncodedResult
+from funcmcp.server.catalog.features import EncodedResult
 from funcmcp.server.handlers.lists import list_registry
 from funcmcp.server.handlers.runs import completed, open_rounds, run
 
 if TYPE_CHECKING:
-    from funcmcp.server.context import Context
+    from funcmcp.server.calls.context import Context
+    from funcmcp.server.catalog.features import Prompt
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.features import Prompt
 
 
 async def list_prompts(server: Server, context: Context) -> bytes:

@@ -9,7 +9,7 @@ from funcmcp.protocol import shape
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import METHOD_NOT_FOUND, InvalidParams, MCPError, ResourceNotFound
 from funcmcp.protocol.uri_template import UnsafeValueError
-from funcmcp.server.features import EncodedResult
+from funcmcp.server.catalog.features import EncodedResult
 from funcmcp.server.handlers.lists import (
     cursor_of,
     definitions_of,
@@ -25,10 +25,10 @@ from funcmcp.server.run import Waiting, begin
 
 if TYPE_CHECKING:
     from funcmcp.protocol.uri_template import Values
-    from funcmcp.server.context import Context
-    from funcmcp.server.conversation import Conversation
+    from funcmcp.server.calls.context import Context
+    from funcmcp.server.catalog.features import Resource, ResourceLister, ResourceTemplate
+    from funcmcp.server.connections.conversation import Conversation
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.features import Resource, ResourceLister, ResourceTemplate
 
 _LISTING_SECONDS = 60.0
 

@@ -7,16 +7,16 @@ import os
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
-from funcmcp.server.access import owner_of
+from funcmcp.server.calls.rounds import Rounds, input_required
+from funcmcp.server.catalog.access import owner_of
 from funcmcp.server.log import log_failure
 from funcmcp.server.options import shown_types
-from funcmcp.server.rounds import Rounds, input_required
 from funcmcp.server.run import Waiting, begin
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from funcmcp.server.context import Context
+    from funcmcp.server.calls.context import Context
     from funcmcp.server.dispatch import Server
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.envelope import SUBSCRIPTION_ID
 from funcmcp.protocol.errors import INVALID_REQUEST, METHOD_NOT_FOUND, InvalidParams, MCPError
-from funcmcp.server.hub import LISTS, updated
-from funcmcp.server.subscribed_uris import MAX_URIS, SubscribedURIs
+from funcmcp.server.connections.hub import LISTS, updated
+from funcmcp.server.connections.subscribed_uris import MAX_URIS, SubscribedURIs
 
 if TYPE_CHECKING:
-    from funcmcp.server.context import Context
+    from funcmcp.server.calls.context import Context
+    from funcmcp.server.connections.hub import Change
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.hub import Change
 
 _URIS = "resourceSubscriptions"
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp.protocol import shape
 from funcmcp.protocol.errors import InvalidParams, MCPError
-from funcmcp.server.access import owner_of
-from funcmcp.server.features import JSONResult, RawResponse
+from funcmcp.server.calls.rounds import Rounds, input_required
+from funcmcp.server.catalog.access import owner_of
+from funcmcp.server.catalog.features import JSONResult, RawResponse
 from funcmcp.server.handlers.lists import list_registry
 from funcmcp.server.handlers.runs import is_of_the_feature, text_for_client, within
-from funcmcp.server.rounds import Rounds, input_required
 from funcmcp.server.run import Waiting, begin
 
 if TYPE_CHECKING:
-    from funcmcp.server.context import Context
+    from funcmcp.server.calls.context import Context
+    from funcmcp.server.catalog.features import Tool
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.features import Tool
 
 T = TypeVar("T")
 

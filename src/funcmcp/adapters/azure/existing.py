@@ -1,0 +1,279 @@
+"""HTTP-triggered functions of an Azure function app as tools: `MCPServer.tool_from_http_function`.
+
+A call makes the request that the Functions host would make, and runs the function in this process.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints, is_typeddict
+from urllib.parse import quote, urlencode
+
+import azure.functions as func
+
+from funcmcp.adapters.azure.indexed import functions_of
+from funcmcp.adapters.azure.routes import path_of, variables_of
+from funcmcp.adapters.azure.settings import hostname, is_local, route_prefix
+from funcmcp.authoring.calling.arguments import input_schema, parts_of
+from funcmcp.authoring.calling.calls import is_async
+from funcmcp.authoring.calling.context import ToolContext
+from funcmcp.authoring.features.option_types import Options
+from funcmcp.authoring.features.tools import ToolOptions, make_tool
+from funcmcp.authoring.openapi.http_calls import Response, forwarded, result_of, text_of
+from funcmcp.authoring.signatures.signature import EMPTY, Arguments, Parameter
+from funcmcp.authoring.values.content import ToolResult
+from funcmcp.protocol.codec import encode
+from funcmcp.server.catalog.registry import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from funcmcp.adapters.azure.routes import Variable
+    from funcmcp.authoring.calling.services import Services
+    from funcmcp.authoring.features.tools import ToolKeywords
+    from funcmcp.server.catalog.features import Tool
+
+    class HTTPFunctionKeywords(ToolKeywords, total=False):
+        """The options of a tool and those of `HTTPFunctionOptions`, as keywords."""
+
+        query: Mapping[str, Any]
+        body: Any
+        method: str
+        forward_headers: Sequence[str]
+
+
+FunctionApp = func.FunctionApp
+
+_OWN = ("query", "body", "method", "forward_headers")
+_BODY = "body"
+_CONTEXT = "tool_context_of_the_call"
+
+
+@dataclass(frozen=True, slots=True)
+class HTTPFunctionOptions(Options):
+    """What an author may say of an HTTP function beside the options of a tool.
+
+    Attributes:
+        query: types of its query parameters by name, such as ``{"limit": int, "status": str | None}``.
+        body: the type of its JSON body. The fields of a model, a dataclass or a TypedDict become arguments of the
+            tool; any other type, or one with a field that is named like another argument, is the argument `body`.
+        method: the method of the request; by default the only one that the function has, else POST for a function
+            with a body and GET for one without.
+        forward_headers: headers of the MCP request that go along, such as ``["x-ms-client-principal"]``.
+    """
+
+    query: Mapping[str, Any] | None = None
+    body: Any = None
+    method: str | None = None
+    forward_headers: Sequence[str] = ()
+
+
+class _Function(NamedTuple):
+    """A function of an app.
+
+    Attributes:
+        name: its name.
+        code: what runs.
+        request: the parameter that gets the request.
+        route: with variables in braces.
+        methods: that it is for; none if it is for all.
+    """
+
+    name: str
+    code: Callable[..., Any]
+    request: str
+    route: str
+    methods: list[str]
+
+
+class _Shape(NamedTuple):
+    """What a function takes: the route's variables, query parameters, and what of the arguments is the body."""
+
+    variables: list[Variable]
+    query: Mapping[str, Any]
+    body: Parameter | None
+    members: frozenset[str]
+
+
+def tool_from_http_function(app: FunctionApp, name: str, options: Mapping[str, Any], services: Services) -> Tool:
+    """Make a tool of a function.
+
+    Args:
+        app: the function app.
+        name: the function's name in it.
+        options: as in `HTTPFunctionKeywords`.
+        services: the server's.
+
+    Raises:
+        RegistrationError: there is no such function, or it can't be a tool.
+    """
+    function = _found(app, name)
+    own = HTTPFunctionOptions(**{option: value for option, value in options.items() if option in _OWN})
+    shape = _shape(function, own)
+    method = _method(function, own, has_body=shape.body is not None)
+    more = {option: value for option, value in options.items() if option not in _OWN}
+    if "input_schema" in more:
+        raise RegistrationError(f"{name}: say query= and body= instead of input_schema=.")
+    if method in function.methods and method == "GET":
+        more.setdefault("read_only", True)
+    run = _caller(function, shape, method, own, services)
+    # The context is only asked for arguments and headers, so that no stream has to be ready for the call.
+    return replace(make_tool(run, ToolOptions(**more), services), interactive=False)
+
+
+def _found(app: FunctionApp, name: str) -> _Function:
+    if not isinstance(app, FunctionApp):
+        raise RegistrationError(f"Give the FunctionApp that {name} is in, not {type(app).__name__}.")
+    functions = functions_of(app)
+    function = functions.get(name)
+    if function is None:
+        raise RegistrationError(f"The app has no function {name!r}; it has {', '.join(functions) or 'none'}.")
+    if not function.is_http_function():
+        raise RegistrationError(f"{name} has no HTTP trigger.")
+    trigger: Any = function.get_trigger()
+    code = function.get_user_function()
+    _check_parameters(name, code, trigger.name)
+    methods = [str(getattr(method, "value", method)).upper() for method in trigger.methods or ()]
+    return _Function(name, code, trigger.name, trigger.route, methods)
+
+
+def _check_parameters(name: str, code: Callable[..., Any], request: str) -> None:
+    """Refuse other bindings, which are the host's to fill."""
+    parameters = inspect.signature(code, follow_wrapped=False).parameters.values()
+    any_kinds = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    others = [
+        parameter.name for parameter in parameters if parameter.name != request and parameter.kind not in any_kinds
+    ]
+    if others:
+        raise RegistrationError(
+            f"{name} takes {', '.join(others)}, which only the Functions host can give it; "
+            "move what it does into a function of its own, and make a tool of that."
+        )
+
+
+def _shape(function: _Function, options: HTTPFunctionOptions) -> _Shape:
+    variables = variables_of(function.route)
+    hinted_query, hinted_body = _hinted(function, {variable.name for variable in variables})
+    query = hinted_query if options.query is None else options.query
+    body = hinted_body if options.body is None else options.body
+    taken = {variable.name for variable in variables}
+    twice = taken & query.keys()
+    if twice:
+        raise RegistrationError(f"{function.name} has {', '.join(sorted(twice))} in its route and in query=.")
+    if body is None:
+        return _Shape(variables, query, None, frozenset())
+    taken |= query.keys()
+    if _has_fields(body):
+        spread = Parameter(_BODY, Arguments[body], EMPTY)  # type: ignore[valid-type, misc] # a type at run time
+        fields = input_schema(parts_of([spread], function.name, lax=False), function.name, {})["properties"].keys()
+        if not fields & taken:
+            while spread.name in taken | fields:
+                spread = spread._replace(name=f"{spread.name}_")
+            return _Shape(variables, query, spread, frozenset(fields))
+    if _BODY in taken:
+        raise RegistrationError(f"{function.name} has an argument named {_BODY!r} beside its body; rename it.")
+    return _Shape(variables, query, Parameter(_BODY, body, EMPTY), frozenset())
+
+
+def _hinted(function: _Function, variables: set[str]) -> tuple[dict[str, Any], Any]:
+    """Return query parameters and body that a typed function has inside of a decorator, which calls it with them."""
+    typed = inspect.unwrap(function.code)
+    if typed is function.code:
+        return {}, None
+    hints = get_type_hints(typed, include_extras=True)
+    query: dict[str, Any] = {}
+    body = None
+    for name, parameter in inspect.signature(typed).parameters.items():
+        hint = hints.get(name, str)
+        if name in variables or name == function.request:
+            continue
+        if _has_fields(hint):
+            body = hint
+        else:
+            query[name] = hint if parameter.default is EMPTY else hint | None
+    return query, body
+
+
+def _has_fields(annotation: Any) -> bool:
+    return is_typeddict(annotation) or is_dataclass(annotation) or hasattr(annotation, "model_fields")
+
+
+def _method(function: _Function, options: HTTPFunctionOptions, *, has_body: bool) -> str:
+    methods = function.methods
+    if options.method is not None:
+        method = options.method.upper()
+        if methods and method not in methods:
+            raise RegistrationError(f"{function.name} has no method {method}; it has {', '.join(methods)}.")
+        return method
+    if len(methods) == 1:
+        return methods[0]
+    wanted = "POST" if has_body else "GET"
+    if methods and wanted not in methods:
+        raise RegistrationError(f"{function.name} has the methods {', '.join(methods)}; choose one with method=.")
+    return wanted
+
+
+def _caller(
+    function: _Function, shape: _Shape, method: str, options: HTTPFunctionOptions, services: Services
+) -> Callable[..., Any]:
+    """Return a function whose signature has what the HTTP function takes, so that it is listed and checked as any."""
+    names = tuple(name.lower() for name in options.forward_headers)
+
+    async def run(**given: Any) -> ToolResult:
+        context: ToolContext = given[_CONTEXT]
+        request = _request(function.route, shape, method, context.arguments, forwarded(context, names))
+        if is_async(function.code):
+            returned = await function.code(**{function.request: request})
+        else:
+            returned = await services.threads.run(function.code, {function.request: request})
+            if inspect.isawaitable(returned):
+                returned = await returned
+        return result_of(_response(returned), context.tool_name)
+
+    parameters = [Parameter(_CONTEXT, ToolContext, EMPTY)]
+    parameters += [
+        Parameter(variable.name, variable.annotation, None if variable.optional else EMPTY)
+        for variable in shape.variables
+    ]
+    parameters += [Parameter(name, annotation, EMPTY) for name, annotation in shape.query.items()]
+    parameters += [shape.body] if shape.body is not None else []
+    kind = inspect.Parameter.KEYWORD_ONLY
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined] # functions may have one
+        [inspect.Parameter(parameter.name, kind, default=parameter.default) for parameter in parameters]
+    )
+    run.__annotations__ = {**{name: annotation for name, annotation, _ in parameters}, "return": ToolResult}
+    run.__name__, run.__doc__ = function.name, function.code.__doc__
+    return run
+
+
+def _request(
+    route: str, shape: _Shape, method: str, arguments: Mapping[str, Any], headers: Mapping[str, str]
+) -> func.HttpRequest:
+    path, found = path_of(route, arguments)
+    # The host gives a parameter that comes several times as one text with commas.
+    params = {
+        name: ",".join(map(text_of, value)) if isinstance(value, list) else text_of(value)
+        for name in shape.query
+        if (value := arguments.get(name)) is not None
+    }
+    body = b""
+    if shape.body is not None:
+        own = {name: value for name, value in arguments.items() if name in shape.members}
+        body = encode(own if shape.members else arguments.get(_BODY))
+        headers = {**headers, "content-type": "application/json", "content-length": str(len(body))}
+    host = hostname()
+    origin = f"{'http' if is_local(host) else 'https'}://{host}{route_prefix()}"
+    url = f"{origin}/{path}{'?' if params else ''}{urlencode(params, quote_via=quote)}"
+    return func.HttpRequest(
+        method, url, headers={"host": host, **headers}, params=params, route_params=found, body=body
+    )
+
+
+def _response(returned: Any) -> Response:
+    if isinstance(returned, str):
+        return Response(200, "text/plain; charset=utf-8", returned.encode())
+    if not isinstance(returned, func.HttpResponse):
+        raise TypeError(f"The function returned {type(returned).__name__}, which is no HttpResponse and no text.")
+    content_type = returned.headers.get("content-type") or f"{returned.mimetype}; charset={returned.charset}"
+    return Response(returned.status_code, content_type, returned.get_body())

@@ -1,0 +1,78 @@
+"""What of a server the functions host can't do: refused before anything is registered, or told in the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funcmcp.adapters.azure.triggers.bindings import equivalent
+from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp.server.log import logger, quote
+
+if TYPE_CHECKING:
+    from funcmcp.server.dispatch import Server
+
+_ELSEWHERE = "serve it with funcmcp.azure.http_app"
+
+
+def check_features(server: Server, revision: str) -> None:
+    """Refuse what would be wrong or unsafe behind the functions host.
+
+    Raises:
+        RegistrationError: names what it is, and says what to do.
+    """
+    if server.guard is not None:
+        raise RegistrationError(
+            "Azure's MCP triggers know no auth=: the functions host itself asks for its key, or App Service for a "
+            f"sign-in, and neither is per feature. Leave auth out, or {_ELSEWHERE}."
+        )
+    if revision not in server.revisions:
+        raise RegistrationError(
+            f"The functions host speaks revisions up to {revision}; add it to revisions, or {_ELSEWHERE}."
+        )
+    for feature in server.features():
+        if feature.access.scopes or feature.access.allow is not None:
+            raise RegistrationError(
+                f"{feature.key} has scopes or authorize, which Azure's MCP triggers can't check: "
+                f"take them away, or {_ELSEWHERE}."
+            )
+    _check_uris(server)
+
+
+def _check_uris(server: Server) -> None:
+    known: dict[str, str] = {}
+    for resource in (*server.resources, *server.templates):
+        other = known.setdefault(equivalent(resource.key), resource.key)
+        if other != resource.key:
+            raise RegistrationError(
+                f"Azure's MCP triggers take {resource.key!r} and {other!r} for the same: "
+                "let them differ by more than case and the names of variables."
+            )
+
+
+def warn_of_lost(server: Server) -> None:
+    """Tell in the log what the functions host leaves out of what the server offers."""
+    tools = {tool.key: tool.describe() for tool in server.tools}
+    resources = {resource.key: resource.describe() for resource in (*server.resources, *server.templates)}
+    completing = [feature.key for kind in (server.prompts, server.templates) for feature in kind if feature.completers]
+    lost = {
+        "annotations of tools": [key for key, tool in tools.items() if "annotations" in tool],
+        "icons of tools": [key for key, tool in tools.items() if "icons" in tool],
+        "annotations of resources": [key for key, resource in resources.items() if "annotations" in resource],
+        "icons of resources": [key for key, resource in resources.items() if "icons" in resource],
+        "completions": completing,
+        "lists of resources that a function makes": [lister.key for lister in server.listers],
+        "instructions (set them in host.json)": [] if server.options.instructions is None else [server.options.name],
+    }
+    for what, keys in lost.items():
+        if keys:
+            logger.warning("Azure's MCP triggers have no %s: lost for %s.", what, quote(", ".join(keys)))
+
+
+def watch(server: Server) -> None:
+    """Tell in the log when features change later: the host learns what there is only once."""
+
+    def warn() -> None:
+        logger.warning("A feature was added or removed after trigger_app: the functions host will not know of it.")
+
+    for registry in (server.tools, server.resources, server.templates, server.prompts):
+        registry.listeners.append(warn)

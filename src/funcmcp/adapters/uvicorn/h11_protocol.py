@@ -1,0 +1,67 @@
+"""uvicorn's protocol on h11, with what it leaves open closed.
+
+How it works. h11 drops trailers, bounds a header, a chunk's line and trailers by its `max_incomplete_event_size`, and
+pauses by itself at the end of a request. Its buffer has no bound of its own, though: what comes while it is paused is
+appended. So data is fed in slices, and none while a request is answered: `their_state` is then neither `IDLE` (between
+requests, or in a header) nor `SEND_BODY` (in a body or trailers).
+
+Source: h11 0.16, "State machines" and "Limits".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from funcmcp.adapters.asgi.application import SEPARATES_TRAILERS
+from funcmcp.adapters.uvicorn.connection import SLICE_BYTES, BoundedConnection
+
+_RECEIVING = {h11.IDLE, h11.SEND_BODY}
+
+
+class H11ServerProtocol(BoundedConnection, H11Protocol):
+    """An HTTP connection; see the module's docstring."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.conn = h11.Connection(h11.SERVER, self.limits.header_bytes)
+
+    def parse(self, data: bytes) -> None:
+        """Parse data up to its end, or until a request has to wait for its turn."""
+        self._unset_keepalive_if_required()
+        for start in range(0, len(data), SLICE_BYTES):
+            if self.conn.their_state not in _RECEIVING:
+                self.hold(data[start:])
+                return
+            self.conn.receive_data(data[start : start + SLICE_BYTES])
+            self.handle_events()
+            if self.transport.is_closing() or self.transport.get_protocol() is not self:
+                self.request_complete()
+                return
+        state = self.conn.their_state
+        if state is h11.SEND_BODY or (state is h11.IDLE and self.conn.trailing_data[0]):
+            self.expect_request()
+        else:
+            self.request_complete()
+
+    def handle_events(self) -> None:
+        """Handle what h11 has parsed. It makes one new request at most, which has not reached the application yet."""
+        super().handle_events()
+        if self.scope is not None:
+            self.scope["extensions"] = SEPARATES_TRAILERS
+
+    def on_response_complete(self) -> None:
+        """Start the next request if it was read already, and parse on once none waits."""
+        super().on_response_complete()
+        if self.held and self.conn.their_state in _RECEIVING and not self.transport.is_closing():
+            self.go_on()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP, or too large. h11 may be unable to say so itself, such as to HEAD."""
+        del msg
+        if len(self.conn.trailing_data[0]) > self.limits.header_bytes:
+            self.refuse_large_header()
+        else:
+            self.refuse_invalid()

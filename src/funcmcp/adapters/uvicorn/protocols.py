@@ -1,0 +1,42 @@
+"""The protocols that uvicorn serves connections with: bounded ones, on the parsers that are installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from funcmcp.adapters.uvicorn.connection import BoundedConnection
+    from funcmcp.server.limits import Limits
+
+
+def http_protocol(limits: Limits, parser: Literal["httptools", "h11"] | None = None) -> type[BoundedConnection]:
+    """Return the protocol of HTTP connections.
+
+    Args:
+        limits: What a client may send and how fast it has to read.
+        parser: httptools by default, or h11 where httptools is not installed.
+    """
+    if parser is None:
+        parser = "httptools" if importlib.util.find_spec("httptools") else "h11"
+    protocol: type[BoundedConnection]
+    if parser == "httptools":
+        from funcmcp.adapters.uvicorn.httptools_protocol import HttpToolsServerProtocol  # noqa: PLC0415 - needs httptools
+
+        protocol = HttpToolsServerProtocol
+    else:
+        from funcmcp.adapters.uvicorn.h11_protocol import H11ServerProtocol  # noqa: PLC0415 - loaded where it is used
+
+        protocol = H11ServerProtocol
+    return type(protocol.__name__, (protocol,), {"limits": limits})
+
+
+def websocket_protocol(limits: Limits) -> type[asyncio.Protocol] | Literal["none"]:
+    """Return the protocol of WebSocket connections, or "none" where wsproto is not installed."""
+    if importlib.util.find_spec("wsproto") is None:
+        return "none"
+    from funcmcp.adapters.uvicorn.wsproto_protocol import WsprotoServerProtocol  # noqa: PLC0415 - needs wsproto
+
+    return type("WebSocketServerProtocol", (WsprotoServerProtocol,), {"limits": limits})

@@ -1,0 +1,461 @@
+"""uvicorn: listen on an address, serve an ASGI application, and end in time when told to.
+
+SIGTERM and SIGINT let calls in flight finish, for at most `GRACE_SECONDS`. Whatever still hangs then is left behind:
+the process has ended, with code 0, before ten seconds are over. One thing is beyond a process's own power: a thread in
+a C function that never gives the interpreter's lock back. Worker processes are ended by their parent even then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import ssl
+import sys
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import uvicorn
+
+from funcmcp.adapters.asgi.application import ASGIApplication
+from funcmcp.adapters.uvicorn.protocols import http_protocol, websocket_protocol
+from funcmcp.protocol.errors import INTERNAL_ERROR
+from funcmcp.server.limits import Limits
+from funcmcp.server.log import write_to_stderr
+from funcmcp.state.keys import shared_by_children
+from funcmcp.state.sessions.ended import shared_with_workers
+from funcmcp.transports.http.options import PORT_VARIABLE
+from funcmcp.transports.http.status import refuse
+from funcmcp.transports.leaving import leave_in_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
+    from pathlib import Path
+    from types import FrameType
+
+    Application: TypeAlias = Callable[..., Any]
+
+GRACE_SECONDS = 8
+"""How long calls in flight may go on after the signal to end."""
+
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what a socket says that listens on all addresses
+_KILL_SECONDS = 9.5  # then a worker process is killed by its parent
+_TICK_SECONDS = 0.2
+_WEBSOCKET_SECONDS = 7.0  # a little more than calls in flight get on them
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_log = logging.getLogger("funcmcp")
+
+
+class AddressError(OSError):
+    """The address can't be listened on: it is in use, not this machine's, or not allowed."""
+
+
+class CertificateError(OSError):
+    """The files for HTTPS can't be read, or are not a certificate and its private key."""
+
+
+class Certificate(NamedTuple):
+    """What a server shows its clients for HTTPS.
+
+    Attributes:
+        certificate: a PEM file with the certificate, and those that lead to its authority.
+        key: a PEM file with its private key, which has no password.
+    """
+
+    certificate: str
+    key: str
+
+    def check(self) -> None:
+        """Raise CertificateError unless the files can be served with."""
+        for file in self:
+            try:
+                with open(file, "rb"):  # noqa: PTH123 - a name, as the operator wrote it
+                    pass
+            except OSError as error:
+                raise CertificateError(error.errno, f"Can't read {file}: {error.strerror}") from error
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self.certificate, self.key, password=_refuse_password)
+        except (ssl.SSLError, ValueError) as error:
+            reason = getattr(error, "reason", None) or str(error)
+            files = f"{self.certificate} and {self.key}"
+            raise CertificateError(
+                errno.EINVAL, f"{files} are not a PEM certificate and its private key without a password: {reason}"
+            ) from error
+
+
+def _refuse_password() -> str:
+    raise ValueError("the key has a password")
+
+
+class WorkerError(RuntimeError):
+    """A worker process ended before it could serve."""
+
+
+def default_port() -> int:
+    """Return the port to listen on where nobody said one.
+
+    It is the one where the Azure Functions host looks for the program that it started (a "custom handler"), or 8000.
+    """
+    return int(os.environ.get(PORT_VARIABLE, "8000"))
+
+
+def announce(origin: str) -> None:
+    """Tell people on stderr where the server is."""
+    sys.stderr.write(f"Serving on {origin}\n")
+
+
+def serve(
+    app: Application,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    on_ready: Callable[[str], None] = announce,
+    certificate: Certificate | None = None,
+) -> None:
+    """Serve an ASGI application in this process until SIGTERM or SIGINT.
+
+    Args:
+        app: the application.
+        host: a name or an IPv4 or IPv6 address to listen on.
+        port: 0 for a free one.
+        on_ready: called once connections are accepted, with the origin, such as ``http://127.0.0.1:8000``.
+        certificate: for HTTPS; None for HTTP.
+
+    Raises:
+        AddressError: the address can't be listened on.
+        CertificateError: the certificate can't be served with.
+    """
+    if certificate is not None:
+        certificate.check()
+    listener = listen(host, port)
+    with contextlib.closing(listener), _handling(_ignore):
+        origin = origin_of(host, listener, certificate)
+        _Server(app, lambda: on_ready(origin), certificate).run([listener])
+
+
+async def serve_async(
+    app: Application, *, host: str = "127.0.0.1", port: int = 8000, on_ready: Callable[[str], None] = announce
+) -> None:
+    """Serve as `serve` does, in the event loop that runs already. Arguments and errors are those of `serve`."""
+    listener = listen(host, port)
+    with contextlib.closing(listener), _handling(_ignore):
+        await _Server(app, lambda: on_ready(origin_of(host, listener))).serve([listener])
+
+
+def serve_processes(  # noqa: PLR0913 - one for each option of the command
+    factory: Callable[[], Application],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    workers: int = 1,
+    watch: Path | None = None,
+    on_ready: Callable[[str], None] = announce,
+    certificate: Certificate | None = None,
+) -> None:
+    """Serve an application in worker processes until SIGTERM or SIGINT.
+
+    The workers find the same key, and the table of ended sessions, in their environment: each knows the others'
+    sessions and which of them were ended.
+
+    Args:
+        factory: makes the application in each worker; a function that `pickle` can name.
+        host: a name or an IPv4 or IPv6 address to listen on.
+        port: 0 for a free one.
+        workers: how many processes.
+        watch: a folder; the workers are replaced when a Python file in it changes.
+        on_ready: called once all workers accept connections, with the origin.
+        certificate: for HTTPS; None for HTTP.
+
+    Raises:
+        AddressError: the address can't be listened on.
+        CertificateError: the certificate can't be served with.
+        WorkerError: a worker ended before it could serve, and there is no `watch` that could mend it.
+    """
+    if certificate is not None:
+        certificate.check()
+    listener = listen(host, port)
+    origin = origin_of(host, listener, certificate)
+    start = partial(_Worker, factory, listener, certificate)
+    supervisor = _Supervisor(start, workers, on_ready=lambda: on_ready(origin))
+    with (
+        contextlib.closing(listener),
+        _handling(supervisor.stop),
+        shared_by_children(os.environ),
+        shared_with_workers(os.environ),
+    ):
+        supervisor.run(watch)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on an address; raise AddressError if that can't be."""
+    try:
+        found = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
+        )
+        # asyncio turns Nagle's algorithm off only where the protocol is named: create_server() would leave it on.
+        family, kind, protocol, _, address = found[0]
+        listener = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no host name"
+        raise AddressError(errno.EADDRNOTAVAIL, f"{host!r} is no address to listen on: {reason}") from error
+    try:
+        if os.name == "posix":  # elsewhere it would let two programs share the port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        why = "it is in use by another program" if error.errno == errno.EADDRINUSE else error.strerror
+        raise AddressError(error.errno, f"Can't listen on {_authority(host, port)}: {why}") from error
+    return listener
+
+
+def origin_of(host: str, listener: socket.socket, certificate: Certificate | None = None) -> str:
+    """Return an origin that a listening socket serves: of all addresses, the one of this machine to itself."""
+    address, port = listener.getsockname()[:2]
+    scheme = "http" if certificate is None else "https"
+    return f"{scheme}://{_authority(_LOOPBACK.get(address, host), port)}"
+
+
+def _authority(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which tells when it is ready and ends in time."""
+
+    def __init__(self, app: Application, on_ready: Callable[[], None], certificate: Certificate | None = None) -> None:
+        write_to_stderr()
+        self._app = app
+        limits = app.limits if isinstance(app, ASGIApplication) else Limits()
+        config = uvicorn.Config(
+            self._answer,
+            access_log=False,
+            http=http_protocol(limits),
+            interface="asgi3",
+            lifespan="on",
+            log_level="warning",
+            proxy_headers=False,  # whoever connects could write X-Forwarded-*
+            server_header=False,
+            ssl_certfile=None if certificate is None else certificate.certificate,
+            ssl_keyfile=None if certificate is None else certificate.key,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+            ws=websocket_protocol(limits),  # the application refuses them where it has no endpoint for them
+            ws_max_size=limits.message_bytes,
+            ws_per_message_deflate=False,  # a few bytes could become too many
+        )
+        super().__init__(config)
+        self._on_ready = on_ready
+        self._websockets: set[asyncio.Task[Any]] = set()
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request; one that is cut off because the server ends gets a proper end too."""
+        task = asyncio.current_task()
+        if scope["type"] == "websocket" and task is not None:
+            self._websockets.add(task)
+            task.add_done_callback(self._websockets.discard)
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self.should_exit:
+                raise
+            if scope["type"] == "http":
+                await _end_unanswered(send)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and tell."""
+        await super().startup(sockets=sockets)
+        if self.started and isinstance(self._app, ASGIApplication):
+            if self._app.has_websocket and self.config.ws_protocol_class is None:
+                _log.warning('The WebSocket endpoint is not served. It needs: pip install "funcmcp[websocket]"')
+            for listener in sockets or ():
+                self._app.on_listening(listener.getsockname()[0])
+        if self.started:
+            self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop; uvicorn would close WebSockets at once, so those that end by themselves get their time before."""
+        begun = time.monotonic()
+        if isinstance(self._app, ASGIApplication):
+            for server in self.servers:
+                server.close()
+            while self._websockets and not self.force_exit and time.monotonic() < begun + _WEBSOCKET_SECONDS:
+                await asyncio.wait(self._websockets, timeout=_TICK_SECONDS)
+        self.config.timeout_graceful_shutdown = GRACE_SECONDS - int(time.monotonic() - begun)
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end; the time for it runs from the first signal."""
+        if not self.should_exit:
+            leave_in_time()
+            if isinstance(self._app, ASGIApplication):
+                self._app.drain()
+        super().handle_exit(sig, frame)
+
+
+async def _end_unanswered(send: Any) -> None:
+    """End a request that did not finish in time: with a JSON-RPC error, or the stream that it had begun."""
+    refusal = refuse(503, INTERNAL_ERROR, "The server ended before the request was answered.")
+    body, headers = refusal.body, [(name.encode(), value.encode()) for name, value in refusal.headers]
+    try:
+        await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    except RuntimeError:  # its response has begun
+        body = b""
+    await send({"type": "http.response.body", "body": body})
+
+
+def _ignore(sig: int, frame: FrameType | None) -> None:
+    """Do nothing: uvicorn raises the signal again when all is done, and the process shall end with code 0."""
+
+
+@contextlib.contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle SIGINT and SIGTERM while the block runs; only a main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+class _Worker:
+    """A process that serves; it ends with its parent."""
+
+    def __init__(
+        self, factory: Callable[[], Application], listener: socket.socket, certificate: Certificate | None
+    ) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self._signal, theirs = spawn.Pipe(duplex=False)
+        self.process: SpawnProcess = spawn.Process(target=_work, args=(factory, listener, certificate, theirs))
+        self.process.start()
+        theirs.close()
+        self._ready = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether it accepts, or has accepted, connections."""
+        if not self._ready and self._signal.poll():
+            with contextlib.suppress(EOFError):  # it ended before
+                self._ready = self._signal.recv()
+        return self._ready
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self.process.is_alive()
+
+
+class _Supervisor:
+    """Keeps workers running until it is told to stop."""
+
+    def __init__(self, start: Callable[[], _Worker], count: int, *, on_ready: Callable[[], None]) -> None:
+        self._start_worker = start
+        self._count = count
+        self._on_ready = on_ready
+        self._workers: list[_Worker] = []
+        self._announced = False
+        self._stopping = False
+
+    def stop(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's signature
+        """Begin to end. No lock is taken: a signal comes at any time."""
+        self._stopping = True
+
+    def is_set(self) -> bool:
+        """Tell the watcher of files whether to end."""
+        return self._stopping
+
+    def run(self, watch: Path | None) -> None:
+        """Start the workers, tend them, and end them."""
+        try:
+            self._start()
+            for changed in self._ticks(watch):
+                if changed:
+                    self._end()
+                    self._start()
+                self._tend(mend=watch is None)
+        finally:
+            self._end()
+
+    def _ticks(self, watch: Path | None) -> Iterator[bool]:
+        """Yield every moment, until it is time to stop, whether files have changed."""
+        if watch is None:
+            while not self._stopping:
+                time.sleep(_TICK_SECONDS)
+                yield False
+            return
+        import watchfiles  # noqa: PLC0415 - only for those who write code right now
+
+        watched = watchfiles.watch(
+            watch,
+            watch_filter=watchfiles.PythonFilter(),
+            stop_event=self,
+            rust_timeout=int(_TICK_SECONDS * 1000),
+            yield_on_timeout=True,
+            ignore_permission_denied=True,
+        )
+        for changes in watched:
+            yield bool(changes)
+
+    def _start(self) -> None:
+        self._announced = False
+        if not self._stopping:
+            self._workers = [self._start_worker() for _ in range(self._count)]
+
+    def _tend(self, *, mend: bool) -> None:
+        """Announce workers that have become ready; replace one that died, if it ever worked."""
+        for index, worker in enumerate(self._workers):
+            if self._stopping or worker.alive or not mend:
+                continue
+            if not worker.ready:
+                raise WorkerError("A worker process ended before it could serve.")
+            _log.warning("Worker process %s died; another one takes its place.", worker.process.pid)
+            self._workers[index] = self._start_worker()
+        if not self._announced and all(worker.ready for worker in self._workers):
+            self._announced = True
+            self._on_ready()
+
+    def _end(self) -> None:
+        deadline = time.monotonic() + _KILL_SECONDS
+        for worker in self._workers:
+            worker.process.terminate()
+        for worker in self._workers:
+            worker.process.join(max(0.0, deadline - time.monotonic()))
+            worker.process.kill()
+            worker.process.join()
+        self._workers = []
+
+
+def _work(
+    factory: Callable[[], Application],
+    listener: socket.socket,
+    certificate: Certificate | None,
+    ready: Connection,
+) -> None:
+    """Serve in a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches all processes of a terminal; the parent sends SIGTERM
+    threading.Thread(target=_end_with_parent, name="funcmcp parent", daemon=True).start()
+    app = factory()
+    with _handling(_ignore):
+        _Server(app, lambda: ready.send(True), certificate).run([listener])
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,127 @@
+"""A bound on values with equal hashes in sets and as keys of dicts.
+
+Python's hash of a number is the number modulo 2**61 - 1, so a client can send numbers with equal hashes. A set of n of
+them takes n * n steps: 70,000 numbers in 1.5 MB take half a minute. Hashes of strings, bytes, dates and times are keyed
+at random and are not affected.
+
+How it works: before a set or a dict is read, its members or names are read one by one, and those with equal hashes are
+counted. Equal members count once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import SchemaValidator, ValidationError, core_schema
+
+from funcmcp.authoring.values.core_tree import nodes_of, with_children
+from funcmcp.protocol.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    Node: TypeAlias = dict[str, Any]
+
+MOST_MEMBERS = 10_000
+"""Different members of a set or dict whose hashes a client can choose: about 0.1 s at worst, whatever their hashes."""
+
+MOST_EQUAL_HASHES = 16
+
+_TAG = -1
+_ANY: Any = {"type": "any"}
+_SETS = frozenset({"frozenset", "set"})
+_DICTS = frozenset({"counter", "dict", "frozendict", "ordered-dict"})
+_KEYED = frozenset({"bool", "bytes", "date", "datetime", "none", "str", "time"})
+"""Types with hashes that are keyed at random, or with few values."""
+
+_WRAPPERS = frozenset(
+    {
+        *("default", "function-after", "function-before", "function-wrap", "nullable"),
+        *("json-or-python", "lax-or-strict", "union"),
+    }
+)
+
+
+class _Hashes:
+    """The hashes of the members of one set or dict."""
+
+    def __init__(self) -> None:
+        self._members: dict[int, list[Any]] = {}
+        self._count = 0
+
+    def add(self, member: Any) -> None:
+        """Count a member; raise ToolError for too many, or too many of one hash."""
+        try:
+            equal = self._members.setdefault(hash(member), [])
+        except TypeError:
+            return  # not hashable, which the set itself reports
+        if member in equal:
+            return
+        equal.append(member)
+        self._count += 1
+        if len(equal) > MOST_EQUAL_HASHES:
+            raise ToolError("A set or the keys of an object have values that can't be told apart fast. Leave some out.")
+        if self._count > MOST_MEMBERS:
+            raise ToolError(
+                f"A set or an object has more than {MOST_MEMBERS:,} members, which is too many for their type. "
+                "Send less at once."
+            )
+
+
+def with_hash_limits(schema: Node) -> Node:
+    """Return a schema with bounds on sets and dicts whose hashes clients can choose; itself if it has none of these."""
+    if not any(map(_member_key, nodes_of(schema))):
+        return schema
+    return _limited(schema, schema.get("definitions", []))
+
+
+def _limited(node: Node, definitions: list[Node]) -> Node:
+    copied = with_children(node, lambda child: _limited(child, definitions))
+    key = _member_key(node)
+    if key is None:
+        return copied
+    reference = copied.pop("ref", None)
+    choices: Any = {_TAG: copied}
+    return dict(core_schema.tagged_union_schema(choices, _counting(node.get(key, _ANY), definitions), ref=reference))
+
+
+def _counting(member: Any, definitions: Any) -> Callable[[Any], int]:
+    """Return a discriminator: as such it sees the value, JSON text included, and leaves it as it is."""
+
+    @cache
+    def reader() -> SchemaValidator:
+        return SchemaValidator(core_schema.definitions_schema(member, definitions), _use_prebuilt=False)
+
+    def count(value: Any) -> int:
+        if isinstance(value, Collection) and len(value) > MOST_EQUAL_HASHES and not isinstance(value, str | bytes):
+            hashes = _Hashes()
+            for part in value:
+                try:
+                    hashes.add(reader().validate_python(part, strict=False))
+                except ValidationError:
+                    continue  # which the set or dict reports
+        return _TAG
+
+    return count
+
+
+def _member_key(node: Node) -> str | None:
+    """Return the key of the items or keys of a set or dict whose hashes a client can choose; None for other nodes."""
+    kind = node.get("type")
+    if kind in _SETS:
+        return None if _has_keyed_hashes(node.get("items_schema", _ANY)) else "items_schema"
+    if kind in _DICTS and "keys_schema" in node:
+        return None if _has_keyed_hashes(node["keys_schema"]) else "keys_schema"
+    return None
+
+
+def _has_keyed_hashes(node: Node) -> bool:
+    kind = node["type"]
+    if kind in {"enum", "literal"}:
+        return True  # only the values that the author wrote
+    if kind in _WRAPPERS:
+        return all(child["type"] in _KEYED or _has_keyed_hashes(child) for child in nodes_of(node) if child is not node)
+    return kind in _KEYED

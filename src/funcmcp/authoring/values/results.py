@@ -1,0 +1,271 @@
+"""From what a function returns to a ``CallToolResult``, in the newest revision's shape without ``resultType``.
+
+How a tool's results are written is chosen once, by its return annotation.
+
+Source: 2026-07-28 "server/tools, Tool Result, Structured Content, Output Schema".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic_core import to_json
+
+from funcmcp.authoring.signatures.hints import parts_of_type, union_members, without_marks
+from funcmcp.authoring.signatures.signature import EMPTY, JSONRPCResponse
+from funcmcp.authoring.values.content import Content, ToolResult, base64
+from funcmcp.authoring.values.sdk_types import converted, is_sdk_type
+from funcmcp.authoring.values.writing import Writer, awaited, jsonable, unwritable
+from funcmcp.protocol.codec import encode
+from funcmcp.server.catalog.features import JSONResult, RawResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    Result: TypeAlias = "dict[str, Any] | JSONResult | RawResponse"
+    Render: TypeAlias = Callable[[Any], Result]
+
+_SCALARS = {bool: "boolean", float: "number", int: "integer"}
+
+
+class Rendering(NamedTuple):
+    """How a tool's results are written.
+
+    Attributes:
+        render: writes a returned value; raises TypeError or ValueError if it is not what the annotation promises or
+            JSON can't say it.
+        output_schema: returns the tool's output schema, or None if it has none.
+        is_response: whether results are whole JSON-RPC responses, which must answer the request.
+    """
+
+    render: Render
+    output_schema: Callable[[], dict[str, Any] | None]
+    is_response: bool = False
+
+
+def rendering_of(annotation: Any, tool: str) -> Rendering:
+    """Choose how results of a type are written.
+
+    Args:
+        annotation: the resolved return annotation, or EMPTY.
+        tool: the tool's name.
+    """
+    annotation = awaited(annotation)
+    members = {without_marks(member) for member in union_members(annotation)}
+    if members == {JSONRPCResponse}:
+        return Rendering(_raw, _no_schema, is_response=True)
+    if members <= {EMPTY, Any, object}:
+        return Rendering(_locating(_by_value, tool), _no_schema)
+    if members == {type(None)}:
+        return Rendering(_nothing, _no_schema)
+    if members <= {str, bytes, type(None)}:
+        return Rendering(_plain(tool, tuple(members)), _no_schema)
+    if _has_content(annotation):
+        return Rendering(_locating(_content_only, tool), _no_schema)
+    if annotation in _SCALARS:
+        return _scalar(annotation)
+    typed = _Typed(annotation, tool)
+    return Rendering(typed.render, typed.output_schema)
+
+
+def _locating(render: Callable[[Any, str], Result], tool: str) -> Render:
+    """Return a rendering whose errors name the tool, and the path of a value that JSON can't say."""
+
+    def located(value: Any) -> Result:
+        try:
+            return render(value, tool)
+        except ValueError as error:
+            raise unwritable(value, tool, error) from None
+
+    return located
+
+
+def declared_rendering(schema: dict[str, Any], tool: str) -> Rendering:
+    """Return how results of a hand-written output schema are written: they are checked against it."""
+    checks: list[Callable[[Any], list[tuple[str, str]]]] = []
+
+    def render(value: Any) -> Result:
+        value = converted(value)
+        try:
+            result = _tool_result(value) if isinstance(value, ToolResult) else _structured(jsonable(value))
+        except ValueError as error:
+            raise unwritable(value, tool, error) from None
+        if "isError" in result:
+            return result
+        if not checks:
+            from funcmcp.authoring.values.explicit import explicit_errors  # noqa: PLC0415 - for hand-written schemas only
+
+            checks.append(explicit_errors(schema, f"The output_schema of {tool}"))
+        errors = checks[0](result.get("structuredContent"))
+        if errors:
+            raise ValueError(f"{tool} returned what its output_schema does not allow: {errors[0][0]} {errors[0][1]}.")
+        return result
+
+    return Rendering(render, lambda: schema)
+
+
+def _has_content(annotation: Any) -> bool:
+    return any(
+        isinstance(part, type) and (issubclass(part, Content | ToolResult) or is_sdk_type(part))
+        for part in parts_of_type(annotation)
+    )
+
+
+def _no_schema() -> None:
+    return
+
+
+def _nothing(value: Any) -> Result:
+    if value is not None:
+        raise TypeError(f"The tool is annotated to return None, but returned {type(value).__name__}.")
+    return {"content": []}
+
+
+def _raw(value: Any) -> Result:
+    whole = isinstance(value, dict) and value.get("jsonrpc") == "2.0" and "id" in value
+    if not whole or ("result" in value) == ("error" in value):
+        raise TypeError("A JSONRPCResponse has jsonrpc, id, and either result or error.")
+    encode(value)
+    return RawResponse(value)
+
+
+def _scalar(annotation: type) -> Rendering:
+    """Return the rendering of numbers and booleans, which are most of what small tools return."""
+    schema = _wrapped({"type": _SCALARS[annotation]})
+
+    def render(value: Any) -> Result:
+        kind = type(value)
+        if kind is bool:
+            text = b"true" if value else b"false"
+        elif kind is int:
+            text = b"%d" % value
+        elif kind is float and value - value == 0.0:  # finite
+            text = repr(value).encode()
+        else:
+            raise TypeError(f"The tool is annotated to return {annotation.__name__}, but returned {_shown(value)}.")
+        if kind is not annotation and (annotation is not float or kind is bool):
+            raise TypeError(f"The tool is annotated to return {annotation.__name__}, but returned {_shown(value)}.")
+        return JSONResult(b'"%b"' % text, b'{"result":%b}' % text)
+
+    return Rendering(render, lambda: schema)
+
+
+def _shown(value: Any) -> str:
+    return str(value) if type(value) is float else type(value).__name__
+
+
+class _Typed:
+    """Writes values of one type as structured content, with a text block of the same JSON beside it."""
+
+    def __init__(self, annotation: Any, tool: str) -> None:
+        self._writer = Writer(annotation, tool)
+        self._tool = tool
+        self._schema: dict[str, Any] | None = None
+        self._wraps = False
+
+    def output_schema(self) -> dict[str, Any]:
+        """Return the schema; anything but an object stands under ``result``, in every revision."""
+        if self._schema is None:
+            from funcmcp.authoring.values.schema import json_schema  # noqa: PLC0415 - pydantic, loaded when it is needed
+
+            own = json_schema(self._writer.core(), "serialization", f"What {self._tool} returns")
+            self._schema = own if own.get("type") == "object" else _wrapped(own)
+            self._wraps = self._schema is not own
+        return self._schema
+
+    def render(self, value: Any) -> Result:
+        """Write a value; raise ValueError if it is not of the type."""
+        if self._schema is None:
+            self.output_schema()
+        written = self._writer.write(value)
+        text = written if written.startswith(b'"') else to_json(written.decode())
+        return JSONResult(text, b'{"result":%b}' % written if self._wraps else written)
+
+
+def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    wrapped = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
+    return {**wrapped, "$defs": schema["$defs"]} if "$defs" in schema else wrapped
+
+
+def _structured(structured: Any) -> dict[str, Any]:
+    """Return structured content with its text; strings are shown as they are, everything else as JSON."""
+    text = encode(structured).decode()
+    return {
+        "content": [{"type": "text", "text": structured if isinstance(structured, str) else text}],
+        "structuredContent": structured,
+    }
+
+
+def _plain(tool: str, allowed: tuple[type, ...]) -> Render:
+    """Write texts and bytes, which are content but not structured content."""
+
+    def render(value: Any) -> Result:
+        if not isinstance(value, allowed):
+            raise TypeError(f"{tool} returned {type(value).__name__}, which its annotation does not allow.")
+        if type(value) is str:
+            return JSONResult(encode(value))
+        return {"content": [] if value is None else [_block(value, tool)]}
+
+    return render
+
+
+def _content_only(value: Any, tool: str) -> Result:
+    """Write what is annotated to be content: even an empty list is a list of blocks."""
+    if isinstance(value, list | tuple):
+        return {"content": [_block(member, tool) for member in value]}
+    return _by_value(value, tool)
+
+
+def _by_value(value: Any, tool: str) -> Result:
+    """Write a value that no annotation describes."""
+    if isinstance(value, ToolResult):
+        return _tool_result(value)
+    if value is None:
+        return {"content": []}
+    if is_sdk_type(type(value)):
+        own = converted(value)
+        return _structured(jsonable(value)) if own is value else _by_value(own, tool)
+    if isinstance(value, list | tuple) and any(map(_is_block, value)):
+        return {"content": [_block(member, tool) for member in value]}
+    if isinstance(value, str | bytes | Content):
+        return {"content": [_block(value, tool)]}
+    plain = jsonable(value)
+    if isinstance(plain, Mapping):
+        return _structured(plain)
+    return {"content": [_text(plain)]}
+
+
+def _is_block(value: Any) -> bool:
+    return isinstance(value, Content) or is_sdk_type(type(value))
+
+
+def _tool_result(value: ToolResult) -> dict[str, Any]:
+    result: dict[str, Any] = {"content": [_block(member, "") for member in value.content]}
+    if value.structured_content is not None:
+        written = _structured(jsonable(value.structured_content))
+        result = {**written, "content": result["content"] or written["content"]}
+    if value.is_error:
+        result["isError"] = True
+    if value.meta is not None:
+        encode(value.meta)
+        result["_meta"] = dict(value.meta)
+    return result
+
+
+def _block(value: Any, tool: str) -> dict[str, Any]:
+    value = converted(value)
+    if isinstance(value, Content):
+        encode(value.block)  # refuses what JSON can't say
+        return value.block
+    if isinstance(value, bytes):
+        resource = {"uri": f"tool://{tool}/result", "mimeType": "application/octet-stream", "blob": base64(value)}
+        return {"type": "resource", "resource": resource}
+    return _text(value if isinstance(value, str) else jsonable(value))
+
+
+def _text(value: Any) -> dict[str, Any]:
+    text = encode(value).decode()
+    return {"type": "text", "text": value if isinstance(value, str) else text}

@@ -1,0 +1,252 @@
+"""JSON schemas of types, as clients read them: no references unless a type is recursive, a fixed order, no noise.
+
+Source: 2026-07-28 "server/tools, Tool"; JSON Schema 2020-12.
+"""
+
+from __future__ import annotations
+
+import warnings
+from base64 import b64encode
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError
+
+from funcmcp.authoring.signatures.field_docs import describe_fields
+from funcmcp.protocol.codec import encode
+from funcmcp.server.catalog.registry import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic.json_schema import JsonSchemaMode
+    from pydantic_core import core_schema
+
+_FIRST = (
+    *("$schema", "$id", "$ref", "type", "title", "description", "format", "enum", "const"),
+    *("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern"),
+    *("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "properties", "required", "additionalProperties"),
+)
+_LAST = ("default", "examples", "x-mcp-header", "$defs")
+_RANK = {
+    **{keyword: rank for rank, keyword in enumerate(_FIRST)},
+    **{keyword: 1000 + rank for rank, keyword in enumerate(_LAST)},
+}
+_BETWEEN = 500
+_MAPS = frozenset({"properties", "patternProperties", "$defs", "dependentSchemas"})
+_DATA = frozenset({"const", "default", "enum", "examples", "required", "x-mcp-header"})
+_MOST_EXPANSIONS = 1000
+"""References that are followed before a schema is left with its references: models that refer to one another many
+times over would otherwise grow without bounds."""
+
+
+def json_schema(schema: Any, mode: JsonSchemaMode, what: str) -> dict[str, Any]:
+    """Return the JSON schema of a core schema.
+
+    Args:
+        schema: the core schema.
+        mode: ``"validation"`` for arguments, ``"serialization"`` for results.
+        what: names the schema's place in the error.
+
+    Raises:
+        RegistrationError: a type in it has no meaning as JSON.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a default that JSON can't say is left out, which is all there is to it
+            generated = _Generator(by_alias=True).generate(schema, mode)
+    except PydanticInvalidForJsonSchema as error:
+        raise RegistrationError(f"{what} has a type that JSON can't carry ({error.message}).") from None
+    return arranged(generated)
+
+
+def encoded_default(value: Any) -> Any:
+    """Return a default value as JSON; raise ValueError if JSON can't say it."""
+    return _Generator().encode_default(value)
+
+
+def arranged(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with its references put in place and its keywords in order."""
+    definitions: dict[str, Any] = schema.get("$defs", {})
+    recursive = {name for name in definitions if name in _reachable(name, definitions)}
+    try:
+        return _Arranger(definitions, recursive).root(schema)
+    except OverflowError:
+        return _Arranger(definitions, set(definitions)).root(schema)
+
+
+class _Arranger:
+    """Writes one schema anew.
+
+    Args:
+        definitions: what references lead to.
+        kept: names of definitions to which references stay.
+    """
+
+    def __init__(self, definitions: dict[str, Any], kept: set[str]) -> None:
+        self._definitions = definitions
+        self._kept = kept
+        self._left = _MOST_EXPANSIONS
+        self._used: set[str] = set()
+
+    def root(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return the whole schema; its own reference is followed even if it is a recursive one."""
+        schema = {key: value for key, value in schema.items() if key != "$defs"}
+        name = _target(schema)
+        if name is not None:
+            schema = {**self._definitions[name], **{key: value for key, value in schema.items() if key != "$ref"}}
+        result = self._node(schema)
+        kept: dict[str, Any] = {}
+        while missing := sorted(self._used - kept.keys()):
+            for name in missing:
+                kept[name] = self._node(self._definitions[name])
+        return {**result, "$defs": dict(sorted(kept.items()))} if kept else result
+
+    def _node(self, node: Any) -> Any:
+        if isinstance(node, list):
+            return [self._node(member) for member in node]
+        if not isinstance(node, dict):
+            return float_or_int(node)
+        name = _target(node)
+        if name is not None:
+            if name in self._kept:
+                self._used.add(name)
+            else:
+                self._left -= 1
+                if self._left < 0:
+                    raise OverflowError
+                rest = {key: value for key, value in node.items() if key != "$ref"}
+                return self._node({**self._definitions[name], **rest})
+        keywords = sorted(node, key=lambda keyword: _RANK.get(keyword, _BETWEEN))
+        return {keyword: self._keyword(keyword, node[keyword]) for keyword in keywords}
+
+    def _keyword(self, keyword: str, value: Any) -> Any:
+        if keyword in _DATA:
+            return value
+        if keyword in _MAPS:
+            return {name: self._node(member) for name, member in value.items()}
+        return self._node(value)
+
+
+def _target(node: Any) -> str | None:
+    reference = node.get("$ref") if isinstance(node, dict) else None
+    return reference.removeprefix("#/$defs/") if isinstance(reference, str) else None
+
+
+def _reachable(name: str, definitions: dict[str, Any]) -> set[str]:
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        new = set(_references(definitions[waiting.pop()])) - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _references(node: Any) -> Iterator[str]:
+    name = _target(node)
+    if name is not None:
+        yield name
+    for member in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _references(member)
+
+
+def float_or_int(value: Any) -> Any:
+    """Return a decimal as the JSON number that says the same."""
+    if isinstance(value, Decimal):
+        return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
+    return value
+
+
+class _Generator(GenerateJsonSchema):
+    """pydantic's generator without the titles that it makes up, and with the types as funcmcp reads and writes them."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - no field gets one
+        return False
+
+    def sort(self, value: Any, parent_key: str | None = None) -> Any:  # noqa: ARG002 - `arranged` does it
+        return value
+
+    def encode_default(self, dft: Any) -> Any:
+        encoded = b64encode(dft).decode() if isinstance(dft, bytes) else super().encode_default(float_or_int(dft))
+        try:
+            encode(encoded)
+        except ValueError as error:  # NaN or Infinity
+            raise PydanticSerializationError(str(error)) from None
+        return encoded
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
+        result = super().default_schema(schema)
+        if "default" in result and result["default"] is None:
+            del result["default"]
+        return result
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> dict[str, Any]:
+        if self.mode == "validation":
+            return self.generate_inner(schema["schema"])
+        return super().nullable_schema(schema)
+
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> dict[str, Any]:
+        result: dict[str, Any] = {"type": "number"}
+        self.update_with_validations(result, schema, self.ValidationsMapping.numeric)
+        return result
+
+    def bytes_schema(self, schema: core_schema.BytesSchema) -> dict[str, Any]:
+        result = super().bytes_schema(schema)
+        result.pop("format", None)  # "binary", which is OpenAPI's word for what is no JSON
+        return result
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> dict[str, Any]:
+        result = super().dict_schema(schema)
+        name = result.get("propertyNames", {})
+        name = self.get_schema_from_definitions(name["$ref"]) if "$ref" in name else name
+        if name and name.get("type", "string") != "string":
+            del result["propertyNames"]  # it describes the number, and a name is a text
+        return result
+
+    def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> dict[str, Any]:
+        result = super().tagged_union_schema(schema)
+        result.pop("discriminator", None)  # an OpenAPI keyword, whose references would lead nowhere
+        return result
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
+        return self._documented(super().model_schema(schema), schema)
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> dict[str, Any]:
+        return self._documented(super().dataclass_schema(schema), schema)
+
+    def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> dict[str, Any]:
+        return self._documented(super().typed_dict_schema(schema), schema)
+
+    def _documented(self, result: dict[str, Any], schema: Any) -> dict[str, Any]:
+        """Describe the fields of a class."""
+        cls = schema.get("cls")
+        node = schema.get("schema", schema)
+        while "fields" not in node and "schema" in node:
+            node = node["schema"]
+        fields = node.get("fields", ())
+        named = fields.items() if isinstance(fields, dict) else ((field["name"], field) for field in fields)
+        if isinstance(cls, type):
+            describe_fields(result, cls, {name: self._get_alias_name(field, name) for name, field in named})
+        return _untitled(result, cls)
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> dict[str, Any]:
+        return _untitled(super().enum_schema(schema), schema["cls"])
+
+    def named_tuple_schema(self, schema: Any) -> dict[str, Any]:
+        fields = schema["fields"]
+        result: dict[str, Any] = {
+            "type": "object",
+            "properties": {field["name"]: self.generate_inner(field["schema"]) for field in fields},
+        }
+        required = [field["name"] for field in fields if field["schema"]["type"] != "default"]
+        return {**result, "required": required} if required else result
+
+
+def _untitled(schema: dict[str, Any], cls: Any) -> dict[str, Any]:
+    """Drop a title that is only the class's name."""
+    if schema.get("title") == getattr(cls, "__name__", None):
+        schema.pop("title", None)
+    return schema

@@ -1,0 +1,42 @@
+"""``funcmcp doctor``: checks a project's folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funcmcp.cli.doctor import app_checks, file_checks
+from funcmcp.cli.doctor.project import Finding, Project, read_project
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
+    file_checks.check_host,
+    file_checks.check_bundle,
+    file_checks.check_requirements,
+    file_checks.check_python,
+    file_checks.check_settings,
+    file_checks.check_ignored,
+    file_checks.check_deployment,
+    app_checks.check_code,
+    app_checks.check_deployed_files,
+    app_checks.check_handler,
+    app_checks.check_start,
+    app_checks.check_route,
+    app_checks.check_access,
+    app_checks.check_sessions,
+    app_checks.check_triggers,
+)
+
+
+def examine(folder: Path) -> list[Finding]:
+    """Return what all checks found in a folder.
+
+    The project's code is imported, with the settings of its local.settings.json, in a process of its own.
+
+    Raises:
+        Failure: there is no such folder.
+    """
+    project = read_project(folder)
+    return [finding for check in CHECKS for finding in check(project)]

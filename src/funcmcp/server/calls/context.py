@@ -1,0 +1,164 @@
+"""The context of one feature's run: the facts of the request and the ways back to the client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from funcmcp.protocol.envelope import LOG_LEVEL
+from funcmcp.protocol.errors import MissingClientCapability, ToolError
+from funcmcp.protocol.levels import LEVELS
+from funcmcp.protocol.methods import CLIENT_METHODS, can_be_asked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from funcmcp.auth.principal import Principal
+    from funcmcp.protocol.jsonrpc import Request
+    from funcmcp.server.calls.channel import Channel
+    from funcmcp.server.connections.client import Client
+
+
+class HTTPRequestInfo(Protocol):
+    """What a feature may read of the HTTP request that carried its call."""
+
+    @property
+    def method(self) -> str:
+        """The HTTP method, upper case."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether an answer reaches the client part by part."""
+
+    @property
+    def url(self) -> str:
+        """The absolute URL."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Header values by name, in any case."""
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """Query parameters; the last one wins where a name is repeated."""
+
+    @property
+    def cookies(self) -> Mapping[str, str]:
+        """Cookies by name."""
+
+    @property
+    def principal(self) -> Principal | None:
+        """Who sent it; None where nobody was asked to say, or nobody did."""
+
+    @property
+    def caller(self) -> str | None:
+        """Whose share of what the process takes on it uses; None for nobody's."""
+
+
+class Context:
+    """The facts of one request, and the ways back to its client.
+
+    Attributes:
+        request: the JSON-RPC request.
+        client: who asks: revision, capabilities, name and version, session.
+        channel: where notifications and questions for the client go.
+        http: the HTTP request, or None on a transport without one.
+    """
+
+    __slots__ = ("channel", "client", "http", "request")
+
+    def __init__(
+        self,
+        request: Request,
+        client: Client,
+        channel: Channel,
+        http: HTTPRequestInfo | None = None,
+    ) -> None:
+        self.request = request
+        self.client = client
+        self.channel = channel
+        self.http = http
+
+    @property
+    def principal(self) -> Principal | None:
+        """Who asks; None for nobody in particular, and on a transport without identities."""
+        return None if self.http is None else self.http.principal
+
+    @property
+    def caller(self) -> str | None:
+        """Whose share of what the process takes on the request uses; None for nobody's, as on stdio."""
+        return None if self.http is None else self.http.caller
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The request's ``_meta``; empty when it has none."""
+        meta = self.request.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+    @property
+    def log_level(self) -> str | None:
+        """The least severe level that the client wants to hear of; None if it wants no log messages."""
+        if self.client.revision.per_request:
+            return self.meta.get(LOG_LEVEL)
+        conversation = self.client.conversation
+        return "info" if conversation is None else conversation.log_level
+
+    async def set_log_level(self, level: str) -> None:
+        """Remember the level for the rest of the session."""
+        if self.client.conversation is not None:
+            await self.client.conversation.set_level(level)
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Send a notification on this request's stream.
+
+        It is dropped where the transport can't push, and a log message also where the client wants only
+        more severe ones.
+        """
+        if method == "notifications/message":
+            wanted = self.log_level
+            if wanted is None or LEVELS[params["level"]] < LEVELS[wanted]:
+                return
+        await self.channel.notify(method, params)
+
+    async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Ask the client and return its answers under the same keys.
+
+        Args:
+            questions: for each key a request ``{"method": ..., "params": {...}}``. The key must be the same in
+                every run of the feature, because in 2026-07-28 the feature is run again with the answer.
+
+        Raises:
+            MissingClientCapability: a 2026-07-28 client did not declare what a question needs.
+            ToolError: a client of an older revision did not, or the transport can't ask.
+        """
+        missing: dict[str, Any] = {}
+        for question in questions.values():
+            missing.update(self.missing_capability(question))
+        if missing:
+            if self.client.revision.per_request:
+                raise MissingClientCapability(missing)
+            raise ToolError(f"This needs a client that supports: {', '.join(missing)}.")
+        return await self.channel.ask(questions)
+
+    def missing_capability(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the client lacks for a question, in the shape of ClientCapabilities; empty if nothing."""
+        capability = CLIENT_METHODS[question["method"]].capability
+        declared = self.client.capabilities.get(capability)
+        if not isinstance(declared, dict) or not can_be_asked(question["method"], self.client.revision.date):
+            return {capability: {}}
+        needed = _SUB_CAPABILITIES[capability](question["params"])
+        if "form" in needed and "url" not in declared:
+            return {}  # a client that names no mode can show forms
+        lacking: dict[str, Any] = {name: {} for name in needed if name not in declared}
+        return {capability: lacking} if lacking else {}
+
+
+def _sampling_needs(params: Mapping[str, Any]) -> list[str]:
+    needed = ["tools"] if "tools" in params or "toolChoice" in params else []
+    return [*needed, "context"] if params.get("includeContext", "none") != "none" else needed
+
+
+_SUB_CAPABILITIES: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "elicitation": lambda params: [params.get("mode", "form")],
+    "sampling": _sampling_needs,
+    "roots": lambda _: [],
+}

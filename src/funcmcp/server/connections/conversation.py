@@ -1,0 +1,172 @@
+"""What one process knows of a living session of the handshake era beside its handshake.
+
+That is: the runs under way, the questions that wait for the client's answer, and the chosen log level. An id that
+a client chose never routes an answer; it only finds what this same client wants cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any, Protocol
+
+from funcmcp.protocol.answers import read_answer
+from funcmcp.protocol.codec import encode
+from funcmcp.protocol.errors import INTERNAL_ERROR, ToolError
+from funcmcp.protocol.jsonrpc import Response
+from funcmcp.server.connections.subscribed_uris import SubscribedURIs
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from funcmcp.protocol.jsonrpc import RequestId
+    from funcmcp.server.connections.hub import Change
+    from funcmcp.server.run import Run
+
+
+class Keeper(Protocol):
+    """Keeps what a session chooses where every instance of the server finds it. Each may raise StoreAwayError."""
+
+    async def restore(self) -> None:
+        """Bring the conversation up to date, unless it is."""
+
+    async def keep_level(self, level: str) -> None:
+        """Remember a log level."""
+
+    async def keep_subscription(self, uri: str, *, wanted: bool) -> None:
+        """Remember, or forget, the URI of a resource."""
+
+
+class Conversation:
+    """The moving parts of one session in this process.
+
+    Args:
+        pushes: whether messages outside of a request can reach the client.
+
+    Attributes:
+        log_level: the least severe level that the client wants to hear of.
+        subscribed: URIs of resources whose changes it wants to hear of.
+        keeper: where other instances find the two; None where there are none.
+    """
+
+    __slots__ = ("_questions", "_runs", "keeper", "log_level", "pushes", "subscribed")
+
+    def __init__(self, *, pushes: bool = False) -> None:
+        self.pushes = pushes
+        self.log_level = "info"
+        self.keeper: Keeper | None = None
+        self.subscribed = SubscribedURIs()
+        self._runs: dict[RequestId, list[Run]] = {}
+        self._questions: dict[str, asyncio.Future[Response]] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run is under way, or a question waits for its answer."""
+        return bool(self._runs or self._questions)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing here would be missed."""
+        if self.busy:
+            return False
+        return self.keeper is not None or not (self.subscribed or self.log_level != "info")
+
+    async def restore(self) -> None:
+        """Learn what the session chose at other instances; raise StoreAwayError."""
+        if self.keeper is not None:
+            await self.keeper.restore()
+
+    async def set_level(self, level: str) -> None:
+        """Remember a log level for the rest of the session; raise StoreAwayError."""
+        if self.keeper is not None:
+            await self.keeper.keep_level(level)
+        self.log_level = level
+
+    async def subscribe(self, uri: str, *, wanted: bool) -> None:
+        """Remember, or forget, the URI of a resource for the rest of the session; raise StoreAwayError."""
+        if self.keeper is not None:
+            await self.keeper.keep_subscription(uri, wanted=wanted)
+        if wanted:
+            self.subscribed.add(uri)
+        else:
+            self.subscribed.discard(uri)
+
+    def wants(self, change: Change) -> bool:
+        """Tell whether the client wants to hear of a change: of every list, and of the resources it subscribed to."""
+        return change.uri is None or change.uri in self.subscribed
+
+    def begin(self, request_id: RequestId, run: Run) -> None:
+        """Remember a run, so that the client can cancel it; several may have the same id."""
+        self._runs.setdefault(request_id, []).append(run)
+
+    def finish(self, request_id: RequestId, run: Run) -> None:
+        """Forget a run."""
+        runs = self._runs[request_id]
+        runs.remove(run)
+        if not runs:
+            del self._runs[request_id]
+
+    def cancel(self, request_id: RequestId) -> bool:
+        """Cancel the runs of an id; return whether there was one."""
+        runs = self._runs.get(request_id, ())
+        for run in runs:
+            run.cancel()
+        return bool(runs)
+
+    async def ask(
+        self, questions: Mapping[str, Mapping[str, Any]], send: Callable[[bytes], Awaitable[None]]
+    ) -> dict[str, dict[str, Any]]:
+        """Send the questions as requests, wait for the client's responses, and return them by key.
+
+        Raises:
+            ToolError: the client answered with an error, or with something that is no answer to its question.
+        """
+        waiting: dict[str, asyncio.Future[Response]] = {}
+        try:
+            for key, question in questions.items():
+                question_id, waiting[key] = self.question()
+                await send(encode({"jsonrpc": "2.0", "id": question_id, **question}))
+            return {key: _read(questions[key], await future) for key, future in waiting.items()}
+        finally:
+            for future in waiting.values():
+                future.cancel()
+
+    def question(self) -> tuple[str, asyncio.Future[Response]]:
+        """Open a question: return the id to send it under, and the future of its answer."""
+        question_id = f"ask-{os.urandom(8).hex()}"  # never used again: a late answer must not meet another question
+        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._questions[question_id] = future
+        future.add_done_callback(lambda _: self._questions.pop(question_id, None))
+        return question_id, future
+
+    def answer(self, response: Response) -> bool:
+        """Hand a client's response to the question that waits for it; return whether there is one."""
+        future = self._questions.get(response.id) if isinstance(response.id, str) else None
+        if future is None:
+            return False
+        if not future.done():
+            future.set_result(response)
+        return True
+
+    def abandon(self) -> None:
+        """Give up the questions that are open: the client will say no more."""
+        for future in list(self._questions.values()):
+            if not future.done():
+                future.set_result(Response(None, None, {"code": INTERNAL_ERROR, "message": "The client has gone."}))
+
+
+def cancel_requested(conversation: Conversation, params: Mapping[str, Any]) -> bool:
+    """Do what `notifications/cancelled` asks; return False if the request that it names is not under way here."""
+    request_id = params.get("requestId")
+    if type(request_id) is str or type(request_id) is int:
+        return conversation.cancel(request_id)
+    return True
+
+
+def _read(question: Mapping[str, Any], response: Response) -> dict[str, Any]:
+    answer = read_answer(question, response.result)
+    if answer is not None:
+        return answer
+    if response.error is not None:
+        raise ToolError(f"The client answered {question['method']} with an error.")
+    raise ToolError(f"The client's answer to {question['method']} is not valid.")

@@ -1,0 +1,158 @@
+"""Sessions without a store: the id is a signed token that holds what `initialize` agreed on.
+
+Every process with the same keys can check it. What can't be kept in it is not there: streams between requests and
+subscriptions. A session that was ended is remembered until it would have expired: by this process and the other workers
+of ``funcmcp run --workers`` (`EndedSessions`), and by a store that all processes share where there is one.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from time import time
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from funcmcp.protocol.codec import decode, encode
+from funcmcp.state.sessions.ended import EndedSessions, digest_of
+from funcmcp.state.sessions.store import Handshake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from funcmcp.state.seal import KeyRing
+
+_PURPOSE = "session"
+_REMEMBERED = 10_000
+_LONGEST = 4096
+_FIELDS = frozenset("rcixon")
+_KNOWN = {"elicitation": ("form", "url"), "sampling": ("context", "tools"), "roots": (), "extensions": None}
+"""Client capabilities that a server acts on, and the parts of them."""
+
+_LONGEST_TEXT = 100
+_MOST_EXTENSIONS = 8
+
+
+class Revocations(Protocol):
+    """Remembers, for all instances, which sessions were ended. Both methods may raise StoreAwayError."""
+
+    async def add(self, session_id: str, seconds: float) -> bool:
+        """Remember a session for so long; return whether it was not remembered before.
+
+        It must not be forgotten earlier: where there is no room, raise SessionsFullError.
+        """
+
+    async def has(self, session_id: str) -> bool:
+        """Tell whether a session is remembered."""
+
+
+class SignedSessions:
+    """Sessions that live in their ids.
+
+    Args:
+        keys: sign the ids.
+        revoked: remembers for all instances which sessions were ended. Without it, the workers of one ``funcmcp run``
+            know of each other's, and any other process of its own alone.
+        lifetime: seconds after which a session ends and the client has to initialize again.
+        clock: returns seconds since 1970.
+    """
+
+    pushes = False
+
+    def __init__(
+        self,
+        keys: KeyRing,
+        *,
+        revoked: Revocations | None = None,
+        lifetime: float = 86_400.0,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        self.endings: list[Callable[[str], None]] = []
+        self._keys = keys
+        self._revoked = revoked
+        self._lifetime = lifetime
+        self._clock = clock
+        self._checked: dict[str, _Checked] = {}
+        self._ended = EndedSessions.of_environment(os.environ, clock=clock)
+
+    async def create(self, handshake: Handshake) -> str:
+        """Begin a session and return its id."""
+        payload = {
+            "r": handshake.revision,
+            "c": _capabilities(handshake.capabilities),
+            "i": _info(handshake.info),
+            "x": self._clock() + self._lifetime,
+            "o": handshake.owner,
+            "n": base64.b64encode(os.urandom(16)).decode("ascii"),
+        }
+        return self._keys.seal(_PURPOSE, encode(payload))
+
+    async def get(self, session_id: str) -> Handshake | None:
+        """Return a living session, or None."""
+        checked = self._checked.get(session_id) or self._open(session_id)
+        if checked is None or checked.expires <= self._clock() or checked.digest in self._ended:
+            return None
+        if self._revoked is not None and await self._revoked.has(session_id):
+            return None
+        return checked.handshake
+
+    async def end(self, session_id: str) -> bool:
+        """End a session; return whether there was one.
+
+        Raises:
+            SessionsFullError: no further ended session can be remembered until others expire; this one lives on.
+        """
+        checked = self._checked.get(session_id) or self._open(session_id)
+        if checked is None or await self.get(session_id) is None:
+            return False
+        if self._revoked is not None:
+            return await self._revoked.add(session_id, checked.expires - self._clock())
+        self._ended.add(checked.digest, checked.expires)
+        return True
+
+    def _open(self, session_id: str) -> _Checked | None:
+        payload = self._keys.open(_PURPOSE, session_id) if len(session_id) <= _LONGEST else None
+        if payload is None:
+            return None
+        checked = _checked(decode(payload), digest_of(session_id))
+        if checked is not None:
+            if len(self._checked) >= _REMEMBERED:
+                del self._checked[next(iter(self._checked))]
+            self._checked[session_id] = checked
+        return checked
+
+
+class _Checked(NamedTuple):
+    """A session whose id was found to be right."""
+
+    handshake: Handshake
+    expires: float
+    digest: bytes
+
+
+def _checked(payload: Any, digest: bytes) -> _Checked | None:
+    """Return what the payload of an id says, or None if another version of the server wrote it."""
+    match payload:
+        case {"r": str(revision), "c": dict(capabilities), "i": dict(info), "o": str() | None as owner}:
+            expires = payload.get("x")
+            if isinstance(expires, int | float) and payload.keys() == _FIELDS:
+                return _Checked(Handshake(revision, capabilities, info, owner), expires, digest)
+    return None
+
+
+def _capabilities(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the capabilities that matter, so that the id stays short."""
+    kept: dict[str, Any] = {}
+    for name, parts in _KNOWN.items():
+        value = declared.get(name)
+        if not isinstance(value, dict):
+            continue
+        wanted = parts if parts is not None else tuple(value)[:_MOST_EXTENSIONS]
+        kept[name] = {part: {} for part in wanted if isinstance(value.get(part), dict) and len(part) <= _LONGEST_TEXT}
+    return kept
+
+
+def _info(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the names of the client, so that the id stays short."""
+    return {
+        name: given[name][:_LONGEST_TEXT] for name in ("name", "title", "version") if isinstance(given.get(name), str)
+    }

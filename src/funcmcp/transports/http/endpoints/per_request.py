@@ -1,0 +1,166 @@
+"""The per-request era over HTTP (2026-07-28): every request carries all the facts, and headers repeat some of them.
+
+The order of the checks is the one that satisfies the specification, the official conformance suite and clients:
+shape of the message, `_meta`, headers against the message, revision, method, mirrored arguments.
+
+Source: 2026-07-28 "basic/transports" and "basic/index".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.protocol import envelope, headers
+from funcmcp.protocol.errors import HEADER_MISMATCH, INVALID_REQUEST, MCPError
+from funcmcp.protocol.jsonrpc import Malformed, Notification, Request, Response
+from funcmcp.protocol.methods import METHODS
+from funcmcp.server.calls.channel import ClosedChannel
+from funcmcp.server.calls.context import Context
+from funcmcp.server.connections.client import Client
+from funcmcp.server.dispatch import error_reply
+from funcmcp.server.handlers.tools import find_tool
+from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
+from funcmcp.transports.http.messages import HttpResponse
+from funcmcp.transports.http.status import accepted, per_request_response, refuse
+from funcmcp.transports.http.streams.stream import BufferedChannel, Leaving, StreamChannel, stream_response
+
+if TYPE_CHECKING:
+    from funcmcp.protocol.jsonrpc import Body
+    from funcmcp.server.dispatch import Reply, Server
+    from funcmcp.transports.http.admission.gate import Entry
+    from funcmcp.transports.http.messages import HttpRequest
+
+_PATIENCE = 0.1
+"""Seconds before a watch for the client's leaving is worth its cost."""
+
+_ROUTING = tuple(name.encode() for name in (headers.VERSION, headers.METHOD, headers.NAME))
+
+
+class PerRequestEra:
+    """Answers POSTs of the per-request era.
+
+    Args:
+        server: answers the requests.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def post(self, http: HttpRequest, message: Body, entry: Entry) -> HttpResponse:
+        """Answer one POST whose body has been decoded and classified."""
+        if not isinstance(message, Request):
+            return self._other(message, entry)
+        try:
+            context = self._context(http, message, entry)
+        except MCPError as error:
+            return per_request_response(error_reply(error, message.id))
+        try:
+            if entry.accept.events and self._server.is_interactive(message):
+                return await self._stream(context, http)
+            reply = begin(self._server.answer(context))
+            if isinstance(reply, Waiting):
+                reply = await _watched(Leaving(Run(), http.disconnected), reply)
+            return per_request_response(reply)
+        except RunCancelledError:
+            return HttpResponse(204, ())  # the client has gone, so nobody reads this
+
+    async def _stream(self, context: Context, http: HttpRequest) -> HttpResponse:
+        run = Run()
+        context.channel = channel = StreamChannel(None) if http.streams else BufferedChannel()
+        work = run.wait(self._server.answer(context))
+        return await stream_response(
+            work, channel, respond=per_request_response, leaving=Leaving(run, http.disconnected)
+        )
+
+    def _other(self, message: Notification | Response | Malformed | list[Any], entry: Entry) -> HttpResponse:
+        """Answer what is no request: nothing but a notification is accepted."""
+        if not isinstance(message, Notification):
+            return _refuse_message(message)
+        if entry.version and not entry.known_version:
+            unsupported = envelope.unsupported_version(entry.version, self._server.supported)
+            return per_request_response(error_reply(unsupported, None))
+        return accepted()
+
+    def _context(self, http: HttpRequest, request: Request, entry: Entry) -> Context:
+        """Check a request in the fixed order and return its context; raise MCPError with the first fault."""
+        server = self._server
+        try:
+            meta = envelope.read_meta(request.params)
+        except MCPError:
+            if entry.version and not entry.known_version:
+                raise envelope.unsupported_version(entry.version, server.supported) from None
+            raise
+        version = meta[envelope.PROTOCOL_VERSION]
+        row = METHODS.get(request.method)
+        name = None if row is None or row.mirrored is None else request.params.get(row.mirrored)
+        said = name if type(name) is str else None
+        revision = server.revisions.get(version)
+        if (
+            row is None
+            or revision is None
+            or len(http.fields) < len(http.pairs)
+            or not headers.agree(http.fields, version, request.method, said)
+        ):
+            _compare(http, version, request.method, said)
+        if revision is None or not revision.per_request:
+            raise envelope.unsupported_version(version, server.supported)
+        server.handler(request.method, revision)
+        if request.method == "tools/call":
+            self._check_arguments(http, request)
+        client = Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
+        return Context(request, client, _CLOSED, http)
+
+    def _check_arguments(self, http: HttpRequest, request: Request) -> None:
+        """Compare `Mcp-Param-*` with a tool's arguments."""
+        tool = find_tool(self._server, request.params)
+        arguments = request.params.get("arguments")
+        if tool.mirrored and type(arguments) is dict:
+            fault = headers.mirrored_mismatch(http.headers, arguments, tool.mirrored)
+            if fault is not None:
+                raise MCPError(HEADER_MISMATCH, fault)
+
+
+_CLOSED = ClosedChannel()
+
+
+async def _watched(leaving: Leaving, answer: Waiting[Reply]) -> Reply:
+    """Wait for an answer, and cancel the run if the client leaves before: in this era that is how it cancels."""
+    watch: list[asyncio.Task[None]] = []
+    timer = asyncio.get_running_loop().call_later(
+        _PATIENCE, lambda: watch.append(asyncio.ensure_future(leaving.watch()))
+    )
+    try:
+        return await leaving.run.wait(answer)
+    finally:
+        timer.cancel()
+        for task in watch:
+            task.cancel()
+
+
+def _compare(http: HttpRequest, version: str, method: str, name: str | None) -> None:
+    """Compare the mirrored headers with what the message says; raise MCPError with the first difference."""
+    said = {headers.VERSION: version, headers.METHOD: method}
+    if name is not None:
+        said[headers.NAME] = name
+    fault = _repeated(http) or headers.mismatch(http.headers, said)
+    if fault is not None:
+        raise MCPError(HEADER_MISMATCH, fault)
+
+
+def _repeated(http: HttpRequest) -> str | None:
+    """Name a routing header that came twice, or return None."""
+    seen = set()
+    for name, _ in http.pairs:
+        if name in seen and (name in _ROUTING or name.startswith(headers.PARAM_PREFIX.encode())):
+            return f"The header {name.decode()} came more than once."
+        seen.add(name)
+    return None
+
+
+def _refuse_message(message: Response | Malformed | list[Any]) -> HttpResponse:
+    if isinstance(message, list):
+        return refuse(400, INVALID_REQUEST, "This protocol revision has no batches; send one message.")
+    if isinstance(message, Response):
+        return refuse(400, INVALID_REQUEST, "Clients send no responses in this protocol revision.")
+    return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)

@@ -1,0 +1,155 @@
+"""Streamable HTTP: one endpoint for both eras. `StreamableHTTP` is a function from HttpRequest to HttpResponse.
+
+Source: "basic/transports, Streamable HTTP" of every revision from 2025-03-26 on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode
+from funcmcp.protocol.envelope import carries_version
+from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
+from funcmcp.protocol.jsonrpc import Request, classify
+from funcmcp.server.limits import LimitReachedError
+from funcmcp.server.load import Body
+from funcmcp.state.sessions.store import NoSessions, StoreAwayError
+from funcmcp.transports.http.admission.body import read_body
+from funcmcp.transports.http.admission.gate import Gate
+from funcmcp.transports.http.admission.identity import Guarded
+from funcmcp.transports.http.admission.limited import known_caller, no_room, pace_of
+from funcmcp.transports.http.endpoints.handshake import HandshakeEra
+from funcmcp.transports.http.endpoints.per_request import PerRequestEra
+from funcmcp.transports.http.messages import HttpResponse
+from funcmcp.transports.http.status import refuse
+from funcmcp.transports.http.streams.stream import as_stream
+
+if TYPE_CHECKING:
+    from funcmcp.protocol.jsonrpc import RequestId
+    from funcmcp.server.dispatch import Server
+    from funcmcp.state.sessions.store import SessionStore
+    from funcmcp.transports.http.admission.gate import Entry
+    from funcmcp.transports.http.admission.identity import Era, Identity
+    from funcmcp.transports.http.messages import HttpRequest
+    from funcmcp.transports.http.options import HTTPOptions
+
+
+class StreamableHTTP:
+    """The endpoint.
+
+    Args:
+        server: answers the requests.
+        sessions: remembers sessions of the handshake era.
+        options: what the operator chose.
+        path: where the endpoint is, such as `/mcp`.
+        identity: finds out who calls; None lets everybody call.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        sessions: SessionStore,
+        options: HTTPOptions,
+        *,
+        path: str,
+        identity: Identity | None = None,
+    ) -> None:
+        self._identity = identity
+        self._limits = server.options.limits
+        self._load = server.load
+        self._proxies = options.proxies
+        self._pace = pace_of(server.options.rates, options.proxies)
+        has_sessions = not isinstance(sessions, NoSessions)
+        self._gate = Gate(server, options, path=path, listens=sessions.pushes, sessions=has_sessions)
+        self._handshake = HandshakeEra(server, sessions)
+        self._sessions: Era = self._handshake
+        self._per_request: Era = PerRequestEra(server)
+        if identity is not None:
+            self._sessions = Guarded(self._sessions, identity)
+            self._per_request = Guarded(self._per_request, identity)
+
+    async def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer one HTTP request."""
+        entry = self._gate.admit(request)
+        if isinstance(entry, HttpResponse):
+            return entry
+        load = self._load
+        try:
+            load.requests.check(None)  # at once, before credentials or a body cost anything
+            if self._identity is not None or self._pace is not None:
+                refusal = await self._admit(request)
+                if refusal is not None:
+                    return refusal
+            request.caller = known_caller(request, self._proxies)
+            if request.method == "POST":
+                return await self._post(request, entry)
+            load.requests.take(request.caller)
+            try:
+                return await self._get_or_delete(request, entry)
+            finally:
+                load.requests.give_back(request.caller)
+        except LimitReachedError as error:
+            return no_room(error)
+
+    async def _admit(self, request: HttpRequest) -> HttpResponse | None:
+        """Return the refusal of a request whose caller may not send it, or not now."""
+        refusal = None
+        if self._identity is not None:
+            request.caller = known_caller(request, self._proxies)
+            refusal = await (self._identity.admit if request.method == "POST" else self._identity.open)(request)
+        if self._pace is not None:
+            refusal = await self._pace.refusal(request) or refusal
+        return refusal
+
+    async def _get_or_delete(self, request: HttpRequest, entry: Entry) -> HttpResponse:
+        try:
+            return await (self._handshake.get if request.method == "GET" else self._handshake.delete)(request, entry)
+        except StoreAwayError as error:
+            return _away(error)
+
+    async def _post(self, request: HttpRequest, entry: Entry) -> HttpResponse:
+        """Read the body of a POST, and answer it if there is room for one more request then."""
+        load, caller = self._load, request.caller
+        incoming = Body(load.bodies, caller)
+        try:
+            body = await read_body(request, self._limits, incoming)
+            if isinstance(body, HttpResponse):
+                return body
+            load.requests.take(caller)
+            try:
+                return await self._answer(request, body, entry)
+            finally:
+                load.requests.give_back(caller)
+        finally:
+            incoming.close()
+
+    async def _answer(self, request: HttpRequest, body: bytes, entry: Entry) -> HttpResponse:
+        try:
+            value: Any = decode(body, self._limits.nesting, self._limits.message_values)
+        except InvalidJSONError as error:
+            return refuse(400, PARSE_ERROR, str(error))
+        except RepeatedNameError as error:
+            return refuse(400, INVALID_REQUEST, str(error))
+        per_request = entry.per_request
+        if type(value) is dict:
+            per_request = per_request or carries_version(value.get("params"))
+        elif self._pace is not None and type(value) is list and len(value) > 1:
+            refusal = await self._pace.refusal(request, len(value) - 1)
+            if refusal is not None:
+                return refusal
+        message = value if type(value) is list else classify(value)
+        era = self._per_request if per_request else self._sessions
+        try:
+            response = await era.post(request, message, entry)
+        except StoreAwayError as error:
+            return _away(error, message.id if isinstance(message, Request) else None)
+        except LimitReachedError as error:
+            return no_room(error, message.id if isinstance(message, Request) else None)
+        return response if entry.accept.json else as_stream(response)
+
+
+def _away(error: StoreAwayError, request_id: RequestId | None = None) -> HttpResponse:
+    """Refuse what needs the store that the instances share while it can't be reached."""
+    retry = (("retry-after", str(error.retry_after)),)
+    reason = "Sessions can't be reached now; try again later."
+    return refuse(503, INTERNAL_ERROR, reason, request_id=request_id, headers=retry)

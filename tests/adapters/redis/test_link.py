@@ -1,0 +1,126 @@
+"""The way to a real Redis, whose connections break."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import uvloop
+
+from funcmcp.adapters.redis.bus import RedisBus
+from funcmcp.adapters.redis.link import RedisLink
+from funcmcp.adapters.redis.rates import RedisRates
+from funcmcp.adapters.redis.sessions import RedisRevocations, RedisSessions
+from funcmcp.state.sessions.store import Handshake, StoreAwayError
+from tests.redis_forwarder import forwarder
+from tests.redis_server import redis_server
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+
+    from tests.redis_forwarder import Forwarder
+
+HANDSHAKE = Handshake("2025-11-25", {}, {"name": "client", "version": "1"}, "somebody")
+CONNECTIONS = 20
+EVENT_LOOPS = pytest.mark.parametrize(
+    "new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
+)
+
+
+@pytest.fixture(scope="module")
+def forwarding() -> Iterator[Forwarder]:
+    with redis_server() as server, forwarder(server.url.removeprefix("unix://")) as running:
+        yield running
+
+
+def run(new_loop: Callable[[], asyncio.AbstractEventLoop], work: Coroutine[Any, Any, None]) -> None:
+    """Run a test on an event loop of its own."""
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(work)
+
+
+async def fill_the_pool(link: RedisLink) -> None:
+    """Open several connections, which are idle afterwards."""
+    await asyncio.gather(*(link.do(lambda redis: redis.blpop(["nothing"], 0.05)) for _ in range(CONNECTIONS)))
+
+
+@EVENT_LOOPS
+def test_reset_connections_are_opened_again_and_nothing_fails(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], forwarding: Forwarder, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        link = RedisLink(forwarding.url, timeout=10)
+        sessions, revocations, bus = RedisSessions(link), RedisRevocations(link), RedisBus(link)
+        rates = RedisRates(link, 1000, 1000)
+        session_id = await sessions.create(HANDSHAKE)
+        steps: list[Callable[[], Awaitable[Any]]] = [
+            lambda: sessions.get(session_id),
+            lambda: sessions.create(HANDSHAKE),
+            lambda: sessions.end("a" * 44),
+            lambda: sessions.notes(session_id),
+            lambda: sessions.note_level(session_id, "error"),
+            lambda: sessions.note_subscription(session_id, "menu://a", wanted=True),
+            lambda: revocations.has("session"),
+            lambda: revocations.add("session", 1),
+            lambda: bus.send("topic", {}),
+            lambda: rates.take("caller"),
+        ]
+        for step in steps:
+            await fill_the_pool(link)
+            assert forwarding.reset() >= CONNECTIONS
+            await asyncio.sleep(0.05)  # the event loop notices
+            for _ in range(CONNECTIONS):
+                await step()
+        assert await sessions.get(session_id) == HANDSHAKE
+        await link.aclose()
+
+    run(new_loop, scenario())
+    assert [record.message for record in caplog.records] == []
+
+
+@EVENT_LOOPS
+def test_a_bus_hears_on_after_its_connection_is_reset(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], forwarding: Forwarder
+) -> None:
+    async def scenario() -> None:
+        here, there = RedisBus(RedisLink(forwarding.url)), RedisBus(RedisLink(forwarding.url))
+        heard: asyncio.Queue[Any] = asyncio.Queue()
+        here.subscribe("topic", heard.put_nowait)
+        await here.ready()
+        for number in range(5):
+            assert forwarding.reset()
+            async with asyncio.timeout(5):
+                while True:
+                    try:
+                        await there.send("topic", {"number": number})
+                        break
+                    except StoreAwayError:
+                        await asyncio.sleep(0.05)
+                assert await heard.get() == {"number": number}
+        assert heard.empty()
+        await here.aclose()
+        await there.aclose()
+
+    run(new_loop, scenario())
+
+
+@EVENT_LOOPS
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b":x\r\n", b"$-5\r\n", b"*1\r\n", b""])
+def test_a_port_where_something_else_listens_is_a_store_that_is_away(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], answer: bytes
+) -> None:
+    async def scenario() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(100)
+            writer.write(answer)
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        link = RedisLink(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0")
+        with pytest.raises(StoreAwayError):
+            await RedisSessions(link).get("a" * 44)
+        server.close()
+        await link.aclose()
+
+    run(new_loop, scenario())

@@ -1,0 +1,341 @@
+"""The uvicorn adapter around bare ASGI applications, in processes of their own where signals matter."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import textwrap
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from funcmcp.adapters.uvicorn.server import AddressError, listen, origin_of, serve, serve_processes
+from tests.cli.processes import PYTHON, STOP_SECONDS, Running, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from funcmcp.adapters.uvicorn.server import Application
+
+APPS = """
+import asyncio
+import json
+import os
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+from funcmcp.adapters.uvicorn.server import WorkerError, serve, serve_processes
+
+
+def say(text):
+    print(text, flush=True)
+
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                say("closed")
+            await send({"type": message["type"] + ".complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
+    facts = {"pid": os.getpid(), "scheme": scope["scheme"], "client": scope["client"][0]}
+    if scope["path"] == "/slow":
+        say("begun")
+        await asyncio.sleep(1.5)
+    elif scope["path"] == "/never":
+        say("begun")
+        await asyncio.Event().wait()
+    elif scope["path"] == "/half":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"half", "more_body": True})
+        say("begun")
+        await asyncio.Event().wait()
+    elif scope["path"] == "/block":
+        say("begun")
+        threading.Event().wait()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": json.dumps(facts).encode()})
+
+
+def make(file=None):
+    if file is not None and "broken" in Path(file).read_text():
+        sys.exit("the file is broken")
+    return app
+
+
+def broken():
+    sys.exit("no application today")
+
+
+if __name__ == "__main__":
+    options = {"port": 0, "on_ready": say}
+    match sys.argv[1:]:
+        case ["serve"]:
+            serve(app, **options)
+        case ["serve", "--announce"]:
+            serve(app, port=0)
+        case ["workers", count]:
+            serve_processes(make, workers=int(count), **options)
+        case ["broken"]:
+            try:
+                serve_processes(broken, workers=2, **options)
+            except WorkerError as error:
+                sys.exit(str(error))
+        case ["watch", folder]:
+            factory = partial(make, str(Path(folder) / "watched.py"))
+            serve_processes(factory, watch=Path(folder), **options)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "apps.py"
+    path.write_text(textwrap.dedent(APPS))
+    return path
+
+
+@contextlib.contextmanager
+def started(script: Path, *arguments: str) -> Iterator[tuple[Running, int]]:
+    """Run the script; yield the process and its port."""
+    with running([PYTHON, str(script), *arguments]) as process:
+        yield process, int(process.endpoint().rpartition(":")[2])
+
+
+class Answer(threading.Thread):
+    """A GET in flight."""
+
+    def __init__(self, port: int, path: str) -> None:
+        super().__init__(daemon=True)
+        self._address = (port, path)
+        self.outcome: tuple[int, bytes] | Exception = TimeoutError()
+        self.start()
+
+    def run(self) -> None:
+        port, path = self._address
+        try:
+            self.outcome = get(port, path)
+        except (OSError, http.client.HTTPException) as error:
+            self.outcome = error
+
+    def result(self) -> tuple[int, bytes] | Exception:
+        self.join(STOP_SECONDS)
+        return self.outcome
+
+
+def get(port: int, path: str = "/", headers: dict[str, str] | None = None) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    with contextlib.closing(connection):
+        connection.request("GET", path, headers=headers or {})
+        response = connection.getresponse()
+        return response.status, response.read()
+
+
+def pid_of(port: int) -> int:
+    found = re.search(rb'"pid": (\d+)', get(port)[1])
+    assert found is not None
+    return int(found[1])
+
+
+def unused(app: str) -> Application:
+    raise AssertionError(app)
+
+
+# Listening
+
+
+def test_a_port_in_use_is_one_clear_error() -> None:
+    with contextlib.closing(listen("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(AddressError) as refused:
+            serve(unused, port=port)
+        with pytest.raises(AddressError):
+            serve_processes(lambda: unused, port=port)
+    assert refused.value.strerror == f"Can't listen on 127.0.0.1:{port}: it is in use by another program"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1.5.5", "::g", "local host"])
+def test_a_host_that_is_no_address_is_one_clear_error(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)  # no resolver of this machine has a say
+    with pytest.raises(AddressError, match=f"^.*'{re.escape(host)}' is no address to listen on: Name or service"):
+        listen(host, 0)
+
+
+def test_a_host_that_can_not_even_be_looked_up_is_one_clear_error() -> None:
+    with pytest.raises(AddressError, match="is no address to listen on: it is no host name"):
+        listen("127.0.0.1." + "x" * 70, 0)
+
+
+def test_the_error_of_an_address_that_is_another_machines_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("192.0.2.1", 8000))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [found])
+    with pytest.raises(AddressError, match=r"Can't listen on 192\.0\.2\.1:8000: "):
+        listen("192.0.2.1", 8000)
+
+
+def test_a_port_is_free_again_as_soon_as_its_server_has_ended() -> None:
+    with contextlib.closing(listen("127.0.0.1", 0)) as first:
+        port = first.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)), first.accept()[0]:
+            pass  # the server closes first: the port stays in TIME_WAIT
+    listen("127.0.0.1", port).close()
+
+
+def test_the_socket_names_its_protocol_so_that_asyncio_sends_small_events_at_once() -> None:
+    with contextlib.closing(listen("127.0.0.1", 0)) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
+
+
+def test_an_ipv6_origin_has_brackets() -> None:
+    try:
+        listener = listen("::1", 0)
+    except AddressError:
+        pytest.skip("this machine has no IPv6")
+    with contextlib.closing(listener):
+        assert origin_of("::1", listener) == f"http://[::1]:{listener.getsockname()[1]}"
+
+
+# One process
+
+
+def test_the_origin_is_announced_once_connections_are_accepted(script: Path) -> None:
+    with started(script, "serve") as (_, port):
+        assert get(port)[0] == 200
+
+
+def test_where_nobody_else_announces_the_origin_a_line_does(script: Path) -> None:
+    with running([PYTHON, str(script), "serve", "--announce"]) as process:
+        assert re.fullmatch(r"Serving on http://127\.0\.0\.1:\d+\n", process.line_with("Serving"))
+
+
+def test_answers_name_neither_server_nor_version(script: Path) -> None:
+    with started(script, "serve") as (_, port):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request("GET", "/")
+            assert connection.getresponse().getheader("server") is None
+
+
+def test_forwarded_headers_of_anybody_are_not_believed(script: Path) -> None:
+    with started(script, "serve") as (_, port):
+        body = get(port, headers={"X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": "https"})[1]
+    assert b'"scheme": "http", "client": "127.0.0.1"' in body
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_requests_finish_closes_the_application_and_ends_with_code_0(
+    script: Path, number: signal.Signals
+) -> None:
+    with started(script, "serve") as (process, port):
+        answer = Answer(port, "/slow")
+        process.line_with("begun")
+        process.process.send_signal(number)
+        outcome = answer.result()
+        assert process.ended() == 0
+    assert isinstance(outcome, tuple)
+    assert outcome[0] == 200
+    assert process.lines[-1] == "closed"
+    assert "Traceback" not in process.output
+
+
+def test_a_server_with_nothing_to_do_ends_at_once_even_if_a_client_stays_connected(script: Path) -> None:
+    with started(script, "serve") as (process, port), socket.create_connection(("127.0.0.1", port)):
+        assert get(port)[0] == 200
+        process.process.terminate()
+        assert process.ended() == 0
+    assert "Cancel" not in process.output
+
+
+def test_what_hangs_is_cut_off_in_time(script: Path) -> None:
+    """Three servers at once, because each of them takes its nine seconds."""
+    with contextlib.ExitStack() as stack:
+        servers = {path: stack.enter_context(started(script, "serve")) for path in ("/never", "/half", "/block")}
+        answers = {path: Answer(port, path) for path, (_, port) in servers.items()}
+        for process, _ in servers.values():
+            process.line_with("begun")
+            process.process.terminate()
+        codes = {path: process.ended() for path, (process, _) in servers.items()}
+        outcomes = {path: answer.result() for path, answer in answers.items()}
+    assert codes == {"/never": 0, "/half": 0, "/block": 0}
+    assert isinstance(outcomes["/never"], tuple)
+    status, body = outcomes["/never"]
+    assert (status, json.loads(body)["error"]["message"]) == (503, "The server ended before the request was answered.")
+    assert outcomes["/half"] == (200, b"half")
+    assert isinstance(outcomes["/block"], http.client.RemoteDisconnected)
+    for process, _ in servers.values():
+        assert "Traceback" not in process.output
+    assert servers["/block"][0].lines[-1] == "Some calls did not end in time; they are left behind."
+
+
+# Worker processes
+
+
+def test_workers_finish_requests_and_end_with_code_0(script: Path) -> None:
+    with started(script, "workers", "2") as (process, port):
+        answers = [Answer(port, "/slow") for _ in range(4)]
+        for _ in answers:
+            process.line_with("begun")
+        process.process.terminate()
+        outcomes = [answer.result() for answer in answers]
+        assert process.ended() == 0
+    assert [outcome[0] for outcome in outcomes if isinstance(outcome, tuple)] == [200] * 4
+    assert "Traceback" not in process.output
+
+
+def test_a_worker_that_is_killed_is_replaced(script: Path) -> None:
+    with started(script, "workers", "1") as (process, port):
+        killed = pid_of(port)
+        os.kill(killed, signal.SIGKILL)
+        process.line_with(f"Worker process {killed} died; another one takes its place.")
+        assert pid_of(port) != killed
+        process.process.terminate()
+        assert process.ended() == 0
+
+
+def test_workers_end_with_their_parent_even_if_it_is_killed(script: Path) -> None:
+    with started(script, "workers", "2") as (process, port):
+        assert get(port)[0] == 200
+        process.process.kill()
+        assert process.ended() == -signal.SIGKILL  # the pipe of its output closes when the last worker has ended
+        assert process.lines.count("closed") == 2
+
+
+def test_workers_that_can_not_start_end_the_whole(script: Path) -> None:
+    with running([PYTHON, str(script), "broken"]) as process:
+        assert process.ended() == 1
+    assert set(process.lines) == {"no application today", "A worker process ended before it could serve."}
+
+
+def test_a_change_of_a_file_replaces_the_workers_and_a_broken_one_waits_for_its_repair(
+    script: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "watched"
+    folder.mkdir()
+    watched = folder / "watched.py"
+    watched.write_text("one")
+    with started(script, "watch", str(folder)) as (process, port):
+        first = pid_of(port)
+        watched.write_text("two")
+        process.endpoint()
+        second = pid_of(port)
+        watched.write_text("broken")
+        process.line_with("the file is broken")
+        watched.write_text("three")
+        process.endpoint()
+        assert len({first, second, pid_of(port)}) == 3
+        process.process.terminate()
+        assert process.ended() == 0

@@ -1,0 +1,409 @@
+# ruff: noqa: TC001 - tools are made of these hints at run time
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from ipaddress import IPv4Address
+from re import Pattern
+from typing import Annotated, Any, Literal
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import pytest
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    Base64Bytes,
+    Base64UrlBytes,
+    BaseModel,
+    ConfigDict,
+    EmailStr,
+    Field,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from funcmcp.authoring.signatures.signature import Arguments
+from funcmcp.protocol.errors import ToolError
+from tests.authoring.models import Address, Colour, CreateOrder, Level, Node, Point, Size
+from tests.authoring.tool_calls import call, schema_of
+
+ID = "12345678-1234-5678-1234-567812345678"
+
+
+def sold_out(_value: str) -> str:
+    raise PydanticCustomError("sold_out", "is sold out")
+
+
+async def given(annotation: Any, value: Any, **options: Any) -> Any:
+    """Call a tool with one argument of a type and return what the function got."""
+    got: list[Any] = []
+
+    async def tool(it: Any) -> Any:
+        got.append(it)
+
+    tool.__annotations__ = {"it": annotation}
+    await call(tool, {"it": value}, **options)
+    return got[0]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "got"),
+    [
+        (int, 1, 1),
+        (int, 1.0, 1),
+        (int, 10**30, 10**30),
+        (float, 1, 1.0),
+        (str, "5", "5"),
+        (bool, True, True),
+        (Decimal, 1.1, Decimal("1.1")),
+        (Decimal, 3, Decimal(3)),
+        (date, "2026-07-28", date(2026, 7, 28)),
+        (datetime, "2026-07-28T12:00:00", datetime(2026, 7, 28, 12)),  # noqa: DTZ001 - what an author writes
+        (time, "12:00:00", time(12)),
+        (timedelta, "PT90M", timedelta(minutes=90)),
+        (UUID, ID, UUID(ID)),
+        (Colour, "red", Colour.RED),
+        (Level, 2, Level.HIGH),
+        (Level, 2.0, Level.HIGH),
+        (Literal[1, "a"], 1, 1),
+        (Literal[1, "a"], "a", "a"),
+        (list[int], [1, 2.0], [1, 2]),
+        (set[str], ["a", "a"], {"a"}),
+        (tuple[int, str], [1, "a"], (1, "a")),
+        (dict[str, int], {"a": 1.0}, {"a": 1}),
+        (Size, {"width": 1}, Size(1, None)),
+        (Point, {"x": 1}, Point(1, None)),
+        (Address, {"street": "s"}, {"street": "s", "city": None}),
+        (Node, {"name": "a", "children": [{"name": "b"}]}, Node(name="a", children=[Node(name="b")])),
+        (int | None, None, None),
+        (int | str, "a", "a"),
+        (Any, {"a": [1.0]}, {"a": [1.0]}),
+        (bytes, "/+8=", b"\xff\xef"),
+        (list[bytes], ["aGk="], [b"hi"]),
+        (bytes | None, "aGk=", b"hi"),
+        (Base64Bytes, "aGk=", b"hi"),
+        (Base64UrlBytes, "_-8=", b"\xff\xef"),
+        (Annotated[bytes, AfterValidator(bytes.upper)], "aGk=", b"HI"),
+        (Annotated[bytes, Field(max_length=2)], "aGk=", b"hi"),
+        (dict[int, str], {"17": "a", "-1": "b"}, {17: "a", -1: "b"}),
+        (dict[float, int], {"1.5": 1, "2": 2}, {1.5: 1, 2.0: 2}),
+        (dict[bool, int], {"true": 1}, {True: 1}),
+        (dict[Decimal, int], {"1.1": 1}, {Decimal("1.1"): 1}),
+        (dict[int, date], {"1": "2026-07-28"}, {1: date(2026, 7, 28)}),
+        (dict[date, int], {"2026-07-28": 1}, {date(2026, 7, 28): 1}),
+        (dict[Level, int], {"1": 1}, {Level.LOW: 1}),
+        (dict[Literal[1, "a"], int], {"1": 1, "a": 2}, {1: 1, "a": 2}),
+        (dict[int | str, int], {"1": 1}, {"1": 1}),
+        (Annotated[str, Field(pattern="^a+$")], "aaa", "aaa"),
+    ],
+)
+async def test_a_right_value_arrives_as_its_type(annotation: Any, value: Any, got: Any) -> None:
+    arrived = await given(annotation, value)
+    assert arrived == got
+    assert type(arrived) is type(got)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "words"),
+    [
+        (int, "5", "it: must be an integer, not a string"),
+        (int, True, "it: must be an integer, not a boolean"),
+        (int, 1.5, "it: must be an integer, not a number"),
+        (int, None, "it: must be an integer, not null"),
+        (float, "1", "it: must be a number, not a string"),
+        (str, 5, "it: must be a string, not a number"),
+        (str, {"a": 1}, "it: must be a string, not an object"),
+        (bool, 1, "it: must be a boolean, not a number"),
+        (Decimal, "1.5", "it: must be a number, not a string"),
+        (date, 5, "it: must be a date such as 2026-07-28, not a number"),
+        (date, "soon", "it: must be a date such as 2026-07-28"),
+        (date, "0", "it: must be a date such as 2026-07-28"),
+        (date, "86400", "it: must be a date such as 2026-07-28"),
+        (datetime, "1700000000", "it: must be a date and time such as 2026-07-28T12:00:00Z"),
+        (datetime, "2026-07-28", "it: must be a date and time such as 2026-07-28T12:00:00Z"),
+        (datetime, "a-b:c", "it: must be a date and time such as 2026-07-28T12:00:00Z"),
+        (datetime, 5, "it: must be a date and time such as 2026-07-28T12:00:00Z, not a number"),
+        (time, "noon", "it: must be a time such as 12:00:00"),
+        (timedelta, 5, "it: must be a duration such as PT1H30M, not a number"),
+        (UUID, "x", "it: must be a UUID"),
+        (EmailStr, "x", "it: must be an email address"),
+        (Colour, "green", "it: must be one of 'red' or 'blue'"),
+        (Level, True, "it: must be one of 1 or 2"),
+        (Literal[1, "a"], True, "it: must be one of 1 or 'a'"),
+        (Literal[True], 1, "it: must be True"),
+        (list[int], "a", "it: must be an array, not a string"),
+        (list[int] | set[str], "a", "it: must be an array, not a string"),
+        (Size | int, {"height": 1}, "it.width: is required"),
+        (IPv4Address, "x", "it: must be an IP address"),
+        (ZoneInfo, "x/y", "it: must be a time zone such as Europe/Berlin"),
+        (Annotated[str, AfterValidator(sold_out)], "soup", "it: is sold out"),
+        (Pattern[str], "(", "it: must be a regular expression"),
+        (set[int], {}, "it: must be an array, not an object"),
+        (tuple[int, str], [1], "it[1]: is required"),
+        (dict[str, int], [], "it: must be an object, not an array"),
+        (Size, [], "it: must be an object, not an array"),
+        (Address, 5, "it: must be an object, not a number"),
+        (Node, "a", "it: must be an object, not a string"),
+        (int | str, [], "it: must be an integer, not an array or must be a string, not an array"),
+        (Annotated[int, Field(ge=1)], 0, "it: must be at least 1"),
+        (Annotated[int, Field(gt=1)], 1, "it: must be greater than 1"),
+        (Annotated[int, Field(le=1)], 2, "it: must be at most 1"),
+        (Annotated[int, Field(lt=1)], 1, "it: must be less than 1"),
+        (Annotated[int, Field(multiple_of=2)], 3, "it: must be a multiple of 2"),
+        (Annotated[str, Field(min_length=2)], "a", "it: must have at least 2 characters"),
+        (Annotated[str, Field(max_length=2)], "abc", "it: must have at most 2 characters"),
+        (Annotated[str, Field(pattern="^a+$")], "b", "it: must match the pattern ^a+$"),
+        (Annotated[list[int], Field(min_length=1)], [], "it: must have at least 1 items"),
+        (Annotated[list[int], Field(max_length=1)], [1, 2], "it: must have at most 1 items"),
+    ],
+)
+async def test_a_wrong_value_is_told_in_plain_words(annotation: Any, value: Any, words: str) -> None:
+    with pytest.raises(ToolError) as refused:
+        await given(annotation, value)
+    assert str(refused.value) == words
+
+
+async def test_all_errors_are_reported_together_with_their_paths() -> None:
+    def create_order(request: Arguments[CreateOrder]) -> None: ...
+
+    with pytest.raises(ToolError) as refused:
+        await call(
+            create_order,
+            {"items": [{"itemId": 5, "quantity": 0}, {"quantity": "1"}], "priority": "now", "discountPercent": 101},
+        )
+    assert str(refused.value).splitlines() == [
+        "customerId: is required",
+        "items[0].itemId: must be a string, not a number",
+        "items[0].quantity: must be at least 1",
+        "items[1].itemId: is required",
+        "items[1].quantity: must be an integer, not a string",
+        "priority: must be one of 'low', 'normal', 'high' or 'urgent'",
+        "discountPercent: must be at most 100",
+    ]
+
+
+async def test_a_refusal_repeats_nothing_of_the_input_and_names_no_library() -> None:
+    with pytest.raises(ToolError) as refused:
+        await given(list[Node], [{"name": ["secret-of-the-house"]}, "secret-of-the-house"])
+    assert "secret" not in str(refused.value)
+    assert "pydantic" not in str(refused.value).lower()
+    assert "http" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "words"),
+    [
+        (bytes, "aGk", "it: must be base64"),
+        (list[bytes], ["aGk=", "ü"], "it[1]: must be base64"),
+        (bytes, 5, "it: must be a string, not a number"),
+        (Annotated[bytes, Field(max_length=2)], "aGlo", "it: must have at most 2 bytes"),
+        (dict[int, int], {"a": 1}, "it.a: the name must be an integer"),
+        (dict[int, int], {"1.5": 1}, 'it["1.5"]: the name must be an integer'),
+        (dict[bool, int], {"2": 1}, 'it["2"]: the name must be a boolean'),
+        (dict[Level, int], {"3": 1}, 'it["3"]: the name must be one of 1 or 2'),
+    ],
+)
+@pytest.mark.parametrize("lax", [False, True])
+async def test_text_that_is_no_base64_and_names_that_are_no_numbers_are_refused(
+    annotation: Any, value: Any, words: str, lax: bool
+) -> None:
+    with pytest.raises(ToolError) as refused:
+        await given(annotation, value, lax=lax)
+    assert str(refused.value) == words
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: int
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    tricks: list[str]
+
+
+class Named(BaseModel):
+    name: str
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "words"),
+    [
+        (Cat | Dog, {"kind": "cat"}, "it.lives: is required"),
+        (Cat | Dog, {"kind": "dog", "tricks": [1]}, "it.tricks[0]: must be a string, not a number"),
+        (list[Cat | Dog], [{"kind": "cat"}, {"kind": "dog"}], "it[0].lives: is required\nit[1].tricks: is required"),
+        (Cat | Dog | int, "a", "it: must be an object, not a string or must be an integer, not a string"),
+        (int | Named | list[Named], [{"name": 1}], "it[0].name: must be a string, not a number"),
+        (Named | Size, {}, "it: fits none of its alternatives: name is required; or width is required"),
+        (Annotated[Cat | Dog, Field(discriminator="kind")], {"lives": 1}, "it.kind: is required"),
+        (Annotated[Cat | Dog, Field(discriminator="kind")], {"kind": "cow"}, "it.kind: must be one of 'cat', 'dog'"),
+        (Annotated[Cat | Dog, Field(discriminator="kind")], {"kind": "cat"}, "it.lives: is required"),
+        (float, 10**400, "it: must be a number that is not that large"),
+        (Literal["a"], "b", "it: must be 'a'"),
+    ],
+)
+async def test_of_a_union_the_member_that_was_meant_is_told(annotation: Any, value: Any, words: str) -> None:
+    with pytest.raises(ToolError) as refused:
+        await given(annotation, value)
+    assert str(refused.value) == words
+
+
+async def test_many_errors_are_cut_short() -> None:
+    with pytest.raises(ToolError) as refused:
+        await given(list[int], ["a"] * 50)
+    lines = str(refused.value).splitlines()
+    assert len(lines) == 21
+    assert lines[0] == "it[0]: must be an integer, not a string"
+    assert lines[-1] == "and 30 more"
+    with pytest.raises(ToolError, match="1200 errors"):
+        await given(list[int | bool], ["a"] * 600)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (list[int], ["a"] * 2000),
+        (set[int], ["a"] * 2000),
+        (frozenset[int], ["a"] * 2000),
+        (deque[int], ["a"] * 2000),
+        (tuple[int, ...], ["a"] * 2000),
+        (list[list[int]], [["a"]] * 2000),
+        (dict[str, int], {str(number): "a" for number in range(2000)}),
+        (list[Node | Size], [{"title": 1}] * 2000),
+    ],
+)
+async def test_a_large_collection_ends_at_its_first_wrong_item(annotation: Any, value: Any) -> None:
+    """All errors of 4 MiB of wrong items would take seconds and gigabytes."""
+    with pytest.raises(ToolError) as refused:
+        await given(annotation, value)
+    said = str(refused.value)
+    assert "it[0]" in said or 'it["0"]' in said
+    assert "it[1]" not in said
+    assert 'it["1"]' not in said
+
+
+async def test_arguments_beside_a_large_wrong_list_are_reported_with_it() -> None:
+    async def tool(many: list[int], name: str) -> None: ...
+
+    with pytest.raises(ToolError) as refused:
+        await call(tool, {"many": ["a"] * 2000, "name": 1})
+    assert str(refused.value).splitlines() == [
+        "many[0]: must be an integer, not a string",
+        "name: must be a string, not a number",
+    ]
+
+
+async def test_many_arguments_of_a_tool_without_any_are_cut_short() -> None:
+    async def tool() -> None: ...
+
+    with pytest.raises(ToolError) as refused:
+        await call(tool, {f"a{number}": 1 for number in range(100_000)})
+    assert str(refused.value).splitlines()[-1] == "and 980 more"
+
+
+async def test_an_author_s_own_check_says_its_own_words() -> None:
+    class Even(BaseModel):
+        number: int
+
+        @field_validator("number")
+        @classmethod
+        def even(cls, value: int) -> int:
+            if value % 2:
+                raise ValueError("odd numbers are sold out")
+            assert value < 100, "that is too many"
+            return value
+
+    with pytest.raises(ToolError, match=r"^it.number: odd numbers are sold out$"):
+        await given(Even, {"number": 1})
+    with pytest.raises(ToolError, match=r"^it.number: that is too many"):
+        await given(Even, {"number": 100})
+
+
+async def test_lax_tools_take_what_can_be_converted() -> None:
+    assert await given(int, "5", lax=True) == 5
+    assert await given(Decimal, "1.5", lax=True) == Decimal("1.5")
+    assert await given(str | None, None, lax=True) is None
+    with pytest.raises(ToolError, match=r"^it: must be an integer$"):
+        await given(int, "five", lax=True)
+
+
+async def test_names_the_schema_does_not_know_are_let_pass_unless_there_are_no_arguments() -> None:
+    def one(a: int) -> int:
+        return a
+
+    def none() -> None: ...
+
+    assert (await call(one, {"a": 1, "b": 2}))["structuredContent"] == {"result": 1}
+    with pytest.raises(ToolError) as refused:
+        await call(none, {"a": 1, "b\nc": 2})
+    assert str(refused.value) == 'a: is not expected\n["b\\nc"]: is not expected'
+
+
+async def test_a_closed_model_refuses_other_names() -> None:
+    class Closed(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        a: int
+
+    def tool(closed: Arguments[Closed], other: int) -> int:
+        return closed.a + other
+
+    assert (await call(tool, {"a": 1, "other": 2}))["structuredContent"] == {"result": 3}
+    with pytest.raises(ToolError) as refused:
+        await call(tool, {"b": 1})
+    assert sorted(str(refused.value).splitlines()) == ["a: is required", "b: is not expected", "other: is required"]
+
+
+async def test_defaults_and_aliases_reach_the_function() -> None:
+    def tool(
+        a: int = 3,
+        b: Annotated[int, Field(alias="bee")] = 4,
+        c: int = Field(5, ge=0),
+        d: str | None = "d",
+        *,
+        e: str | None,
+    ) -> dict[str, Any]:
+        return {"a": a, "b": b, "c": c, "d": d, "e": e}
+
+    assert (await call(tool))["structuredContent"] == {"a": 3, "b": 4, "c": 5, "d": "d", "e": None}
+    given = {"a": 1, "bee": 2, "c": 3, "d": None, "e": "e"}
+    assert (await call(tool, given))["structuredContent"] == {"a": 1, "b": 2, "c": 3, "d": None, "e": "e"}
+
+
+async def test_the_first_of_several_names_is_shown_and_all_are_taken() -> None:
+    def tool(a: Annotated[int, Field(validation_alias=AliasChoices("one", "uno"))]) -> int:
+        return a
+
+    assert list(schema_of(tool)["properties"]) == ["one"]
+    for name in ("one", "uno"):
+        assert (await call(tool, {name: 1}))["structuredContent"] == {"result": 1}
+
+
+async def test_a_default_that_is_checked_needs_no_conversion() -> None:
+    class Bill(BaseModel):
+        model_config = ConfigDict(validate_default=True)
+        total: Decimal = Decimal("1.5")
+        paid: datetime = datetime(2026, 7, 28)  # noqa: DTZ001 - what an author writes
+        level: Level = Level.LOW
+
+    assert await given(Bill, {}) == Bill()
+
+
+async def test_a_compiled_pattern_keeps_its_flags_and_is_linear() -> None:
+    import re
+
+    pattern = Annotated[str, Field(pattern=re.compile("^(a+)+$", re.IGNORECASE))]
+    assert await given(pattern, "AAA") == "AAA"
+    with pytest.raises(ToolError, match="pattern"):
+        await given(pattern, "a" * 5000 + "b")
+
+
+async def test_a_date_in_the_wrong_half_of_time_is_told() -> None:
+    from pydantic import FutureDate, PastDate
+
+    with pytest.raises(ToolError, match=r"^it: must be in the future$"):
+        await given(FutureDate, "2000-01-01")
+    with pytest.raises(ToolError, match=r"^it: must be in the past$"):
+        await given(PastDate, "9000-01-01")

@@ -1,0 +1,159 @@
+# ruff: noqa: TC001 - tools are made of these hints at run time
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+
+import pytest
+
+from funcmcp.authoring.calling.calls import is_async
+from funcmcp.authoring.calling.context import CancellationToken, ToolContext
+from funcmcp.authoring.calling.services import Services
+from funcmcp.authoring.signatures.signature import JSONRPCRequest
+from funcmcp.protocol.errors import ToolError
+from funcmcp.server.catalog.features import JSONResult
+from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp.server.run import begin
+from tests.authoring.tool_calls import PATIENCE, call, context, run, tool_of
+
+
+async def test_a_plain_function_runs_in_a_thread_and_an_async_one_on_the_loop() -> None:
+    def plain() -> bool:
+        return threading.current_thread() is threading.main_thread()
+
+    async def on_loop() -> bool:
+        return threading.current_thread() is threading.main_thread()
+
+    assert (await call(plain))["structuredContent"] == {"result": False}
+    assert (await call(on_loop))["structuredContent"] == {"result": True}
+
+
+def test_an_async_tool_that_waits_for_nothing_is_done_at_once() -> None:
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    assert isinstance(begin(tool_of(add).handler(context(), {"a": 1, "b": 2})), JSONResult)
+
+
+def test_partials_and_callable_objects_are_known_to_be_async() -> None:
+    async def work(a: int) -> None: ...
+
+    class Async:
+        async def __call__(self) -> None: ...
+
+    class Plain:
+        def __call__(self) -> None: ...
+
+    assert is_async(functools.partial(work, 1))
+    assert is_async(Async())
+    assert is_async(Async().__call__)
+    assert not is_async(Plain())
+    assert not is_async(max)
+
+
+async def test_partials_and_callable_objects_are_called() -> None:
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    class Adder:
+        def __call__(self, a: int) -> int:
+            return a + 1
+
+    assert (await call(functools.partial(add, 1), {"b": 2}))["structuredContent"] == {"result": 3}
+    assert (await call(Adder(), {"a": 2}))["structuredContent"] == {"result": 3}
+
+
+async def test_special_parameters_are_filled_whatever_they_are_called() -> None:
+    def look(a: int, req: JSONRPCRequest, stop: CancellationToken | None, *, ctx: ToolContext, too: ToolContext) -> str:
+        assert ctx is too
+        assert stop is not None
+        return f"{a} {req.id} {stop.cancelled} {ctx.tool_name}"
+
+    made = tool_of(look)
+    assert list(made.describe()["inputSchema"]["properties"]) == ["a"]
+    assert (await call(look, {"a": 1}))["content"][0]["text"] == "1 7 False look"
+
+
+@pytest.mark.parametrize("error", [ToolError("no"), LookupError("no"), asyncio.CancelledError()])
+async def test_exceptions_pass_through(error: BaseException) -> None:
+    async def fail() -> None:
+        raise error
+
+    async def fail_with_company(context: ToolContext) -> None:
+        raise error
+
+    for function in (fail, fail_with_company):
+        with pytest.raises(type(error)):
+            await tool_of(function).handler(context(), {})
+
+
+async def test_a_tool_can_not_end_the_process() -> None:
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    async def leave_with_company(context: ToolContext) -> None:
+        raise SystemExit(3)
+
+    def leave_plainly() -> None:
+        raise SystemExit(3)
+
+    for function in (leave, leave_with_company, leave_plainly):
+        with pytest.raises(RuntimeError):
+            await call(function)
+
+
+async def test_cancelling_a_call_reaches_an_async_tool_and_its_token() -> None:
+    started, tokens = asyncio.Event(), []
+
+    async def hang(token: CancellationToken) -> None:
+        tokens.append(token)
+        started.set()
+        await asyncio.Event().wait()
+
+    running = asyncio.create_task(tool_of(hang).handler(context(), {}))
+    await asyncio.wait_for(started.wait(), PATIENCE)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert tokens[0].cancelled
+
+
+async def test_a_token_is_not_set_by_a_call_that_ends_by_itself() -> None:
+    tokens = []
+
+    async def work(token: CancellationToken) -> None:
+        tokens.append(token)
+
+    await call(work)
+    assert not tokens[0].cancelled
+
+
+async def test_a_service_is_found_under_marks_and_none() -> None:
+    services = Services()
+    services.register_value(str, "service")
+
+    async def look(it: str | None, a: int) -> str:
+        return f"{it} {a}"
+
+    assert (await call(look, {"a": 1}, services))["content"][0]["text"] == "service 1"
+
+
+async def test_a_hint_that_can_not_be_resolved_is_told_at_the_first_call() -> None:
+    def later(it: Unknown) -> None: ...  # type: ignore[name-defined]  # noqa: F821 - the point of the test
+
+    made = tool_of(later)
+    with pytest.raises(RegistrationError, match="Unknown"):
+        await made.handler(context(), {})
+    with pytest.raises(RegistrationError, match="Unknown"):
+        made.describe()
+
+
+async def test_a_call_prepares_once() -> None:
+    async def add(a: int) -> int:
+        return a
+
+    made = tool_of(add)
+    assert await run(made, {"a": 1}) == await run(made, {"a": 1})
+    made.describe()

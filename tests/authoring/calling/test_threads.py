@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from typing import Any
+
+import pytest
+
+from funcmcp.authoring.calling.threads import Threads
+from tests.authoring.tool_calls import PATIENCE
+
+WHERE: contextvars.ContextVar[str] = contextvars.ContextVar("WHERE", default="nowhere")
+
+
+async def soon(awaitable: Any) -> Any:
+    return await asyncio.wait_for(awaitable, PATIENCE)
+
+
+async def until(condition: Any) -> None:
+    """Let the loop run until a condition holds."""
+
+    async def turn() -> None:
+        while not condition():  # noqa: ASYNC110 - what threads do sets no event of the loop
+            await asyncio.sleep(0)
+
+    await soon(turn())
+
+
+async def test_a_function_runs_in_a_daemon_thread_with_the_caller_s_context() -> None:
+    def where() -> tuple[bool, bool, str]:
+        thread = threading.current_thread()
+        seen = WHERE.get()
+        WHERE.set("in the thread")
+        return thread is threading.main_thread(), thread.daemon, seen
+
+    WHERE.set("on the loop")
+    assert await soon(Threads().run(where, {})) == (False, True, "on the loop")
+    assert WHERE.get() == "on the loop"
+
+
+async def test_an_idle_thread_is_used_again() -> None:
+    threads = Threads()
+    first = await soon(threads.run(threading.get_ident, {}))
+    assert await soon(threads.run(threading.get_ident, {})) == first
+
+
+async def test_an_exception_is_raised_where_the_call_is_awaited() -> None:
+    def fail() -> None:
+        raise LookupError("gone")
+
+    with pytest.raises(LookupError, match="gone"):
+        await soon(Threads().run(fail, {}))
+
+
+@pytest.mark.parametrize("error", [StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError])
+async def test_an_exception_that_would_move_the_loop_does_not_reach_it(error: type[BaseException]) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(RuntimeError, match=error.__name__):
+        await soon(Threads().run(fail, {}))
+
+
+async def test_no_more_than_the_limit_run_at_once_and_all_have_their_turn() -> None:
+    threads, lock, gate = Threads(limit=2), threading.Lock(), threading.Event()
+    running, most = 0, 0
+
+    def work(number: int) -> int:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        assert gate.wait(PATIENCE)
+        with lock:
+            running -= 1
+        return number
+
+    calls = asyncio.gather(*(threads.run(work, {"number": number}) for number in range(6)))
+    await until(lambda: running == 2)
+    gate.set()
+    assert await soon(calls) == list(range(6))
+    assert most == 2
+
+
+async def test_a_call_that_is_given_up_frees_its_place_at_once() -> None:
+    threads, gate = Threads(limit=1), threading.Event()
+    stuck = asyncio.create_task(threads.run(gate.wait, {"timeout": PATIENCE}))
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(threads.run(threading.get_ident, {}))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    stuck.cancel()
+    assert await soon(waiting)
+    gate.set()
+
+
+async def test_one_that_gives_up_waiting_leaves_the_queue() -> None:
+    threads, gate = Threads(limit=1), threading.Event()
+    first = asyncio.create_task(threads.run(gate.wait, {"timeout": PATIENCE}))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(threads.run(threading.get_ident, {}))
+    third = asyncio.create_task(threads.run(threading.get_ident, {}))
+    await asyncio.sleep(0)
+    second.cancel()
+    gate.set()
+    assert await soon(first)
+    assert await soon(third)
+    assert second.cancelled()
+
+
+async def test_a_place_that_comes_as_its_caller_gives_up_goes_to_the_next() -> None:
+    threads, gate = Threads(limit=1), threading.Event()
+
+    async def give_up_both() -> None:
+        try:
+            await threads.run(gate.wait, {"timeout": PATIENCE})
+        finally:
+            second.cancel()  # it has the place by now, but could not take it yet
+
+    first = asyncio.create_task(give_up_both())
+    await asyncio.sleep(0)
+    second = asyncio.create_task(threads.run(threading.get_ident, {}))
+    third = asyncio.create_task(threads.run(threading.get_ident, {}))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await soon(third)
+    assert second.cancelled()
+    gate.set()
+
+
+async def test_a_thread_without_work_ends_after_a_while() -> None:
+    threads = Threads(idle_seconds=0.01)
+    thread = await soon(threads.run(threading.current_thread, {}))
+    await asyncio.to_thread(thread.join, PATIENCE)
+    assert not thread.is_alive()
+    assert await soon(threads.run(threading.get_ident, {}))
+
+
+async def test_no_more_threads_than_the_limit_stay_idle() -> None:
+    threads, gate = Threads(limit=1), threading.Event()
+    seen: list[threading.Thread] = []
+
+    def work() -> None:
+        seen.append(threading.current_thread())
+        gate.wait(PATIENCE)
+
+    for number in range(3):
+        call = asyncio.create_task(threads.run(work, {}))
+        await until(lambda wanted=number: len(seen) > wanted)
+        call.cancel()
+    gate.set()
+    await until(lambda: sum(thread.is_alive() for thread in seen) == 1)
+
+
+def test_a_thread_outlives_its_loop_without_harm() -> None:
+    threads, gate, ended = Threads(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        gate.wait(PATIENCE)
+        ended.set()
+
+    async def leave() -> None:
+        call = asyncio.create_task(threads.run(work, {}))
+        await asyncio.sleep(0)
+        call.cancel()
+
+    asyncio.run(leave())
+    gate.set()
+    assert ended.wait(PATIENCE)
+    assert asyncio.run(threads.run(threading.get_ident, {}))
+
+
+async def test_a_job_for_a_thread_that_was_about_to_end_is_done() -> None:
+    from queue import Empty
+
+    class Slow:
+        """A queue whose time is up just when a job arrives."""
+
+        def __init__(self) -> None:
+            self.jobs: list[Any] = []
+            self.asked = 0
+
+        def put(self, job: Any) -> None:
+            self.jobs.append(job)
+
+        def get(self, timeout: float) -> Any:
+            self.asked += 1
+            if self.asked == 1 or not self.jobs:
+                raise Empty
+            return self.jobs.pop()
+
+    threads, slow = Threads(), Slow()
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    slow.put((contextvars.copy_context(), lambda: "done", {}, future))
+    threads._work(slow)  # type: ignore[arg-type]
+    assert await soon(future) == "done"

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp import MCPServer, RegistrationError, prompt, resource, tool
+from funcmcp.server.catalog.access import SIGNED_IN, Access
+
+if TYPE_CHECKING:
+    from funcmcp.auth.principal import Principal
+
+
+def allow(principal: Principal) -> bool:
+    return principal.subject == "bob"
+
+
+def say(it: str = "") -> str:
+    return it
+
+
+def registered(options: dict[str, Any]) -> list[Access]:
+    """Return what each kind of feature has of the options."""
+    mcp = MCPServer("Orders")
+    mcp.tool("say", **options)(say)
+    mcp.prompt("say", **options)(say)
+    mcp.resource("a://it", name="it", **options)(lambda: "")
+    mcp.resource("a://some/{it}", name="some", **options)(say)
+    mcp.resource_list("a", **options)(say)
+    server = mcp.server
+    return [*(feature.access for feature in server.features()), *(lister.access for lister in server.listers)]
+
+
+@pytest.mark.parametrize(
+    ("options", "access"),
+    [
+        ({}, SIGNED_IN),
+        ({"allow_anonymous": True}, Access(anonymous=True)),
+        ({"scopes": ["a", "b", "a"]}, Access(scopes=("a", "b"))),
+        ({"scopes": {"a"}, "authorize": allow}, Access(scopes=("a",), allow=allow)),
+    ],
+)
+def test_every_kind_of_feature_takes_who_may_use_it(options: dict[str, Any], access: Access) -> None:
+    assert registered(options) == [access] * 5
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"allow_anonymous": 1}, "allow_anonymous of say must be True or False, not int"),
+        ({"scopes": "orders.read"}, "scopes of say must be a list of texts, not str"),
+        ({"scopes": ["two words"]}, "'two words' is no scope"),
+        ({"scopes": [7]}, "7 is no scope"),
+        ({"authorize": True}, "authorize of say must be a function, not bool"),
+        ({"allow_anonymous": True, "scopes": ["a"]}, "say allows everybody"),
+        ({"allow_anonymous": True, "authorize": allow}, "say allows everybody"),
+    ],
+)
+def test_what_contradicts_itself_or_is_no_such_thing_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(RegistrationError, match=words):
+        MCPServer("Orders").tool("say", **options)(say)
+
+
+def test_methods_take_it_too() -> None:
+    class Orders:
+        @tool(scopes=["a"])
+        def one(self) -> str:
+            return ""
+
+        @prompt(allow_anonymous=True)
+        def two(self) -> str:
+            return ""
+
+        @resource("a://it", authorize=allow)
+        def three(self) -> str:
+            return ""
+
+    mcp = MCPServer("Orders")
+    mcp.add(Orders)
+    found = {feature.key: feature.access for feature in mcp.server.features()}
+    assert found == {"one": Access(scopes=("a",)), "two": Access(anonymous=True), "a://it": Access(allow=allow)}

@@ -1,0 +1,107 @@
+"""Sets and dicts of values with equal hashes."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from datetime import date
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel
+
+from funcmcp import ToolError
+from funcmcp.authoring.calling.arguments import reader_of_type
+from funcmcp.authoring.values.core import core_schema_of
+from funcmcp.authoring.values.hashed import MOST_EQUAL_HASHES, MOST_MEMBERS, with_hash_limits
+
+MODULUS = 2**61 - 1
+COLLIDING = [number * MODULUS for number in range(MOST_EQUAL_HASHES + 1)]
+NAMES = {str(number): "a" for number in COLLIDING}
+
+
+class Pair(NamedTuple):
+    a: int
+
+
+class Orders(BaseModel):
+    ids: set[int]
+    inner: dict[int, set[int]] = {}
+
+
+class Colour(Enum):
+    RED = 1
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (set[int], COLLIDING),
+        (frozenset[int], COLLIDING),
+        (set[Decimal], COLLIDING),
+        (set[int | str], COLLIDING),
+        (set[Any], COLLIDING),
+        (set, COLLIDING),
+        (set[UUID], [str(UUID(int=number)) for number in COLLIDING]),
+        (dict[int, tuple[UUID, date]], {name: [str(UUID(int=1)), "2026-07-28"] for name in NAMES}),
+        (dict[int, str], NAMES),
+        (dict[Decimal, str], NAMES),
+        (OrderedDict[int, str], NAMES),
+        (Counter[int], dict.fromkeys(NAMES, 1)),
+        (dict[UUID, str], {str(UUID(int=number)): "a" for number in COLLIDING}),
+        (Orders, {"ids": [], "inner": {"1": COLLIDING}}),
+        (list[Orders], [{"ids": [1]}, {"ids": COLLIDING}]),
+    ],
+)
+def test_members_with_equal_hashes_are_bounded(annotation: Any, value: Any) -> None:
+    with pytest.raises(ToolError, match="values that can't be told apart fast"):
+        reader_of_type(annotation, "it")(value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "expected"),
+    [
+        (set[int], COLLIDING[:-1] * 100, set(COLLIDING[:-1])),
+        (set[int], [1.0, 1], {1}),
+        (set[UUID], ["12345678-1234-5678-1234-567812345678"], {UUID("12345678-1234-5678-1234-567812345678")}),
+        (
+            dict[int, set[int]],
+            {"1": COLLIDING[:-1], "2": COLLIDING[:-1]},
+            {1: set(COLLIDING[:-1]), 2: set(COLLIDING[:-1])},
+        ),
+        (frozenset[frozenset[int]], [[1, 2], [3]], frozenset({frozenset({1, 2}), frozenset({3})})),
+        (
+            dict[int, tuple[UUID, date]],
+            {str(number): [str(UUID(int=number)), "2026-07-28"] for number in range(20)},
+            {number: (UUID(int=number), date(2026, 7, 28)) for number in range(20)},
+        ),
+        (set[Pair], [{"a": 1}], {Pair(1)}),
+        (Orders, {"ids": [1], "inner": {"2": [3]}}, Orders(ids={1}, inner={2: {3}})),
+    ],
+)
+def test_other_members_are_read_as_ever(annotation: Any, value: Any, expected: Any) -> None:
+    assert reader_of_type(annotation, "it")(value) == expected
+
+
+def test_the_number_of_different_members_is_bounded_where_a_client_can_choose_hashes() -> None:
+    read = reader_of_type(set[int], "it")
+    assert len(read([*range(MOST_MEMBERS), *range(MOST_MEMBERS)])) == MOST_MEMBERS
+    with pytest.raises(ToolError, match="more than 10,000 members"):
+        read(list(range(MOST_MEMBERS + 1)))
+
+
+@pytest.mark.parametrize(
+    "annotation", [int, list[int], dict[str, int], set[str], set[date], set[Literal[1, 2]], set[Colour], dict[str, Any]]
+)
+def test_other_types_have_no_bound_and_no_cost(annotation: Any) -> None:
+    schema = core_schema_of(annotation, "it")
+    assert with_hash_limits(schema) is schema
+
+
+def test_errors_of_members_keep_their_places() -> None:
+    with pytest.raises(ToolError, match=r"^\[1\]: must be an integer, not a string$"):
+        reader_of_type(set[int], "it")([1, "a"])
+    with pytest.raises(ToolError, match=r"^must be an array, not a string$"):
+        reader_of_type(set[int], "it")("a")

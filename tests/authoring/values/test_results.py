@@ -1,0 +1,348 @@
+# ruff: noqa: TC003 - tools are made of these hints at run time
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import math
+from collections.abc import Awaitable, Coroutine
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic.alias_generators import to_camel
+
+from funcmcp.authoring.signatures.signature import JSONRPCResponse
+from funcmcp.authoring.values.content import EmbeddedResource, Image, Text, ToolResult
+from funcmcp.server.catalog.features import RawResponse
+from funcmcp.server.catalog.registry import RegistrationError
+from tests.authoring.models import Address, Colour, Level, Node, Point, Size
+from tests.authoring.tool_calls import call, run, tool_of
+
+EMPTY: Any = object()
+
+
+class Bill(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+    total_sum: Decimal
+    note: str | None = None
+
+
+class Word(str, enum.Enum):  # noqa: UP042 - the older way to write it
+    YES = "yes"
+
+
+def returning(value: Any, annotation: Any = EMPTY) -> Any:
+    """Return a tool that returns a value under an annotation."""
+
+    async def answer():  # type: ignore[no-untyped-def] # it has what is given, or nothing
+        return value
+
+    if annotation is not EMPTY:
+        answer.__annotations__ = {"return": annotation}
+    return answer
+
+
+def text(value: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": value}]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "shown", "structured"),
+    [
+        (int, 3, "3", {"result": 3}),
+        (float, 1.5, "1.5", {"result": 1.5}),
+        (float, 2, "2", {"result": 2}),
+        (bool, True, "true", {"result": True}),
+        (bool, False, "false", {"result": False}),
+        (Decimal, Decimal("1.50"), "1.5", {"result": 1.5}),
+        (Decimal, Decimal(9007199254740993), "9007199254740993", {"result": 9007199254740993}),
+        (Decimal | str, "a", "a", {"result": "a"}),
+        (list, [b"x"], '["eA=="]', {"result": ["eA=="]}),
+        (dict[str, Any], {"a": b"\xff"}, '{"a":"_w=="}', {"a": "_w=="}),
+        (dt.date, dt.date(2026, 7, 28), "2026-07-28", {"result": "2026-07-28"}),
+        (Colour, Colour.RED, "red", {"result": "red"}),
+        (Level, Level.HIGH, "2", {"result": 2}),
+        (list[int], [1, 2], "[1,2]", {"result": [1, 2]}),
+        (list[str], [], "[]", {"result": []}),
+        (set[int], {1}, "[1]", {"result": [1]}),
+        (tuple[int, str], (1, "a"), '[1,"a"]', {"result": [1, "a"]}),
+        (int | None, None, "null", {"result": None}),
+        (list[Size], [Size(1, None)], '[{"width":1,"height":null}]', {"result": [{"width": 1, "height": None}]}),
+        (dict[str, Any], {"a": [1]}, '{"a":[1]}', {"a": [1]}),
+        (dict, {"a": 1}, '{"a":1}', {"a": 1}),
+        (dict[str, bytes], {"a": b"\xff"}, '{"a":"/w=="}', {"a": "/w=="}),
+        (Address, {"street": "s", "city": None}, '{"street":"s","city":null}', {"street": "s", "city": None}),
+        (Size, Size(1, 2), '{"width":1,"height":2}', {"width": 1, "height": 2}),
+        (Point, Point(1, None), '{"x":1,"label":null}', {"x": 1, "label": None}),
+        (Bill, Bill(total_sum=Decimal("9.90")), '{"totalSum":9.9,"note":null}', {"totalSum": 9.9, "note": None}),
+        (Node, Node(name="a", children=[Node(name="b")]), None, {
+            "name": "a", "children": [{"name": "b", "children": []}],
+        }),
+        (list[Node], [Node(name="a")], None, {"result": [{"name": "a", "children": []}]}),
+        # What is not of the type, but is as JSON:
+        (Size, {"width": 1, "height": None}, '{"width":1,"height":null}', {"width": 1, "height": None}),
+        (list[Size], [{"width": 1, "height": None}], None, {"result": [{"width": 1, "height": None}]}),
+        (set[int], [1], "[1]", {"result": [1]}),
+        (set[bytes], [b"\xff\xfe\xfb"], '["//77"]', {"result": ["//77"]}),
+        (set[bytes], ["//77"], '["//77"]', {"result": ["//77"]}),
+        (dt.date, "2026-07-28", "2026-07-28", {"result": "2026-07-28"}),
+        (Annotated[Decimal, PlainSerializer(str)], Decimal("1.50"), "1.50", {"result": "1.50"}),
+    ],
+)  # fmt: skip
+async def test_a_typed_value_is_structured_with_its_text_and_fits_its_schema(
+    annotation: Any, value: Any, shown: str | None, structured: Any
+) -> None:
+    function = returning(value, annotation)
+    result = await call(function)
+    assert result["structuredContent"] == structured
+    if shown is not None:
+        assert result["content"] == text(shown)
+    schema = tool_of(function).describe()["outputSchema"]
+    assert schema["type"] == "object"
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(result["structuredContent"])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "schema"),
+    [
+        (int, {"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]}),
+        (dict, {"type": "object", "additionalProperties": True}),
+        (
+            int | None,
+            {
+                "type": "object",
+                "properties": {"result": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},
+                "required": ["result"],
+            },
+        ),
+    ],
+)
+def test_anything_but_an_object_stands_under_result(annotation: Any, schema: dict[str, Any]) -> None:
+    assert tool_of(returning(None, annotation)).describe()["outputSchema"] == schema
+
+
+def test_a_recursive_type_under_result_has_its_definitions_at_the_root() -> None:
+    schema = tool_of(returning([], list[Node])).describe()["outputSchema"]
+    assert schema["properties"]["result"]["items"] == {"$ref": "#/$defs/Node"}
+    assert list(schema["$defs"]) == ["Node"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "content"),
+    [
+        (str, "plain", text("plain")),
+        (str, "größe", text("größe")),
+        (str, Word.YES, text("yes")),
+        (str | None, None, []),
+        (None, None, []),
+        (
+            bytes,
+            b"hi",
+            [
+                {
+                    "type": "resource",
+                    "resource": {"uri": "tool://answer/result", "mimeType": "application/octet-stream", "blob": "aGk="},
+                }
+            ],
+        ),
+        (Image, Image(b"hi"), [Image(b"hi").block]),
+        (list[Text | Image], [Text("a"), Image(b"hi")], [*text("a"), Image(b"hi").block]),
+        (list[str | Image], ["a", Image(b"hi")], [*text("a"), Image(b"hi").block]),
+        (list[Image], [], []),
+        (Image | None, None, []),
+        (tuple[Text, int], (Text("a"), 1), [*text("a"), *text("1")]),
+        (EmbeddedResource, EmbeddedResource("a://b", text="t"), [EmbeddedResource("a://b", text="t").block]),
+        (ToolResult, ToolResult("a"), text("a")),
+    ],
+)
+async def test_content_is_content_and_has_no_schema(annotation: Any, value: Any, content: Any) -> None:
+    function = returning(value, annotation)
+    assert await call(function) == {"content": content}
+    assert "outputSchema" not in tool_of(function).describe()
+
+
+@pytest.mark.parametrize("annotation", [EMPTY, Any, object])
+@pytest.mark.parametrize(
+    ("value", "result"),
+    [
+        ("a", {"content": text("a")}),
+        (None, {"content": []}),
+        (5, {"content": text("5")}),
+        (True, {"content": text("true")}),
+        ([1, "a"], {"content": text('[1,"a"]')}),
+        ([], {"content": text("[]")}),
+        ({"a": 1}, {"content": text('{"a":1}'), "structuredContent": {"a": 1}}),
+        (Size(1, 2), {"content": text('{"width":1,"height":2}'), "structuredContent": {"width": 1, "height": 2}}),
+        (Text("a"), {"content": text("a")}),
+        ([Text("a"), "b", 3], {"content": [*text("a"), *text("b"), *text("3")]}),
+        (dt.date(2026, 7, 28), {"content": text("2026-07-28")}),
+        (ToolResult(["a", Text("b")], is_error=True), {"content": [*text("a"), *text("b")], "isError": True}),
+        (
+            ToolResult(structured_content={"a": 1}, meta={"b": 2}),
+            {"content": text('{"a":1}'), "structuredContent": {"a": 1}, "_meta": {"b": 2}},
+        ),
+        (ToolResult("said", structured_content={"a": 1}), {"content": text("said"), "structuredContent": {"a": 1}}),
+    ],
+)
+async def test_without_an_annotation_the_value_decides(annotation: Any, value: Any, result: Any) -> None:
+    function = returning(value, annotation)
+    assert await call(function) == result
+    assert "outputSchema" not in tool_of(function).describe()
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (int, "5"),
+        (int, True),
+        (int, 1.0),
+        (bool, 1),
+        (float, True),
+        (float, math.nan),
+        (float, math.inf),
+        (float, None),
+        (str, 5),
+        (str, None),
+        (str, "\ud800"),
+        (None, 5),
+        (bytes, "a"),
+        (set[bytes], ["a"]),
+        (list[int], ["a"]),
+        (list[float], [math.nan]),
+        (list[str], ["\ud800"]),
+        (dict[str, float], {"a": math.inf}),
+        (Decimal, Decimal("nan")),
+        (Size, Size("wide", 2)),  # type: ignore[arg-type]
+        (Size, {"width": "1", "height": None}),
+        (Size, object()),
+        (Bill, Bill.model_construct(total_sum="much")),
+        (Text, Text("\ud800")),
+        (Any, {"a": math.nan}),
+        (Any, object()),
+        (Any, "\ud800"),
+        (Any, ToolResult("a", meta={"a": math.nan})),
+        (JSONRPCResponse, {"jsonrpc": "2.0", "id": 7}),
+        (JSONRPCResponse, {"jsonrpc": "2.0", "id": 7, "result": {}, "error": {}}),
+        (JSONRPCResponse, {"id": 7, "result": {}}),
+        (JSONRPCResponse, {"jsonrpc": "2.0", "id": 8, "result": {}}),
+        (JSONRPCResponse, {"jsonrpc": "2.0", "id": "7", "result": {}}),
+        (JSONRPCResponse, {"jsonrpc": "2.0", "id": 7, "result": {"a": math.nan}}),
+        (JSONRPCResponse, "text"),
+    ],
+)
+async def test_a_value_that_does_not_keep_the_promise_is_an_error(annotation: Any, value: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        await call(returning(value, annotation))
+
+
+async def test_a_constraint_of_the_annotation_is_kept() -> None:
+    with pytest.raises(ValueError, match="annotation does not allow"):
+        await call(returning(101, Annotated[int, Field(le=100)]))
+
+
+async def test_a_response_of_the_tool_s_own_is_sent_as_it_stands() -> None:
+    message = {"jsonrpc": "2.0", "id": 7, "result": {"content": []}}
+    result = await call(returning(message, JSONRPCResponse))
+    assert isinstance(result, RawResponse)
+    assert result.message is message
+
+
+async def test_a_plain_function_may_return_an_awaitable() -> None:
+    async def three() -> int:
+        return 3
+
+    def awaitable() -> Awaitable[int]:
+        return three()
+
+    def coroutine() -> Coroutine[Any, Any, int]:
+        return three()
+
+    for function in (awaitable, coroutine):
+        assert (await call(function))["structuredContent"] == {"result": 3}
+
+
+PRICE = {"type": "object", "properties": {"price": {"type": "number", "minimum": 0}}, "required": ["price"]}
+
+
+async def test_a_declared_output_schema_is_listed_and_kept() -> None:
+    def priced(value: Any) -> Any:
+        return returning(value, str)
+
+    assert tool_of(priced({}), output_schema=PRICE).describe()["outputSchema"] == PRICE
+    result = await call(priced({"price": 1}), output_schema=PRICE)
+    assert result == {"content": text('{"price":1}'), "structuredContent": {"price": 1}}
+    result = await call(priced(ToolResult("one", structured_content={"price": 1})), output_schema=PRICE)
+    assert result == {"content": text("one"), "structuredContent": {"price": 1}}
+    result = await call(priced(ToolResult("sold out", is_error=True)), output_schema=PRICE)
+    assert result == {"content": text("sold out"), "isError": True}
+    for wrong in ({"price": -1}, {}, "free", ToolResult("free"), ToolResult(structured_content={"price": "free"})):
+        with pytest.raises(ValueError, match="output_schema"):
+            await call(priced(wrong), output_schema=PRICE)
+
+
+async def test_a_declared_output_schema_is_compiled_once() -> None:
+    made = tool_of(returning({"price": 1}), output_schema=PRICE)
+    assert await run(made) == await run(made)
+
+
+async def test_a_tool_may_be_called_before_and_after_it_is_listed() -> None:
+    made = tool_of(returning(Size(1, 2), Size))
+    first = await run(made)
+    assert made.describe()["outputSchema"]["required"] == ["width", "height"]
+    assert await run(made) == first
+
+
+class NotJSON: ...
+
+
+def test_a_return_type_without_a_meaning_in_json_is_explained() -> None:
+    with pytest.raises(RegistrationError, match="What answer returns"):
+        tool_of(returning(None, NotJSON)).describe()
+
+
+class Unknown:
+    """JSON has no value for it."""
+
+
+@dataclass
+class Holder:
+    item: Any
+
+
+def untyped(value: Any) -> Any:
+    def tool() -> Any:
+        return value
+
+    return tool
+
+
+def held(value: Any) -> Any:
+    def tool() -> Holder:
+        return Holder(value)
+
+    return tool
+
+
+@pytest.mark.parametrize(
+    ("function", "path"),
+    [
+        (untyped({"orders": [{"total": 1}, {"total": Unknown()}]}), "the value at orders[1].total"),
+        (untyped([1, {Unknown()}]), "the value at [1][0]"),
+        (untyped({"a": Holder(float("nan"))}), "the value at a.item"),
+        (untyped(Unknown()), "a value"),
+        (untyped(ToolResult("x", structured_content={"a": Unknown()})), "a value"),
+        (held({"x": ("\ud800",)}), "the value at item.x[0]"),
+        (held(Unknown()), "the value at item"),
+    ],
+)
+async def test_the_error_for_a_value_that_is_not_json_names_the_tool_and_the_path(function: Any, path: str) -> None:
+    with pytest.raises(ValueError, match="can't be written as JSON") as caught:
+        await call(function)
+    assert str(caught.value).startswith(f"tool returned {path} that can't be written as JSON: ")
+    with pytest.raises(ValueError, match="can't be written as JSON"):
+        await call(function, output_schema={"type": "object"})

@@ -1,0 +1,388 @@
+# ruff: noqa: TC001 - tools are made of these hints at run time
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import annotated_types
+import pytest
+from pydantic import AnyUrl, BaseModel, ConfigDict, EmailStr, Field
+
+from funcmcp.authoring.signatures.signature import Arguments
+from funcmcp.authoring.values.schema import arranged
+from funcmcp.server.catalog.registry import RegistrationError
+from tests.authoring.models import Address, Colour, CreateOrder, Level, Node, Point, Size
+from tests.authoring.tool_calls import schema_of
+
+# Seed 001 section 4a, "Generated JSON Schema (from POCO)".
+CREATE_ORDER = """{
+  "type": "object",
+  "properties": {
+    "customerId": {"type": "string", "description": "The customer's unique identifier"},
+    "items": {
+      "type": "array",
+      "description": "Order line items",
+      "items": {
+        "type": "object",
+        "properties": {
+          "itemId": {"type": "string", "description": "Menu item ID"},
+          "quantity": {"type": "integer", "description": "Quantity to order", "minimum": 1, "maximum": 100},
+          "modifications": {"type": "string", "description": "Special modifications"}
+        },
+        "required": ["itemId", "quantity"]
+      }
+    },
+    "notes": {"type": "string", "description": "Special instructions or notes", "maxLength": 500},
+    "priority": {
+      "type": "string",
+      "description": "Order priority level",
+      "enum": ["low", "normal", "high", "urgent"],
+      "default": "normal"
+    },
+    "deliveryDate": {"type": "string", "description": "Requested delivery date", "format": "date"},
+    "notificationEmail": {
+      "type": "string",
+      "description": "Customer email for notifications",
+      "format": "email"
+    },
+    "discountPercent": {"type": "number", "description": "Discount percentage", "minimum": 0, "maximum": 100}
+  },
+  "required": ["customerId", "items"]
+}"""
+
+
+def one(annotation: Any) -> dict[str, Any]:
+    """Return the schema of one argument of a type."""
+
+    def tool(it: Any) -> Any: ...
+
+    tool.__annotations__ = {"it": annotation}
+    schema: dict[str, Any] = schema_of(tool)["properties"]["it"]
+    return schema
+
+
+def test_the_order_of_seed_001_has_its_schema_key_for_key_in_order() -> None:
+    def create_order(request: Arguments[CreateOrder]) -> None: ...
+
+    assert json.dumps(schema_of(create_order)) == json.dumps(json.loads(CREATE_ORDER))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "schema"),
+    [
+        (str, {"type": "string"}),
+        (int, {"type": "integer"}),
+        (float, {"type": "number"}),
+        (Decimal, {"type": "number"}),
+        (bool, {"type": "boolean"}),
+        (date, {"type": "string", "format": "date"}),
+        (datetime, {"type": "string", "format": "date-time"}),
+        (time, {"type": "string", "format": "time"}),
+        (timedelta, {"type": "string", "format": "duration"}),
+        (UUID, {"type": "string", "format": "uuid"}),
+        (EmailStr, {"type": "string", "format": "email"}),
+        (AnyUrl, {"type": "string", "format": "uri", "minLength": 1}),
+        (Colour, {"type": "string", "enum": ["red", "blue"]}),
+        (Level, {"type": "integer", "enum": [1, 2]}),
+        (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
+        (list[int], {"type": "array", "items": {"type": "integer"}}),
+        (set[int], {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}),
+        (tuple[int, ...], {"type": "array", "items": {"type": "integer"}}),
+        (
+            tuple[int, str],
+            {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2},
+        ),
+        (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
+        (
+            Point,
+            {
+                "type": "object",
+                "properties": {"x": {"type": "integer"}, "label": {"type": "string"}},
+                "required": ["x"],
+            },
+        ),
+        (
+            Size,
+            {
+                "type": "object",
+                "properties": {"width": {"type": "integer"}, "height": {"type": "integer"}},
+                "required": ["width"],
+            },
+        ),
+        (
+            Address,
+            {
+                "type": "object",
+                "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+                "required": ["street"],
+            },
+        ),
+        (int | None, {"type": "integer"}),
+        (int | str, {"anyOf": [{"type": "integer"}, {"type": "string"}]}),
+        (Any, {}),
+        (None, {"type": "null"}),
+    ],
+)
+def test_a_type_has_its_schema(annotation: Any, schema: dict[str, Any]) -> None:
+    assert json.dumps(one(annotation)) == json.dumps(schema)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "schema"),
+    [
+        (Annotated[int, Field(ge=1, le=9)], {"type": "integer", "minimum": 1, "maximum": 9}),
+        (Annotated[int, Field(gt=1, lt=9)], {"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 9}),
+        (Annotated[float, Field(multiple_of=0.5)], {"type": "number", "multipleOf": 0.5}),
+        (
+            Annotated[Decimal, Field(gt=Decimal("0.5"), le=10)],
+            {"type": "number", "exclusiveMinimum": 0.5, "maximum": 10},
+        ),
+        (Annotated[str, Field(min_length=1, max_length=5)], {"type": "string", "minLength": 1, "maxLength": 5}),
+        (Annotated[str, Field(pattern="^[A-Z]+$")], {"type": "string", "pattern": "^[A-Z]+$"}),
+        (Annotated[list[int], Field(min_length=1)], {"type": "array", "items": {"type": "integer"}, "minItems": 1}),
+        (
+            Annotated[str, Field(description="Words", title="T", examples=["a"])],
+            {"type": "string", "title": "T", "description": "Words", "examples": ["a"]},
+        ),
+        (
+            Annotated[int, annotated_types.Interval(ge=0, lt=3)],
+            {"type": "integer", "minimum": 0, "exclusiveMaximum": 3},
+        ),
+        (Annotated[str, annotated_types.Len(2, 4)], {"type": "string", "minLength": 2, "maxLength": 4}),
+    ],
+)
+def test_a_constraint_is_in_the_schema(annotation: Any, schema: dict[str, Any]) -> None:
+    assert json.dumps(one(annotation)) == json.dumps(schema)
+
+
+def test_defaults_are_shown_unless_they_are_null_or_not_json() -> None:
+    nothing = object()
+
+    def tool(  # noqa: PLR0917 - one for each kind of default
+        a: int = 3,
+        b: Annotated[int, Field(default=4)] = 4,
+        c: Annotated[int, Field(default=5)] = Field(5, ge=0),
+        d: str | None = None,
+        e: Any = nothing,
+        f: Colour = Colour.RED,
+        g: Decimal = Decimal("1.5"),
+        h: str | None = Field(None),
+        i: list[int] = [],  # noqa: B006 - an author's default
+    ) -> None: ...
+
+    assert schema_of(tool) == {
+        "type": "object",
+        "properties": {
+            "a": {"type": "integer", "default": 3},
+            "b": {"type": "integer", "default": 4},
+            "c": {"type": "integer", "minimum": 0, "default": 5},
+            "d": {"type": "string"},
+            "e": {},
+            "f": {"type": "string", "enum": ["red", "blue"], "default": "red"},
+            "g": {"type": "number", "default": 1.5},
+            "h": {"type": "string"},
+            "i": {"type": "array", "items": {"type": "integer"}, "default": []},
+        },
+    }
+
+
+def test_what_may_be_none_is_not_required_in_any_kind_of_type() -> None:
+    class Model(BaseModel):
+        note: str | None
+        name: str
+
+    def tool(model: Model, reason: str | None) -> None: ...
+
+    assert schema_of(tool) == {
+        "type": "object",
+        "properties": {
+            "model": {
+                "type": "object",
+                "properties": {"note": {"type": "string"}, "name": {"type": "string"}},
+                "required": ["name"],
+            },
+            "reason": {"type": "string"},
+        },
+        "required": ["model"],
+    }
+
+
+def test_a_tool_without_arguments_allows_none() -> None:
+    def ping() -> None: ...
+
+    assert schema_of(ping) == {"type": "object", "additionalProperties": False}
+
+
+def test_models_are_inlined_wherever_they_stand() -> None:
+    def tool(first: Size, second: list[Size], third: dict[str, Size | None]) -> None: ...
+
+    schema = schema_of(tool)
+    assert "$ref" not in json.dumps(schema)
+    assert "title" not in json.dumps(schema)
+    assert schema["properties"]["first"] == schema["properties"]["second"]["items"]
+
+
+def test_only_recursive_models_keep_references() -> None:
+    def tool(tree: Node, size: Size) -> None: ...
+
+    schema = schema_of(tool)
+    assert schema["properties"]["tree"] == {"$ref": "#/$defs/Node"}
+    assert schema["properties"]["size"]["type"] == "object"
+    assert list(schema["$defs"]) == ["Node"]
+    assert schema["$defs"]["Node"]["properties"]["children"]["items"] == {"$ref": "#/$defs/Node"}
+
+
+def test_a_spread_recursive_model_has_its_fields_at_the_root() -> None:
+    def tool(tree: Arguments[Node]) -> None: ...
+
+    schema = schema_of(tool)
+    assert schema["type"] == "object"
+    assert schema["required"] == ["name"]
+    assert schema["properties"]["children"]["items"] == {"$ref": "#/$defs/Node"}
+    assert "Node" in schema["$defs"]
+
+
+def test_types_that_multiply_keep_their_references() -> None:
+    definitions: dict[str, Any] = {"L0": {"type": "string"}}
+    for level in range(1, 20):
+        below = {"$ref": f"#/$defs/L{level - 1}"}
+        definitions[f"L{level}"] = {"type": "object", "properties": {"a": below, "b": below}}
+    schema = arranged({"$ref": "#/$defs/L19", "$defs": definitions})
+    assert schema["properties"]["a"] == {"$ref": "#/$defs/L18"}
+    assert len(json.dumps(schema)) < 10_000
+
+
+def test_members_that_are_named_like_keywords_stay() -> None:
+    schema = {
+        "properties": {"title": {"type": "string"}, "default": {"$ref": "#/$defs/A"}, "enum": {"const": {"$ref": "x"}}},
+        "type": "object",
+        "$defs": {"A": {"type": "integer"}},
+    }
+    assert arranged(schema) == {
+        "type": "object",
+        "properties": {"title": {"type": "string"}, "default": {"type": "integer"}, "enum": {"const": {"$ref": "x"}}},
+    }
+
+
+def test_a_discriminated_union_has_no_references_left_over() -> None:
+    class Cat(BaseModel):
+        kind: Literal["cat"]
+
+    class Dog(BaseModel):
+        kind: Literal["dog"]
+
+    schema = one(Annotated[Cat | Dog, Field(discriminator="kind")])
+    assert list(schema) == ["oneOf"]
+    assert "$ref" not in json.dumps(schema)
+
+
+def test_a_closed_model_says_so() -> None:
+    class Closed(BaseModel):
+        model_config = ConfigDict(extra="forbid", title="Shut")
+        a: int
+
+    assert one(Closed) == {
+        "type": "object",
+        "title": "Shut",
+        "properties": {"a": {"type": "integer"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+
+    def tool(closed: Arguments[Closed]) -> None: ...
+
+    assert schema_of(tool)["additionalProperties"] is False
+
+
+def test_docstrings_describe_arguments_where_the_annotation_does_not() -> None:
+    def tool(a: int, b: Annotated[int, Field(description="From the annotation", alias="bee")], c: int) -> None:
+        """Do it.
+
+        Args:
+            a: From the docstring
+            b: Not shown
+        """
+
+    properties = schema_of(tool)["properties"]
+    assert properties["a"] == {"type": "integer", "description": "From the docstring"}
+    assert properties["bee"] == {"type": "integer", "description": "From the annotation"}
+    assert properties["c"] == {"type": "integer"}
+
+
+def test_an_untyped_parameter_may_be_anything() -> None:
+    def tool(a, b=1): ...  # type: ignore[no-untyped-def] # the point of the test
+
+    assert schema_of(tool) == {"type": "object", "properties": {"a": {}, "b": {"default": 1}}, "required": ["a"]}
+
+
+class NotJSON: ...
+
+
+@pytest.mark.parametrize("annotation", [NotJSON, Callable[[], int]])
+def test_a_type_without_a_meaning_in_json_is_explained(annotation: Any) -> None:
+    def tool(it: Any) -> Any: ...
+
+    tool.__annotations__ = {"it": annotation}
+    with pytest.raises(RegistrationError, match=r"'it' of tool.*JSON"):
+        schema_of(tool)
+
+
+def test_a_spread_type_needs_named_fields() -> None:
+    def tool(it: Arguments[list[int]]) -> None: ...
+
+    with pytest.raises(RegistrationError, match="named fields"):
+        schema_of(tool)
+
+
+def test_two_arguments_of_one_name_are_refused() -> None:
+    def tool(size: Arguments[Size], width: int) -> None: ...
+    def twice(a: Arguments[Size], b: Arguments[Size]) -> None: ...
+
+    with pytest.raises(RegistrationError, match="two arguments named width"):
+        schema_of(tool)
+    with pytest.raises(RegistrationError, match="more than one"):
+        schema_of(twice)
+
+
+def test_spread_and_other_arguments_stand_side_by_side() -> None:
+    def tool(size: Arguments[Size], colour: Colour) -> None: ...
+
+    schema = schema_of(tool)
+    assert sorted(schema["properties"]) == ["colour", "height", "width"]
+    assert sorted(schema["required"]) == ["colour", "width"]
+
+
+@pytest.mark.parametrize("keys", [tuple[int, int], list[int], CreateOrder, Size, None])
+def test_a_dict_whose_keys_can_not_be_names_is_refused(keys: Any) -> None:
+    def tool(it: Any) -> None: ...
+
+    tool.__annotations__["it"] = dict[keys, int]
+    with pytest.raises(RegistrationError, match="The parameter 'it' of tool has a dict whose keys JSON can't carry"):
+        schema_of(tool)
+
+
+def test_bytes_are_base64_in_the_schema() -> None:
+    def tool(a: bytes, b: Annotated[bytes, Field(max_length=4, description="four")] = b"\xff") -> None: ...
+
+    assert schema_of(tool)["properties"] == {
+        "a": {"type": "string", "contentEncoding": "base64"},
+        "b": {
+            "type": "string",
+            "description": "four",
+            "maxLength": 8,
+            "contentEncoding": "base64",
+            "default": "/w==",
+        },
+    }
+
+
+def test_names_that_are_read_as_numbers_are_not_described_as_numbers() -> None:
+    def tool(a: dict[int, int], b: dict[Level, int]) -> None: ...
+
+    numbers = {"type": "object", "additionalProperties": {"type": "integer"}}
+    assert schema_of(tool)["properties"] == {"a": numbers, "b": numbers}

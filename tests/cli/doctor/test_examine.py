@@ -1,0 +1,514 @@
+"""``funcmcp doctor``: what it says of good and of bad folders."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.cli.doctor import project as projects
+from funcmcp.cli.doctor.examine import examine
+from funcmcp.cli.failure import Failure
+from funcmcp.cli.new import create
+from tests.cli.processes import funcmcp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funcmcp.cli.new import Hosting
+
+    Break = Callable[[Path], object]
+
+BUNDLE = "Microsoft.Azure.Functions.ExtensionBundle"
+PREVIEW = f"{BUNDLE}.Preview"
+MAIN = 'if __name__ == "__main__":'
+TOOLS = """
+import azure.functions as func
+
+app = func.FunctionApp()
+"""
+OWN_TRIGGERS = {
+    "no description": """
+@app.mcp_tool_trigger(arg_name="context", tool_name="say")
+def say(context: str) -> str:
+    return context
+""",
+    "float": """
+@app.mcp_tool()
+@app.mcp_tool_property(arg_name="size", property_type=func.McpPropertyType.FLOAT, description="d")
+def grow(size: float) -> str:
+    '''Grow.'''
+    return str(size)
+""",
+    "no JSON": """
+@app.generic_trigger(arg_name="context", type="mcpToolTrigger", toolName="say", description="d", toolProperties="[")
+def say(context: str) -> str:
+    return context
+""",
+    "template": """
+@app.generic_trigger(arg_name="context", type="mcpResourceTemplateTrigger", uri="a://{b}", resourceName="b")
+def read(context: str) -> str:
+    return context
+""",
+    "twice": """
+@app.mcp_tool_trigger(arg_name="context", tool_name="say", description="d")
+def one(context: str) -> str:
+    return context
+
+@app.mcp_tool_trigger(arg_name="context", tool_name="Say", description="d")
+def two(context: str) -> str:
+    return context
+""",
+    "prompt": """
+@app.mcp_prompt_trigger(arg_name="context", prompt_name="review")
+def review(context: str) -> str:
+    return "Review it."
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    parent = Path(tmp_path_factory.mktemp("made"))
+    hostings: tuple[Hosting, ...] = ("http", "triggers", "self-hosted")
+    for hosting in hostings:
+        create(hosting, parent, hosting)
+    return parent
+
+
+def write(name: str, text: str) -> Break:
+    return lambda folder: (folder / name).write_text(text, encoding="utf-8")
+
+
+def remove(name: str) -> Break:
+    return lambda folder: (folder / name).unlink()
+
+
+def change(name: str, old: str, new: str) -> Break:
+    def run(folder: Path) -> None:
+        text = (folder / name).read_text(encoding="utf-8")
+        assert old in text
+        (folder / name).write_text(text.replace(old, new), encoding="utf-8")
+
+    return run
+
+
+def put(name: str, value: Any, *keys: str) -> Break:
+    """Set a member of a JSON file, at a path of keys."""
+
+    def run(folder: Path) -> None:
+        document = json.loads((folder / name).read_text(encoding="utf-8"))
+        place = document
+        for key in keys[:-1]:
+            place = place.setdefault(key, {})
+        if value is None:
+            del place[keys[-1]]
+        else:
+            place[keys[-1]] = value
+        (folder / name).write_text(json.dumps(document), encoding="utf-8")
+
+    return run
+
+
+def setting(name: str, value: str | None) -> Break:
+    return put("local.settings.json", value, "Values", name)
+
+
+def bundle(version: str, name: str = BUNDLE) -> Break:
+    return put("host.json", {"id": name, "version": version}, "extensionBundle")
+
+
+def add(name: str, lines: str) -> Break:
+    def run(folder: Path) -> None:
+        with (folder / name).open("a", encoding="utf-8") as file:
+            file.write(f"{lines}\n")
+
+    return run
+
+
+def cut(name: str, start: str, replacement: str = "") -> Break:
+    """Replace the end of a file."""
+
+    def run(folder: Path) -> None:
+        head, separator, _ = (folder / name).read_text(encoding="utf-8").partition(start)
+        assert separator
+        (folder / name).write_text(head + replacement, encoding="utf-8")
+
+    return run
+
+
+def as_program(folder: Path) -> None:
+    """Start the server with a program instead of as a script."""
+    cut("server.py", MAIN)(folder)
+    put("host.json", "funcmcp", "customHandler", "description", "defaultExecutablePath")(folder)
+    put("host.json", ["run", "server.py"], "customHandler", "description", "arguments")(folder)
+
+
+def found(folder: Path) -> set[tuple[str, str]]:
+    return {(finding.level, finding.about) for finding in examine(folder) if finding.level != "ok"}
+
+
+@pytest.mark.parametrize(
+    ("hosting", "spoil", "level", "about", "words"),
+    [
+        ("http", remove("host.json"), "error", "host.json", "is missing"),
+        ("http", write("host.json", "{"), "error", "host.json", "can't be read: Expecting property name"),
+        ("http", write("host.json", "[]"), "error", "host.json", "it is no JSON object"),
+        ("http", setting("A=B", "x"), "error", "local.settings.json", "'A=B', which no environment can have"),
+        ("http", setting("A", "\0"), "error", "local.settings.json", "'A', which no environment can have"),
+        ("http", put("host.json", "1.0", "version"), "error", "host.json", '"version": "2.0"'),
+        ("triggers", put("host.json", None, "extensionBundle"), "error", "extensionBundle", "is missing in host.json"),
+        (
+            "http",
+            write("host.json", "[" * 100_000),
+            "error",
+            "host.json",
+            "can't be read: the JSON is nested too deeply",
+        ),
+        ("triggers", bundle("[4.36.0, 5.0.0)", "Contoso.Bundle"), "error", "extensionBundle", "no MCP extension"),
+        ("triggers", bundle("[4.0.0, 4.42.0)", PREVIEW), "error", "extensionBundle", "has no bundle"),
+        ("triggers", bundle("[4.0.0, 5.0.0)", PREVIEW), "warning", "extensionBundle", '.Preview", "version": "[4.42.0'),
+        (
+            "triggers",
+            bundle("[4.0.0, 5.0.0)", f"{BUNDLE}.Experimental"),
+            "warning",
+            "extensionBundle",
+            "Experimental may have an MCP extension before 1.5",
+        ),
+        ("triggers", bundle("[3.*, 4.0.0)"), "error", "extensionBundle", "has no bundle with the MCP extension 1.5"),
+        ("triggers", bundle("[4.0.0, 4.36.0)"), "error", "extensionBundle", "has no bundle"),
+        ("triggers", bundle("4.36.0"), "error", "extensionBundle", "no range"),
+        ("triggers", bundle("[4.*, 5.0.0)"), "warning", "extensionBundle", "an old bundle that is installed already"),
+        ("http", remove("requirements.txt"), "error", "requirements.txt", "is missing"),
+        ("http", write("requirements.txt", "azure-functions\n"), "error", "requirements.txt", "has no funcmcp"),
+        ("http", write("requirements.txt", "funcmcp>=0.1\n"), "error", "requirements.txt", "Write funcmcp[azure]"),
+        ("http", write("requirements.txt", "funcmcp[azure]\n"), "warning", "requirements.txt", "any version"),
+        ("self-hosted", write("requirements.txt", "funcmcp>=0.1"), "error", "requirements.txt", "funcmcp[server]"),
+        (
+            "http",
+            write("requirements.txt", "funcmcp>=0.1\nAzure_Functions==1.26.0\n"),
+            "error",
+            "requirements.txt",
+            "Python 3.13 on Azure needs azure-functions 2.x, not ==1.26.0",
+        ),
+        (
+            "http",
+            write("requirements.txt", "funcmcp[azure]>=0.1\nazure-functions>=1.26,<2  # old\n"),
+            "error",
+            "requirements.txt",
+            "needs azure-functions 2.x",
+        ),
+        ("http", change("infra/main.bicep", "'3.13'", "'3.10'"), "error", "Python", "3.10 is too old"),
+        ("http", change("infra/main.bicep", "'3.13'", "'3.14'"), "warning", "Python", "may not be on your plan"),
+        ("http", remove("local.settings.json"), "warning", "local.settings.json", "is missing"),
+        ("http", write("local.settings.json", "{"), "error", "local.settings.json", "can't be read"),
+        ("http", setting("FUNCTIONS_WORKER_RUNTIME", "node"), "error", "FUNCTIONS_WORKER_RUNTIME", '"python"'),
+        ("http", setting("FUNCTIONS_WORKER_RUNTIME", None), "error", "FUNCTIONS_WORKER_RUNTIME", '"python"'),
+        ("http", setting("FUNCMCP_ALLOWED_HOSTS", "a.example,*"), "warning", "FUNCMCP_ALLOWED_HOSTS", "every Host"),
+        ("http", write(".gitignore", "__pycache__/\n"), "warning", ".gitignore", "local.settings.json"),
+        ("http", remove(".funcignore"), "warning", ".funcignore", "local.settings.json and .venv"),
+        (
+            "http",
+            add(".funcignore", "*.py"),
+            "error",
+            ".funcignore",
+            "leaves out function_app.py, server.py, sign_in.py, which",
+        ),
+        ("http", add(".funcignore", "/sign_in.*"), "error", ".funcignore", "leaves out sign_in.py"),
+        ("http", add(".funcignore", "*.json\n!host.json\nrequirements*"), "error", ".funcignore", "'requirements*'"),
+        ("self-hosted", add(".funcignore", "server.py"), "error", ".funcignore", "leaves out server.py"),
+        ("http", remove("azure.yaml"), "warning", "azure.yaml", "is missing"),
+        ("http", change("azure.yaml", "host: function", "host: containerapp"), "error", "azure.yaml", "'containerapp'"),
+        ("http", change("azure.yaml", "    host: function\n", ""), "error", "azure.yaml", "has no host"),
+        (
+            "self-hosted",
+            change("server.py", "    mcp.run()", "    pass"),
+            "error",
+            "server.py",
+            "never runs the server",
+        ),
+        ("self-hosted", cut("server.py", MAIN), "error", "server.py", "never runs the server"),
+        ("http", remove("function_app.py"), "error", "the code", "function_app.py is missing"),
+        (
+            "http",
+            write("function_app.py", "import os\n\nprint('no JSON')\nraise ValueError('no database')\n"),
+            "error",
+            "the code",
+            "function_app.py, line 4: ValueError: no database",
+        ),
+        ("http", write("function_app.py", "import os\n\nos._exit(3)\n"), "error", "the code", "its process ended"),
+        ("http", write("function_app.py", "import os\n\nos._exit(0)\n"), "error", "the code", "its process ended"),
+        ("http", write("function_app.py", "from server import mcp\n"), "error", "the code", "has no FunctionApp"),
+        ("http", write("function_app.py", TOOLS), "error", "the code", "has no MCP server in its app"),
+        (
+            "http",
+            write(
+                "function_app.py", TOOLS + 2 * "@app.route(route='x')\ndef same(req: func.HttpRequest) -> str: ...\n"
+            ),
+            "error",
+            "the code",
+            "does not have a unique function name",
+        ),
+        ("self-hosted", write("server.py", "x = 1\n"), "error", "the code", "has no MCPServer"),
+        (
+            "self-hosted",
+            put("host.json", None, "configurationProfile"),
+            "error",
+            "customHandler",
+            "mcp-custom-handler",
+        ),
+        (
+            "self-hosted",
+            put("host.json", "api", "extensions", "http", "routePrefix"),
+            "error",
+            "routePrefix",
+            'set it to ""',
+        ),
+        (
+            "http",
+            put("host.json", "api", "extensions", "http", "routePrefix"),
+            "warning",
+            "routePrefix",
+            "the endpoint is /api/mcp on Azure and /mcp with `funcmcp run`",
+        ),
+        ("http", put("host.json", None, "extensions"), "warning", "routePrefix", "/api/mcp"),
+        (
+            "http",
+            change("function_app.py", "http_app(mcp", 'http_app(mcp, auth_level="anonymous"'),
+            "warning",
+            "auth_level",
+            "everybody may call it",
+        ),
+        (
+            "triggers",
+            put("host.json", "Anonymous", "extensions", "mcp", "system", "webhookAuthorizationLevel"),
+            "warning",
+            "webhookAuthorizationLevel",
+            "everybody may call the triggers",
+        ),
+        (
+            "self-hosted",
+            put("host.json", "anonymous", "customHandler", "http", "DefaultAuthorizationLevel"),
+            "warning",
+            "defaultAuthorizationLevel",
+            "everybody may call it",
+        ),
+        (
+            "http",
+            change("server.py", "auth=sign_in()", 'sessions="memory"'),
+            "warning",
+            "sessions",
+            "in one instance's memory",
+        ),
+        (
+            "triggers",
+            write("function_app.py", TOOLS + OWN_TRIGGERS["no description"]),
+            "error",
+            "say",
+            "no description",
+        ),
+        (
+            "triggers",
+            write("function_app.py", TOOLS + OWN_TRIGGERS["float"]),
+            "error",
+            "grow",
+            "the type of size is 'float', which is no type of JSON Schema: write \"number\".",
+        ),
+        (
+            "triggers",
+            write("function_app.py", TOOLS + OWN_TRIGGERS["no JSON"]),
+            "error",
+            "say",
+            "JSON array in a string",
+        ),
+        (
+            "triggers",
+            write("function_app.py", TOOLS + OWN_TRIGGERS["template"]),
+            "error",
+            "read",
+            "mcpResourceTemplateTrigger is no binding",
+        ),
+        ("triggers", write("function_app.py", TOOLS + OWN_TRIGGERS["twice"]), "error", "say", "is there twice"),
+    ],
+)
+def test_what_is_wrong_is_found_and_nothing_else(
+    made: Path, tmp_path: Path, *, hosting: str, spoil: Break, level: str, about: str, words: str
+) -> None:
+    folder = tmp_path / hosting
+    shutil.copytree(made / hosting, folder)
+    spoil(folder)
+    faults = [finding for finding in examine(folder) if finding.level != "ok"]
+    assert [(fault.level, fault.about) for fault in faults] == [(level, about)], faults
+    assert words in faults[0].text
+
+
+@pytest.mark.parametrize(
+    ("hosting", "alter"),
+    [
+        ("triggers", bundle("[4.42.0, 5.0.0)", PREVIEW)),
+        ("triggers", bundle("[4.42.0, 4.42.0]", PREVIEW.lower())),
+        ("http", change("host.json", '"version"', '// of the host,\n/* "version": "1.0", */ "version"')),
+        ("http", change("host.json", '"version": "2.0",', '"version": "2.0", "aggregator": {"batchSize": 1,},')),
+        ("http", change("local.settings.json", '"Values"', '/* secrets: none */ "Values"')),
+        ("http", add(".funcignore", "*.py\n!*.py\n*.md")),
+        ("http", add(".funcignore", "server.py/\n# function_app.py")),
+        ("http", change("azure.yaml", "host: function", "host: 'function'  # Flex Consumption")),
+        ("http", lambda folder: (folder / "azure.yaml").rename(folder.parent / "azure.yaml")),
+        ("self-hosted", cut("server.py", MAIN, "import asyncio\n\nif False:\n    asyncio.run(mcp())\n")),
+        ("self-hosted", change("server.py", "    mcp.run()", "    raise SystemExit(mcp.run())")),
+        ("self-hosted", as_program),
+    ],
+)
+def test_what_the_host_takes_is_not_a_fault(made: Path, tmp_path: Path, hosting: str, alter: Break) -> None:
+    folder = tmp_path / hosting
+    shutil.copytree(made / hosting, folder)
+    alter(folder)
+    assert found(folder) == set()
+
+
+def test_the_help_says_that_the_code_is_run() -> None:
+    assert "runs the project's code" in " ".join(funcmcp("doctor", "--help").stdout.split())
+
+
+def test_prompts_need_no_newer_bundle_than_tools(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "triggers"
+    shutil.copytree(made / "triggers", folder)
+    write("function_app.py", TOOLS + OWN_TRIGGERS["prompt"])(folder)
+    assert found(folder) == set()
+
+
+def test_a_key_is_not_asked_for_where_clients_sign_in(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    setting("ENTRA_CLIENT_ID", "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee")(folder)
+    setting("ENTRA_TENANT_ID", "11111111-2222-3333-4444-555555555555")(folder)
+    assert found(folder) == set()
+    change("function_app.py", "http_app(mcp", 'http_app(mcp, auth_level="function"')(folder)
+    assert found(folder) == {("error", "auth_level")}
+
+
+def test_each_server_of_an_app_is_guarded_in_its_own_way(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    setting("ENTRA_CLIENT_ID", "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee")(folder)
+    setting("ENTRA_TENANT_ID", "11111111-2222-3333-4444-555555555555")(folder)
+    inner = "inner = MCPServer('Inner', path='/inner')\nfuncmcp.azure.http_app(inner, route='inner', app=app)"
+    change("function_app.py", "http_app(mcp)\n", f"http_app(mcp)\n{inner}\n")(folder)
+    change("function_app.py", "import funcmcp.azure\n", "import funcmcp.azure\nfrom funcmcp import MCPServer\n")(folder)
+    assert found(folder) == set()
+    change("function_app.py", "route='inner'", "route='inner', auth_level='anonymous'")(folder)
+    assert found(folder) == {("warning", "auth_level")}
+
+
+def test_keys_that_are_none_stop_the_server_and_are_never_shown(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    setting("FUNCMCP_KEYS", "too-short-a-key")(folder)
+    assert found(folder) == {("error", "FUNCMCP_KEYS"), ("error", "the code")}
+    assert not [finding for finding in examine(folder) if "too-short" in finding.text]
+
+
+def test_an_older_python_on_azure_takes_the_older_library(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    change("infra/main.bicep", "'3.13'", "'3.12'")(folder)
+    write("requirements.txt", "funcmcp>=0.1\nazure-functions>=1.26,<2\n")(folder)
+    assert found(folder) == set()
+    write("requirements.txt", "funcmcp>=0.1\nazure-functions>=2.3\n")(folder)
+    assert found(folder) == {("error", "requirements.txt")}
+
+
+def test_pyproject_toml_does_where_there_is_no_requirements_txt(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    remove("requirements.txt")(folder)
+    write("pyproject.toml", '[project]\nname = "x"\ndependencies = ["funcmcp[azure]>=0.1"]\n')(folder)
+    assert found(folder) == set()
+    write("pyproject.toml", "[project]\nname = 'x'\n")(folder)
+    assert found(folder) == {("error", "requirements.txt")}
+    write("pyproject.toml", "[project\n")(folder)
+    with pytest.raises(Failure, match=r"pyproject\.toml can't be read"):
+        examine(folder)
+
+
+def test_requirements_in_other_files_count_and_are_read_once(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    write("requirements.txt", "-r missing.txt\n--requirement=more.txt  # ours\n")(folder)
+    write("more.txt", "-r requirements.txt\nfuncmcp[azure,auth]>=0.1\n")(folder)
+    assert found(folder) == set()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_requirements_may_be_written_as_powershell_or_an_old_editor_does(
+    made: Path, tmp_path: Path, encoding: str
+) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    (folder / "requirements.txt").write_bytes("# für uns\nfuncmcp[azure,auth]>=0.1\n".encode(encoding))
+    assert found(folder) == set()
+
+
+def test_without_infrastructure_it_is_this_python_that_counts(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    shutil.rmtree(folder / "infra")
+    assert found(folder) <= {("warning", "Python")}
+    monkeypatch.setattr(sys, "version_info", (3, 10, 1))
+    assert found(folder) == {("error", "Python")}
+
+
+def test_a_custom_handler_may_be_set_up_without_the_profile(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "self-hosted"
+    shutil.copytree(made / "self-hosted", folder)
+    put("host.json", None, "configurationProfile")(folder)
+    put("host.json", True, "customHandler", "http", "enableProxying")(folder)
+    assert found(folder) == set()
+
+
+def test_code_that_takes_too_long_to_import_is_told(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    write("function_app.py", "import threading\n\nthreading.Event().wait()\n")(folder)
+    monkeypatch.setattr(projects, "_PROBE_SECONDS", 2)
+    (fault,) = (finding for finding in examine(folder) if finding.level == "error")
+    assert fault.text == "can't be imported: importing function_app.py takes more than 2 seconds."
+
+
+def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="There is no folder"):
+        examine(tmp_path / "nowhere")
+
+
+def test_the_command_prints_a_line_for_each_finding(made: Path) -> None:
+    done = funcmcp("doctor", "http", folder=made)
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert lines[0] == "ok       host.json: is JSON of version 2.0."
+    assert lines[-1] == "0 errors, 0 warnings"
+
+
+def test_an_error_is_exit_code_1_and_a_warning_is_not(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    remove(".funcignore")(folder)
+    warned = funcmcp("doctor", folder=folder)
+    assert (warned.returncode, warned.stdout.splitlines()[-1]) == (0, "0 errors, 1 warnings")
+    remove("host.json")(folder)
+    done = funcmcp("doctor", folder=folder)
+    assert done.returncode == 1
+    assert done.stdout.startswith("error    host.json: is missing.")
+
+
+def test_json_has_level_about_and_text_of_each_finding(made: Path) -> None:
+    findings = json.loads(funcmcp("doctor", "--json", folder=made / "triggers").stdout)
+    assert {finding["level"] for finding in findings} == {"ok"}
+    assert {"level": "ok", "about": "extensionBundle", "text": "has Azure's MCP extension."} in findings

@@ -1,0 +1,233 @@
+"""Rounds of questions in the per-request era."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from funcmcp.protocol.errors import INVALID_PARAMS, InvalidParams, ToolError
+from funcmcp.protocol.jsonrpc import Request
+from funcmcp.server.calls import rounds
+from funcmcp.server.calls.rounds import LIFETIME, MOST_WRONG, InputRequired, Rounds, digest, input_required
+from funcmcp.state.seal import KeyRing
+from tests import schemas
+from tests.server.parts import ASK_CAPITAL, ASK_NAME, KEYS, Recorder
+
+ADA = {"action": "accept", "content": {"name": "Ada"}}
+PARIS = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}}
+CALL: dict[str, Any] = {"name": "greet", "arguments": {"loud": True, "times": 2}}
+
+
+def open_rounds(params: dict[str, Any], keys: KeyRing = KEYS) -> Rounds:
+    return Rounds(Recorder(), Request(1, "tools/call", params), keys)
+
+
+async def refused(params: dict[str, Any], **questions: Any) -> dict[str, Any]:
+    """Ask, and return the InputRequiredResult that ends the round."""
+    with pytest.raises(InputRequired) as caught:
+        await open_rounds(params).ask(questions)
+    result = {"resultType": "input_required", **caught.value.result()}
+    schemas.validate({"jsonrpc": "2.0", "id": 1, "result": result}, "2026-07-28", "tools/call")
+    return result
+
+
+async def state_of(params: dict[str, Any], **questions: Any) -> str:
+    state = (await refused(params, **questions))["requestState"]
+    assert isinstance(state, str)
+    return state
+
+
+async def test_a_question_without_an_answer_ends_the_round() -> None:
+    result = await refused(CALL, name=ASK_NAME)
+    assert result["inputRequests"] == {"name": ASK_NAME}
+
+
+async def test_the_retry_with_the_answer_goes_on() -> None:
+    state = await state_of(CALL, name=ASK_NAME)
+    again = open_rounds({**CALL, "inputResponses": {"name": ADA}, "requestState": state})
+    assert await again.ask({"name": ASK_NAME}) == {"name": ADA}
+
+
+async def test_an_answer_counts_even_without_a_state() -> None:
+    assert await open_rounds({**CALL, "inputResponses": {"name": ADA}}).ask({"name": ASK_NAME}) == {"name": ADA}
+
+
+async def test_answers_of_earlier_rounds_come_back_in_the_state() -> None:
+    first = await state_of(CALL, name=ASK_NAME)
+    params = {**CALL, "inputResponses": {"name": ADA}, "requestState": first}
+    run = open_rounds(params)
+    await run.ask({"name": ASK_NAME})
+    with pytest.raises(InputRequired) as caught:
+        await run.ask({"capital": ASK_CAPITAL})
+    assert caught.value.state != first
+    last = open_rounds({**CALL, "inputResponses": {"capital": PARIS}, "requestState": caught.value.state})
+    assert await last.ask({"name": ASK_NAME}) == {"name": ADA}
+    assert await last.ask({"capital": ASK_CAPITAL}) == {"capital": PARIS}
+
+
+async def test_only_what_is_still_missing_is_asked_again() -> None:
+    state = await state_of(CALL, name=ASK_NAME, capital=ASK_CAPITAL)
+    params = {**CALL, "inputResponses": {"name": ADA}, "requestState": state}
+    result = await refused(params, name=ASK_NAME, capital=ASK_CAPITAL)
+    assert set(result["inputRequests"]) == {"capital"}
+    last = {**CALL, "inputResponses": {"capital": PARIS}, "requestState": result["requestState"]}
+    answers = await open_rounds(last).ask({"name": ASK_NAME, "capital": ASK_CAPITAL})
+    assert answers == {"name": ADA, "capital": PARIS}
+
+
+@pytest.mark.parametrize(
+    "responses",
+    [
+        {},
+        {"other": ADA},
+        {"name": None},
+        {"name": "Ada"},
+        {"name": {"action": "accept", "content": {"name": 12345}}},
+        {"name": {"action": ["accept"]}},
+        {"name": PARIS},
+    ],
+)
+async def test_a_wrong_answer_is_asked_again(responses: dict[str, Any]) -> None:
+    state = await state_of(CALL, name=ASK_NAME)
+    result = await refused({**CALL, "inputResponses": responses, "requestState": state}, name=ASK_NAME)
+    assert set(result["inputRequests"]) == {"name"}
+
+
+async def test_the_third_answer_that_does_not_fit_is_an_error_of_the_tool() -> None:
+    wrong = {"name": {"action": "accept", "content": {"name": 5}}}
+    params = {**CALL, "requestState": await state_of(CALL, name=ASK_NAME)}
+    for _ in range(MOST_WRONG - 1):
+        params["requestState"] = await state_of({**params, "inputResponses": wrong}, name=ASK_NAME)
+    params["requestState"] = await state_of(params, name=ASK_NAME)  # a retry without an answer is no wrong answer
+    with pytest.raises(ToolError, match="answered the question 'name' 3 times"):
+        await open_rounds({**params, "inputResponses": wrong}).ask({"name": ASK_NAME})
+    again = open_rounds({**params, "inputResponses": {"name": ADA}})
+    assert await again.ask({"name": ASK_NAME}) == {"name": ADA}
+
+
+async def test_answers_that_nobody_asked_for_are_ignored() -> None:
+    run = open_rounds({**CALL, "inputResponses": {"name": ADA, "extra": {"a": 1}}})
+    assert await run.ask({"name": ASK_NAME}) == {"name": ADA}
+
+
+@pytest.mark.parametrize("responses", [None, [], "name", 5, True])
+def test_responses_that_are_no_object_are_invalid_params(responses: object) -> None:
+    with pytest.raises(InvalidParams, match="inputResponses"):
+        open_rounds({**CALL, "inputResponses": responses})
+
+
+async def test_an_answer_to_another_question_under_the_same_key_does_not_count() -> None:
+    other = {**ASK_NAME, "params": {**ASK_NAME["params"], "message": "Whose name?"}}  # type: ignore[dict-item]
+    state = await state_of(CALL, name=ASK_NAME)
+    params = {**CALL, "inputResponses": {"name": ADA}, "requestState": state}
+    await refused(params, name=other)
+    answered = open_rounds(params)
+    await answered.ask({"name": ASK_NAME})
+    with pytest.raises(InputRequired):
+        await answered.ask({"name": other})
+
+
+@pytest.mark.parametrize("state", [None, 5, "", "1.e30.AAAA", "state-ok"])
+def test_a_state_that_the_server_did_not_make_is_invalid_params(state: object) -> None:
+    with pytest.raises(InvalidParams, match="requestState") as caught:
+        open_rounds({**CALL, "requestState": state})
+    assert caught.value.code == INVALID_PARAMS
+
+
+async def test_a_state_that_was_tampered_with_is_invalid_params() -> None:
+    state = await state_of(CALL, name=ASK_NAME)
+    with pytest.raises(InvalidParams, match="requestState"):
+        open_rounds({**CALL, "requestState": state + "-TAMPERED"})
+
+
+async def test_a_state_of_another_servers_keys_is_invalid_params() -> None:
+    state = await state_of(CALL, name=ASK_NAME)
+    with pytest.raises(InvalidParams, match="requestState"):
+        open_rounds({**CALL, "requestState": state}, KeyRing([b"o" * 32]))
+
+
+@pytest.mark.parametrize("change", [{"name": "delete"}, {"arguments": {"loud": False, "times": 2}}, {"arguments": {}}])
+async def test_a_state_is_only_good_for_the_request_that_it_was_made_for(change: dict[str, Any]) -> None:
+    state = await state_of(CALL, name=ASK_NAME)
+    with pytest.raises(InvalidParams, match="requestState"):
+        open_rounds({**CALL, **change, "requestState": state})
+
+
+async def test_a_state_is_only_good_for_its_method() -> None:
+    state = await state_of(CALL, name=ASK_NAME)
+    with pytest.raises(InvalidParams, match="requestState"):
+        Rounds(Recorder(), Request(1, "prompts/get", {**CALL, "requestState": state}), KEYS)
+
+
+async def test_a_retry_may_write_its_arguments_in_another_order() -> None:
+    state = await state_of(CALL, name=ASK_NAME)
+    swapped = {"arguments": {"times": 2, "loud": True}, "name": "greet"}
+    run = open_rounds({**swapped, "inputResponses": {"name": ADA}, "requestState": state})
+    assert await run.ask({"name": ASK_NAME}) == {"name": ADA}
+
+
+async def test_a_state_is_good_until_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1_000_000.0]
+    monkeypatch.setattr(rounds, "time", lambda: clock[0])
+    state = await state_of(CALL, name=ASK_NAME)
+    clock[0] += LIFETIME - 1
+    open_rounds({**CALL, "requestState": state})
+    clock[0] += 1
+    with pytest.raises(InvalidParams, match="expired"):
+        open_rounds({**CALL, "requestState": state})
+
+
+async def test_notifications_are_passed_on() -> None:
+    channel = Recorder()
+    await Rounds(channel, Request(1, "tools/call", CALL), KEYS).notify("notifications/progress", {"progress": 1})
+    assert channel.sent == [("notifications/progress", {"progress": 1})]
+
+
+def test_a_digest_does_not_depend_on_the_order_of_members() -> None:
+    assert digest({"a": 1, "b": [{"c": 1, "d": 2}]}) == digest({"b": [{"d": 2, "c": 1}], "a": 1})
+    assert digest({"a": 1}) != digest({"a": 2})
+    assert digest(["a", "b"]) != digest(["b", "a"])
+
+
+def test_the_end_of_a_round_is_not_swallowed_by_an_authors_except() -> None:
+    assert not issubclass(InputRequired, Exception)
+
+
+async def test_the_end_of_a_round_is_found_in_the_group_of_a_task_group() -> None:
+    ended = InputRequired({"name": ASK_NAME}, "state")
+
+    async def ask() -> None:
+        raise ended
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ask())
+    assert input_required(caught.value) is ended
+    assert input_required(BaseExceptionGroup("outer", [ValueError("no"), caught.value])) is ended
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("no"), KeyboardInterrupt(), ExceptionGroup("outer", [ValueError("no"), KeyError("no")])]
+)
+def test_other_failures_end_no_round(error: BaseException) -> None:
+    assert input_required(error) is None
+
+
+async def test_a_state_holds_nothing_that_the_client_does_not_know() -> None:
+    state = await state_of(CALL, name=ASK_NAME)
+    payload = KEYS.open("request state", state)
+    assert payload is not None
+    assert set(json.loads(payload)) == {"digest", "expires", "answered", "pending", "wrong"}
+
+
+async def test_rounds_pass_on_what_is_no_question() -> None:
+    channel = Recorder()
+    opened = Rounds(channel, Request(1, "tools/call", CALL), KEYS)
+    await opened.notify("notifications/progress", {"progress": 1})
+    opened.close_stream()
+    assert opened.pushes
+    assert channel.sent == [("notifications/progress", {"progress": 1})]
+    assert channel.closed == 1

@@ -1,0 +1,90 @@
+"""Features by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from funcmcp.server.catalog.registry import RegistrationError, Registry
+from tests.server.parts import tool
+
+if TYPE_CHECKING:
+    from funcmcp.server.catalog.features import Tool
+
+
+@pytest.fixture
+def registry() -> Registry[Tool]:
+    made: Registry[Tool] = Registry("tool")
+    for name in ("zebra", "add", "Multiply"):
+        made.add(tool(name))
+    return made
+
+
+def test_features_come_in_the_order_of_their_registration(registry: Registry[Tool]) -> None:
+    assert [one.name for one in registry] == ["zebra", "add", "Multiply"]
+    assert len(registry) == 3
+
+
+def test_look_up_is_exact(registry: Registry[Tool]) -> None:
+    found = registry.get("Multiply")
+    assert found is not None
+    assert found.name == "Multiply"
+    assert registry.get("multiply") is None
+    assert registry.get("") is None
+
+
+@pytest.mark.parametrize("name", ["add", "ADD", "\uff41dd"])
+def test_a_name_that_looks_like_a_registered_one_is_refused(registry: Registry[Tool], name: str) -> None:
+    with pytest.raises(RegistrationError, match="registered already") as caught:
+        registry.add(tool(name))
+    assert ("looks the same" in str(caught.value)) == (name != "add")
+    assert len(registry) == 3
+
+
+def test_an_error_says_what_the_key_is() -> None:
+    registry: Registry[Tool] = Registry("resource", str, by="URI")
+    registry.add(tool("menu"))
+    with pytest.raises(RegistrationError) as caught:
+        registry.add(tool("menu"))
+    told = "A resource with the URI 'menu' is registered already; give one of the two another URI."
+    assert str(caught.value) == told
+
+
+def test_a_registration_error_is_a_value_error() -> None:
+    assert issubclass(RegistrationError, ValueError)
+
+
+def test_every_change_raises_the_version_and_a_refusal_does_not(registry: Registry[Tool]) -> None:
+    before = registry.version
+    registry.add(tool("subtract"))
+    added = registry.version
+    registry.remove("subtract")
+    removed = registry.version
+    with pytest.raises(RegistrationError):
+        registry.add(tool("add"))
+    assert before < added < removed == registry.version
+
+
+def test_a_removed_name_is_free_again(registry: Registry[Tool]) -> None:
+    registry.remove("add")
+    assert registry.get("add") is None
+    registry.add(tool("ADD"))
+    assert [one.name for one in registry] == ["zebra", "Multiply", "ADD"]
+
+
+def test_removing_what_is_not_there_is_a_key_error_and_changes_nothing(registry: Registry[Tool]) -> None:
+    before = registry.version
+    with pytest.raises(KeyError):
+        registry.remove("Add")
+    assert registry.version == before
+    assert len(registry) == 3
+
+
+def test_a_feature_may_be_added_while_somebody_looks_at_all(registry: Registry[Tool]) -> None:
+    seen = []
+    for one in registry:
+        registry.add(tool(f"{one.name}-again"))
+        seen.append(one.name)
+    assert seen == ["zebra", "add", "Multiply"]
+    assert len(registry) == 6

@@ -1,0 +1,18 @@
+"""Who asks."""
+
+from __future__ import annotations
+
+from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.server.connections.client import Client
+
+
+def test_a_client_has_a_session_only_where_one_is_given() -> None:
+    revision = REVISIONS["2025-11-25"]
+    assert Client(revision, {}, {}).session_id is None
+    client = Client(revision, {"roots": {}}, {"name": "a"}, session_id="s1")
+    assert (client.revision, client.capabilities, client.info, client.session_id) == (
+        revision,
+        {"roots": {}},
+        {"name": "a"},
+        "s1",
+    )

@@ -1,0 +1,88 @@
+"""Sessions that were ended, in memory that processes share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from funcmcp.state.sessions.ended import VARIABLE, EndedSessions, digest_of, shared_with_workers
+from funcmcp.state.sessions.store import SessionsFullError
+
+if TYPE_CHECKING:
+    from tests.clock import Clock
+
+RECORDS = 64
+
+CHILD = """
+import os, sys
+from funcmcp.state.sessions.ended import EndedSessions, digest_of
+ended = EndedSessions.of_environment(os.environ)
+for number in range(int(sys.argv[2])):
+    ended.add(digest_of(f"{sys.argv[1]} {number}"), 1e12)
+"""
+
+
+def test_a_full_table_refuses_one_more_and_forgets_nothing(clock: Clock) -> None:
+    ended = EndedSessions(buckets=1, clock=clock)
+    digests = [digest_of(str(number)) for number in range(RECORDS)]
+    for number, digest in enumerate(digests):
+        ended.add(digest, clock.now + 100 + number)
+    with pytest.raises(SessionsFullError) as refused:
+        ended.add(digest_of("one more"), clock.now + 1000)
+    assert refused.value.retry_after == 101
+    assert not refused.value.own
+    assert digest_of("one more") not in ended
+    assert all(digest in ended for digest in digests)
+
+
+def test_an_expired_record_makes_room(clock: Clock) -> None:
+    ended = EndedSessions(buckets=1, clock=clock)
+    for number in range(RECORDS):
+        ended.add(digest_of(str(number)), clock.now + 100 + number)
+    clock.now += 100
+    ended.add(digest_of("one more"), clock.now + 1000)
+    assert digest_of("one more") in ended
+    assert all(digest_of(str(number)) in ended for number in range(1, RECORDS))
+    with pytest.raises(SessionsFullError):
+        ended.add(digest_of("another"), clock.now + 1000)
+
+
+def test_a_hundred_thousand_sessions_have_room() -> None:
+    ended = EndedSessions()
+    digests = [digest_of(str(number)) for number in range(100_000)]
+    for digest in digests:
+        ended.add(digest, 1e12)
+    assert all(digest in ended for digest in digests)
+    assert not any(digest_of(f"living {number}") in ended for number in range(1000))
+
+
+def test_processes_that_write_at_the_same_time_lose_nothing() -> None:
+    environment: dict[str, str] = {}
+    with shared_with_workers(environment, buckets=40):
+        here = EndedSessions.of_environment(environment)
+        command = [sys.executable, "-c", CHILD]
+        children = [
+            subprocess.Popen([*command, name, "400"], env={**os.environ, **environment}) for name in ("a", "b", "c")
+        ]
+        assert [child.wait(30) for child in children] == [0, 0, 0]
+        assert all(digest_of(f"{name} {number}") in here for name in ("a", "b", "c") for number in range(400))
+        path = Path(environment[VARIABLE])
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert not path.exists()
+    assert environment == {}
+
+
+def test_a_file_that_is_missing_is_a_warning(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    ended = EndedSessions.of_environment({VARIABLE: str(tmp_path / "missing")})
+    ended.add(digest_of("a"), 1e12)
+    assert digest_of("a") in ended
+    [record] = caplog.records
+    assert record.message == (
+        "FUNCMCP_ENDED_SESSIONS can't be opened (No such file or directory): "
+        "DELETE of a session holds in this process only."
+    )

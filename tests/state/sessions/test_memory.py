@@ -1,0 +1,126 @@
+"""Sessions in memory, bounded in number and age."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from funcmcp.state.sessions.memory import MemorySessions
+from funcmcp.state.sessions.store import Handshake, SessionsFullError
+
+if TYPE_CHECKING:
+    from tests.clock import Clock
+
+IDLE = 100.0
+HANDSHAKE = Handshake("2025-11-25", {"roots": {}}, {"name": "client"})
+
+
+@pytest.fixture
+def sessions(clock: Clock) -> MemorySessions:
+    return MemorySessions(limit=3, idle=IDLE, clock=clock)
+
+
+async def test_a_session_remembers_its_handshake(sessions: MemorySessions) -> None:
+    session_id = await sessions.create(HANDSHAKE)
+    assert await sessions.get(session_id) is HANDSHAKE
+    assert len(sessions) == 1
+
+
+async def test_session_ids_are_visible_ascii_long_and_never_the_same() -> None:
+    sessions = MemorySessions()
+    ids = {await sessions.create(HANDSHAKE) for _ in range(200)}
+    assert len(ids) == 200
+    assert all(len(session_id) >= 32 and all("!" <= character <= "~" for character in session_id) for session_id in ids)
+
+
+@pytest.mark.parametrize("session_id", ["", "unknown", "ünïcode"])
+async def test_an_unknown_session_is_not_there(sessions: MemorySessions, session_id: str) -> None:
+    await sessions.create(HANDSHAKE)
+    assert await sessions.get(session_id) is None
+
+
+async def test_an_ended_session_is_over_for_good(sessions: MemorySessions) -> None:
+    session_id = await sessions.create(HANDSHAKE)
+    assert await sessions.end(session_id) is True
+    assert await sessions.end(session_id) is False
+    assert await sessions.get(session_id) is None
+    assert len(sessions) == 0
+
+
+async def test_a_session_ends_when_it_was_not_used_for_too_long(sessions: MemorySessions, clock: Clock) -> None:
+    session_id = await sessions.create(HANDSHAKE)
+    clock.now += IDLE
+    assert await sessions.get(session_id) is None
+    assert len(sessions) == 0
+
+
+async def test_use_keeps_a_session_alive(sessions: MemorySessions, clock: Clock) -> None:
+    session_id = await sessions.create(HANDSHAKE)
+    for _ in range(5):
+        clock.now += IDLE - 1
+        assert await sessions.get(session_id) is HANDSHAKE
+
+
+async def test_one_more_than_the_limit_is_refused_and_the_others_go_on(sessions: MemorySessions, clock: Clock) -> None:
+    ids = [await sessions.create(HANDSHAKE) for _ in range(3)]
+    clock.now += 40.5
+    with pytest.raises(SessionsFullError) as caught:
+        await sessions.create(HANDSHAKE)
+    assert caught.value.retry_after == 60
+    assert [await sessions.get(session_id) for session_id in ids] == [HANDSHAKE] * 3
+
+
+async def test_waiting_as_long_as_a_refusal_says_makes_room(sessions: MemorySessions, clock: Clock) -> None:
+    for _ in range(3):
+        await sessions.create(HANDSHAKE)
+        clock.now += 7.3
+    with pytest.raises(SessionsFullError) as caught:
+        await sessions.create(HANDSHAKE)
+    clock.now += caught.value.retry_after
+    assert await sessions.create(HANDSHAKE)
+
+
+async def test_the_least_recently_used_session_makes_room_first(sessions: MemorySessions, clock: Clock) -> None:
+    ids = [await sessions.create(HANDSHAKE) for _ in range(3)]
+    clock.now += IDLE - 1
+    await sessions.get(ids[0])
+    clock.now += 1
+    assert len(sessions) == 1
+    await sessions.create(HANDSHAKE)
+    assert await sessions.get(ids[0]) is HANDSHAKE
+    assert await sessions.get(ids[1]) is None
+
+
+async def test_an_ended_session_makes_room(sessions: MemorySessions) -> None:
+    ids = [await sessions.create(HANDSHAKE) for _ in range(3)]
+    await sessions.end(ids[1])
+    assert await sessions.create(HANDSHAKE)
+
+
+async def test_the_clock_of_the_machine_is_the_default() -> None:
+    sessions = MemorySessions()
+    assert await sessions.get(await sessions.create(HANDSHAKE)) is HANDSHAKE
+
+
+async def test_a_principal_has_so_many_sessions_and_no_more(clock: Clock) -> None:
+    sessions = MemorySessions(per_principal=2, idle=IDLE, clock=clock)
+    ours, theirs = (Handshake("2025-11-25", owner=owner) for owner in ("us", "them"))
+    first, _ = await sessions.create(ours), await sessions.create(ours)
+    with pytest.raises(SessionsFullError) as refused:
+        await sessions.create(ours)
+    assert (refused.value.own, refused.value.retry_after >= 1) == (True, True)
+    await sessions.create(theirs)
+    for _ in range(3):
+        await sessions.create(HANDSHAKE)
+    await sessions.end(first)
+    await sessions.end(first)
+    again = await sessions.create(ours)
+    with pytest.raises(SessionsFullError):
+        await sessions.create(ours)
+    clock.now += IDLE
+    assert await sessions.get(again) is None
+    for _ in range(2):
+        await sessions.create(ours)
+    with pytest.raises(SessionsFullError):
+        await sessions.create(ours)

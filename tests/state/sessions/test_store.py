@@ -1,0 +1,27 @@
+"""What a session remembers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from funcmcp.state.sessions.memory import MemorySessions
+from funcmcp.state.sessions.store import Handshake, SessionsFullError, SessionStore
+
+
+def test_a_handshake_is_frozen_and_shares_nothing_with_others() -> None:
+    first, second = Handshake("2025-11-25"), Handshake("2025-11-25")
+    assert first == second
+    assert first.capabilities is not second.capabilities
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        first.revision = "2024-11-05"  # type: ignore[misc]
+
+
+def test_a_full_store_says_when_to_try_again() -> None:
+    assert SessionsFullError(30).retry_after == 30
+
+
+def test_sessions_in_memory_are_a_store() -> None:
+    store: SessionStore = MemorySessions()
+    assert all(callable(getattr(store, name)) for name in ("create", "get", "end"))

@@ -1,0 +1,75 @@
+"""Sessions that instances in one process share: what Redis is between processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funcmcp.state.bus import LocalBus
+from funcmcp.state.sessions.memory import MemorySessions
+from funcmcp.state.sessions.store import Notes, StoreAwayError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funcmcp.state.bus import Bus
+    from funcmcp.state.sessions.store import Handshake
+
+
+class SharedMemory:
+    """What all instances reach.
+
+    Attributes:
+        away: whether it can't be reached now.
+        read: how often notes were read.
+    """
+
+    def __init__(self) -> None:
+        self.sessions = MemorySessions()
+        self.notes: dict[str, Notes] = {}
+        self.bus = LocalBus()
+        self.away = False
+        self.read = 0
+
+    def check(self) -> None:
+        if self.away:
+            raise StoreAwayError
+
+
+class SharedMemorySessions:
+    """One instance's way there."""
+
+    pushes: bool = True
+
+    def __init__(self, memory: SharedMemory) -> None:
+        self.memory = memory
+        self.local = memory.bus.beside()
+        self.bus: Bus = self.local
+        self.endings: list[Callable[[str], None]] = []
+
+    async def create(self, handshake: Handshake) -> str:
+        self.memory.check()
+        return await self.memory.sessions.create(handshake)
+
+    async def get(self, session_id: str) -> Handshake | None:
+        self.memory.check()
+        return await self.memory.sessions.get(session_id)
+
+    async def end(self, session_id: str) -> bool:
+        self.memory.check()
+        return await self.memory.sessions.end(session_id)
+
+    async def notes(self, session_id: str) -> Notes:
+        self.memory.check()
+        self.memory.read += 1
+        return self.memory.notes.get(session_id, Notes())
+
+    async def note_level(self, session_id: str, level: str) -> None:
+        self.memory.check()
+        before = self.memory.notes.get(session_id, Notes())
+        self.memory.notes[session_id] = Notes(level, before.subscribed)
+
+    async def note_subscription(self, session_id: str, uri: str, *, wanted: bool) -> None:
+        self.memory.check()
+        before = self.memory.notes.get(session_id, Notes())
+        subscribed = before.subscribed | {uri} if wanted else before.subscribed - {uri}
+        self.memory.notes[session_id] = Notes(before.level, subscribed)

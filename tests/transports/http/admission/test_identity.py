@@ -1,0 +1,130 @@
+"""Authenticators that fail or answer nonsense, and batches beyond the limit; all else is seen on the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp import MCPServer
+from funcmcp.auth.policy import Auth
+from funcmcp.auth.principal import Principal
+from funcmcp.server.guard import Guard
+from funcmcp.testing import Client, MemoryRequest, post
+from funcmcp.transports.http.admission.identity import Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp.auth.authenticator import Authenticator
+
+
+class PanicError(BaseException):
+    """What a library that is not written in Python may raise."""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        True,
+        "alice",
+        {"sub": "alice"},
+        RuntimeError("secret-of-the-house"),
+        PanicError("secret-of-the-house"),
+        SystemExit(3),
+        asyncio.CancelledError(),
+    ],
+)
+async def test_a_faulty_authenticator_is_500_with_an_error_id_and_lets_nobody_in(
+    answer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def faulty(_headers: Mapping[str, str]) -> Any:
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    mcp = MCPServer("Orders", auth=Auth(faulty, lists="open"))
+    response = await post(mcp.exchange, "/mcp", b"{}", {})
+    assert response.status == 500
+    assert isinstance(response.body, bytes)
+    said = json.loads(response.body)["error"]
+    assert said["code"] == -32603
+    assert "secret" not in said["message"]
+    assert said["message"].split()[-1].rstrip(".") in caplog.text
+
+
+async def test_an_authenticator_that_never_answers_is_500_and_holds_up_no_place(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def hang(_headers: Mapping[str, str]) -> Principal:
+        await asyncio.Event().wait()
+        return Principal("alice")
+
+    monkeypatch.setattr("funcmcp.transports.http.admission.identity.LONGEST_DECISION", 0.01)
+    mcp = MCPServer("Orders", auth=Auth(hang, lists="open"))
+    response = await asyncio.wait_for(post(mcp.exchange, "/mcp", b"{}", {}), 10)
+    assert response.status == 500
+    assert "feature=authenticator exception=TimeoutError" in caplog.text
+    assert mcp.server.load.requests.used == 0
+
+
+async def test_no_more_than_100_messages_of_a_batch_are_decided_about() -> None:
+    asked: list[Principal] = []
+
+    def allow(principal: Principal) -> bool:
+        asked.append(principal)
+        return True
+
+    async def anybody(_headers: Mapping[str, str]) -> Principal:
+        return Principal("alice")
+
+    mcp = MCPServer("Orders", auth=anybody)
+    mcp.tool("it", authorize=allow)(lambda: "")
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "it"}}
+    assert mcp.server.guard is not None
+    identity = Identity(mcp.server, mcp.server.guard, anybody)
+    assert await identity.check([call] * 5000, Principal("alice")) is None
+    assert len(asked) == 100
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_the_client_for_tests_sends_headers(revision: str) -> None:
+    async def by_name(headers: Mapping[str, str]) -> Principal | None:
+        return Principal(headers["x-name"]) if "x-name" in headers else None
+
+    mcp = MCPServer("Orders", auth=by_name)
+
+    @mcp.tool
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    async with Client(mcp, revision=revision, headers={"X-Name": "alice"}) as client:
+        assert (await client.call_tool("add", {"a": 1, "b": 2}))["content"][0]["text"] == "3"
+
+
+def test_a_server_says_which_of_its_features_mean_nothing_without_auth(caplog: pytest.LogCaptureFixture) -> None:
+    for auth, options, warned in (
+        (None, {"scopes": ["a"]}, True),
+        (None, {}, False),
+        (_nobody, {"scopes": ["a"]}, False),
+    ):
+        caplog.clear()
+        mcp = MCPServer("Orders", auth=auth)
+        mcp.tool("it", **options)(lambda: "")  # type: ignore[call-overload]
+        mcp.begin()
+        assert ("mean nothing without auth" in caplog.text) is warned
+
+
+async def _nobody(_headers: Mapping[str, str]) -> None:
+    return None
+
+
+def test_ways_to_say_who_calls() -> None:
+    authenticate: Authenticator = _nobody
+    assert MCPServer("Orders").server.guard is None
+    assert isinstance(MCPServer("Orders", auth=authenticate).server.guard, Guard)
+    with pytest.raises(ValueError, match="lists must be"):
+        MCPServer("Orders", auth=Auth(authenticate, lists="some"))  # type: ignore[arg-type]
+    assert MemoryRequest("GET", "/", [], b"").principal is None
