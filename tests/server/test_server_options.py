@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from funcmcp.protocol import shape
@@ -10,6 +12,12 @@ from funcmcp.server.options import ServerKeywords, ServerOptions
 from tests import schemas
 
 ICON = {"src": "https://example.com/icon.png", "mimeType": "image/png", "sizes": ["48x48"]}
+
+
+@pytest.mark.parametrize("value", ["yes", 1, [ValueError, "OSError"], object])
+def test_show_errors_takes_only_types_of_exceptions(value: Any) -> None:
+    with pytest.raises(ValueError, match="show_errors must be True, False, or types of exceptions"):
+        ServerOptions("orders", show_errors=value)
 
 
 def test_only_what_is_set_is_told() -> None:

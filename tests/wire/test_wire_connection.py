@@ -334,7 +334,7 @@ def test_a_question_is_answered_by_another_request_in_the_handshake_era(offering
         assert question["method"] == "elicitation/create"
         answer = {"jsonrpc": "2.0", "id": question["id"]}
         eve, bob = ({"action": "accept", "content": {"name": name}} for name in ("Eve", "Bob"))
-        assert post(other, port, {**answer, "result": eve}).status == 202
+        assert post(other, port, {**answer, "result": eve}).status == 400
         assert post(peer, port, {**answer, "result": bob}).status == 202
         assert _data(line.lines_until(b"data:")[-1])["result"]["content"][0]["text"] == "Hello Bob"
 

@@ -93,12 +93,13 @@ async def test_a_notification_is_202_without_a_body(offering: Offering, revision
 
 @pytest.mark.parametrize("revision", HANDSHAKES)
 @pytest.mark.parametrize("member", [{"result": {}}, {"error": {"code": -32601, "message": "no"}}])
-async def test_a_response_is_202_in_the_handshake_era(
+async def test_a_response_to_no_open_question_is_400_in_the_handshake_era(
     offering: Offering, revision: str, member: dict[str, object]
 ) -> None:
-    """H6: a response is accepted like a notification; one that nothing waits for means nothing."""
+    """H6: what the server can't accept is an HTTP error; the error has no id."""
     answer = await (await connect(offering.app, revision)).post({"jsonrpc": "2.0", "id": "ask-1", **member})
-    assert (answer.status, answer.body) == (202, b"")
+    assert answer.outcome == (400, -32600)
+    assert "id" not in answer.message
 
 
 @pytest.mark.parametrize("member", [{"result": {}}, {"error": {"code": -32601, "message": "no"}}])

@@ -15,6 +15,7 @@ from funcmcp.protocol.uri_template import MAX_URI
 from funcmcp.server.connections.hub import updated
 from funcmcp.server.connections.subscribed_uris import MAX_URIS
 from funcmcp.server.limits import LimitReachedError, Limits
+from funcmcp.state.bus import RESUMED
 from tests import schemas
 from tests.server.parts import (
     PATIENCE,
@@ -93,6 +94,17 @@ async def test_the_first_message_says_what_is_honoured_and_every_message_whose_i
         served.hub.publish(updated("menu://today"))
         expected = ("notifications/resources/updated", {"_meta": {ID: request_id}, "uri": "menu://today"})
         assert await stream.next() == expected
+
+
+async def test_after_a_gap_a_listener_gets_every_change_that_it_may_have_missed() -> None:
+    """An instance that was cut off from the others does not know what has changed meanwhile."""
+    served = server(tool("t"), resource("menu://today"))
+    async with listening(served, {"toolsListChanged": True, "resourceSubscriptions": ["menu://today"]}) as stream:
+        await stream.next()
+        served.bus.deliver(RESUMED, {})  # type: ignore[attr-defined]  # a LocalBus
+        methods = {(await stream.next())[0], (await stream.next())[0]}
+    assert methods == {"notifications/tools/list_changed", "notifications/resources/updated"}
+    assert stream.silent
 
 
 @pytest.mark.parametrize(

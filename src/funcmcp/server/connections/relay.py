@@ -53,7 +53,7 @@ class Relay(Generic[C]):
         """Take a message that gets no answer; a notification that means nothing anywhere is dropped.
 
         Returns:
-            False for a response to no open question of this process, where it can't be for one of another instance.
+            False for a response to no open question of this process, if there is no other instance.
 
         Raises:
             StoreAwayError: The other instances can't be reached.
@@ -61,7 +61,7 @@ class Relay(Generic[C]):
         if isinstance(message, Response):
             if client.conversation.answer(message):
                 return True
-            if self._store is None:
+            if not await self._bus.others():
                 return False
             said = {"id": message.id, "result": message.result, "error": message.error}
             await self.send(client.key, "response", said)
