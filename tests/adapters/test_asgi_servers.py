@@ -260,6 +260,40 @@ def test_a_body_behind_an_upgrade_is_never_a_request(guarded: tuple[str, int]) -
     assert found[0] in {400, 401}
 
 
+RATED = """
+import sys
+
+if "{parser}" == "h11":
+    sys.modules["httptools"] = None
+
+from funcmcp import HTTPOptions, MCPServer
+from funcmcp.state.rates import MemoryRates
+
+mcp = MCPServer("rated", rates=MemoryRates(per_second=0.001, burst=1), http=HTTPOptions(proxies=1))
+
+@mcp.tool
+async def add(a: int, b: int) -> int:
+    return a + b
+"""
+"""A server that takes one request from each address, and the address from the proxy in front."""
+
+
+@pytest.mark.parametrize(("server", "parser"), SERVERS)
+def test_an_address_in_a_trailer_does_not_change_whose_rate_a_request_counts_for(
+    server: str, parser: str, tmp_path: Path
+) -> None:
+    first, second, unused = (b"x-forwarded-for: 198.51.100.%d\r\n" % number for number in (1, 2, 3))
+    head, rest = chunked(unused, first)
+    refusal = 411 if server == "uvicorn" else 429
+    with serving(server, tmp_path, RATED.format(parser=parser), "served:mcp") as port:
+        assert statuses(port, [plain(first)]) == [200]
+        assert statuses(port, [plain(first)]) == [429]
+        assert statuses(port, [plain(second)]) == [200]  # the field counts as a header
+        for parts in ([head + rest], [head, rest]):
+            assert statuses(port, parts) == [refusal]
+        assert statuses(port, [plain(unused)]) == [200]
+
+
 @pytest.mark.parametrize("parts", [1, 2])
 def test_a_proxy_that_deletes_a_header_deletes_it_for_good(
     guarded: tuple[str, int], tmp_path: Path, parts: int
