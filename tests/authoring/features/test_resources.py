@@ -383,6 +383,28 @@ async def test_the_listed_type_is_what_the_annotation_is_sure_to_give(
     assert one.get("mimeType") == media_type
 
 
+@pytest.mark.parametrize(
+    ("value", "contents"),
+    [
+        ("Fish", {"mimeType": "text/plain", "text": "Fish"}),
+        ({"dish": "Fish"}, {"mimeType": "application/json", "text": '{"dish":"Fish"}'}),
+        (b"\x00\xff", {"mimeType": "application/octet-stream", "blob": "AP8="}),
+    ],
+)
+@EVERY_REVISION
+async def test_without_a_return_annotation_no_type_is_listed_and_the_value_decides_what_is_read(
+    mcp: MCPServer, revision: str, value: object, contents: dict[str, str]
+) -> None:
+    @mcp.resource("menu://today")
+    def today():  # type: ignore[no-untyped-def] # the point
+        return value
+
+    (entry,) = await listed(mcp, revision)
+    assert entry.pop("title", "Today") == "Today"  # older revisions have no titles
+    assert entry == {"uri": "menu://today", "name": "today"}
+    assert await read(mcp, "menu://today", revision=revision) == [{"uri": "menu://today", **contents}]
+
+
 async def test_name_title_description_and_type_come_from_the_function(mcp: MCPServer) -> None:
     @mcp.resource("menu://today")
     def TodaysMenu() -> str:  # noqa: N802 - the point
