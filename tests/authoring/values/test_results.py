@@ -240,6 +240,19 @@ async def test_a_value_that_does_not_keep_the_promise_is_an_error(annotation: An
         await call(returning(value, annotation))
 
 
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("annotation", [dict, dict[str, Any]])
+async def test_infinity_and_nan_under_any_are_null_in_text_and_structured_content(
+    annotation: Any, number: float
+) -> None:
+    tool = tool_of(returning({"upper": number, "bands": [number, 1.5]}, annotation))
+    result = await run(tool, {})
+    assert result == {
+        "content": [{"type": "text", "text": '{"upper":null,"bands":[null,1.5]}'}],
+        "structuredContent": {"upper": None, "bands": [None, 1.5]},
+    }
+
+
 async def test_a_constraint_of_the_annotation_is_kept() -> None:
     with pytest.raises(ValueError, match="annotation does not allow"):
         await call(returning(101, Annotated[int, Field(le=100)]))
