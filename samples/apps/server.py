@@ -1,8 +1,8 @@
 """A kitchen's order board over MCP, with a page for clients that show MCP Apps.
 
-Run it with ``funcmcp run samples/apps/server.py``. The model places orders and reads the board; where the client has
-the extension, the board is the page ``board.html``, and its buttons call ``advance_order``. The orders live in this
-process's memory.
+Run it with ``funcmcp run samples/apps/server.py``, or over stdio with ``python samples/apps/server.py``. The model
+places orders and reads the board; where the client has the extension, the board is the page ``board.html``, and its
+buttons call ``advance_order``. The orders live in this process's memory.
 
 Source: extension ``io.modelcontextprotocol/ui`` (SEP-1865), revision 2026-01-26.
 """
@@ -118,3 +118,7 @@ def advance_order(
 def board_page() -> str:
     """The board as a page; it loads nothing from anywhere, so that it needs no ``csp``."""
     return PAGE.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    mcp.run()

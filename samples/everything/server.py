@@ -1,8 +1,8 @@
 """A server with one tool, resource or prompt for each thing that the protocol can do.
 
 It offers what the official conformance suite asks for by name, and shows how each of it is written. Run it from the
-repository's folder with ``funcmcp run samples/everything/server.py``. The tools that ask the client something are in
-``questions.py``.
+repository's folder with ``funcmcp run samples/everything/server.py``, or over stdio with
+``python -m samples.everything.server``. The tools that ask the client something are in ``questions.py``.
 """
 
 from __future__ import annotations
@@ -350,3 +350,7 @@ def _toggle(remove: Callable[[], object], add: Callable[[], object]) -> str:
         add()
         return "Added"
     return "Removed"
+
+
+if __name__ == "__main__":
+    mcp.run()

@@ -1,6 +1,8 @@
 """A restaurant that takes orders over MCP.
 
-Run it with ``funcmcp run samples/orders/server.py``; ``restaurant.py`` has the restaurant itself.
+Serve HTTP with ``funcmcp run samples/orders/server.py``. A client that starts its server runs
+``python -m samples.orders.server`` in the repository's folder, and talks to it over stdio. ``restaurant.py`` has the
+restaurant itself.
 """
 
 from __future__ import annotations
@@ -225,3 +227,7 @@ def explain_order(
         raise InvalidParams(f"There is no order {order_id!r}.")
     resource = content.EmbeddedResource(f"order://{order_id}", text=as_json(found), mime_type=JSON)
     return [resource, f"Explain this order and its state to the customer, in {language}."]
+
+
+if __name__ == "__main__":
+    mcp.run()

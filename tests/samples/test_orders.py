@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import mcp as sdk
 import pytest
 
 from funcmcp import ToolError
@@ -372,6 +373,24 @@ def test_processes_that_start_at_the_same_time_seed_the_menu_once(file: Path) ->
             process.kill()
             process.wait()
     assert seen == [f"{len(MENU)}\n"] * 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tool"),
+    [
+        (["-m", "samples.orders.server"], "search_menu"),
+        (["-m", "samples.everything.server"], "test_simple_text"),
+        (["samples/apps/server.py"], "order_board"),
+    ],
+)
+async def test_a_client_that_starts_the_sample_as_a_script_reaches_it_over_stdio(
+    file: Path, arguments: list[str], tool: str
+) -> None:
+    server = sdk.StdioServerParameters(command=sys.executable, args=arguments, cwd=ROOT, env={"ORDERS_DB": str(file)})
+    async with sdk.Client(server, read_timeout_seconds=60) as connected:
+        result = await connected.call_tool(tool, {})
+    assert result.is_error is False
+    assert result.content
 
 
 def test_a_service_raises_tool_errors_with_nothing_internal_in_them(orders: OrderService) -> None:
