@@ -265,7 +265,7 @@ def test_unevaluated_members_of_a_schema_that_refers_to_itself_are_checked_in_bo
     ],
 )
 def test_the_errors_of_a_large_value_are_not_all_listed(schema: dict[str, Any]) -> None:
-    ((path, words),) = errors_in_a_process(schema, ["wrong"] * 1_000_000)
+    ((path, words),) = errors_in_a_process(schema, ["wrong"] * 250_000)
     assert path == ""
     assert words.startswith(TOO_LARGE)
     assert errors_in_a_process(schema, ["wrong"])[0][0] == "[0]" or "anyOf" in schema

@@ -115,3 +115,49 @@ def test_names_of_members_count_with_the_members() -> None:
 def test_a_schema_that_applies_itself_to_the_same_value_is_refused(schema: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="leads back to itself"):
         Work(schema)
+
+
+def doubling(steps: int, keyword: str, *, in_items: bool = False) -> dict[str, Any]:
+    """Return a schema in which each definition refers to the next one twice."""
+
+    def step(number: int) -> dict[str, Any]:
+        reference: dict[str, Any] = {"$ref": f"#/$defs/{number + 1}"}
+        return {keyword: [{"items": reference} if in_items else reference] * 2}
+
+    definitions = {str(number): step(number) for number in range(steps)}
+    return {"$ref": "#/$defs/0", "$defs": {**definitions, str(steps): {"type": "string"}}}
+
+
+@pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf"])
+def test_references_that_double_at_each_step_are_refused(keyword: str) -> None:
+    with pytest.raises(ValueError, match="apply more than 20,000 times to one value; let fewer references lead"):
+        Work(doubling(30, keyword))
+
+
+def test_a_chain_of_references_that_is_too_long_is_refused() -> None:
+    chain = {str(number): {"$ref": f"#/$defs/{number + 1}"} for number in range(5_000)}
+    with pytest.raises(ValueError, match="nested too deeply"):
+        Work({"$ref": "#/$defs/0", "$defs": {**chain, "5000": {}}})
+
+
+def test_applications_to_one_part_are_bounded_for_every_value() -> None:
+    assert Work({"properties": {"a": {}, "b": {"items": {}}}}).per_part == 1
+    assert Work({"anyOf": [{"items": {}}, {"items": {"allOf": [{}, {}]}}]}).per_part == 4
+    assert Work(doubling(10, "anyOf", in_items=True)).per_part == 2 * 2**10
+    assert Work({"anyOf": [MEMBER, MEMBER]}).per_part < 20  # what leads back is remembered
+    assert Work({"enum": [1.5, {}]}).per_part > Work({"enum": ["a", 1]}).per_part == 1
+
+
+def test_members_that_wait_are_not_all_listed() -> None:
+    items = [0] * 100_000
+
+    class Counted(list[int]):
+        read = 0
+
+        def __iter__(self) -> Any:
+            for item in super().__iter__():
+                Counted.read += 1
+                yield item
+
+    assert Work({"items": {}}).exceeds(Counted(items), 1_000)
+    assert Counted.read < 1_100

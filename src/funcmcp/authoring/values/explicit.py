@@ -11,6 +11,7 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from funcmcp.authoring.values.explicit_cost import cost_exceeds
 from funcmcp.authoring.values.explicit_work import Work
 from funcmcp.server.catalog.registry import RegistrationError
 
@@ -30,6 +31,9 @@ Listing the errors of a megabyte takes minutes."""
 
 _CHECKED_WORK = 20_000
 """The same for which a value is checked at all, where checking does not remember what it has checked."""
+
+_MOST_COST = 1_000_000
+"""What checking a value may cost, in plain applications: about 0.1 s at worst."""
 
 _TOO_MUCH = (
     "The value does not fit the schema, and is too large or too deeply nested to say where: "
@@ -112,10 +116,15 @@ def explicit_errors(schema: Mapping[str, Any], what: str) -> Callable[[Any], lis
         reason = str(error).partition("\n")[0]
         raise RegistrationError(f"{what} is not a valid JSON schema: {reason}") from None
     # With unevaluatedProperties, is_valid() takes exponential time for some schemas that refer to themselves.
-    check_first = work.has_unevaluated and work.has_references
+    count_always = work.has_unevaluated and work.has_references
+    has_multiples, has_unique = work.uses("multipleOf"), work.uses("uniqueItems")
+
+    def exceeds(value: Any, per_part: int) -> bool:
+        return cost_exceeds(value, _MOST_COST // per_part, has_multiples=has_multiples, has_unique=has_unique)
 
     def errors(value: Any) -> list[tuple[str, str]]:
-        if check_first and work.exceeds(value, _CHECKED_WORK):
+        may_exceed = count_always or exceeds(value, work.per_part)
+        if may_exceed and (exceeds(value, 1) or work.exceeds(value, _CHECKED_WORK)):
             return [("", _TOO_DEEP)]
         if validator.is_valid(value):
             return []

@@ -2,7 +2,9 @@
 
 A schema that refers to itself in two members of an ``anyOf`` applies 2 to the power of the depth times to a nested
 value. The library that checks values remembers what it has checked, so that this costs nothing; when it lists what is
-wrong, it does not remember, and lists every combination. `Work` counts the applications beforehand, up to a limit.
+wrong, it does not remember, and lists every combination. It never remembers references that do not lead back to
+themselves: a chain of 30 of them that doubles at each step takes minutes. `Work` counts the applications beforehand, up
+to a limit.
 
 How it works: each subschema is a state. Keywords such as ``anyOf`` and ``$ref`` lead from a state to others that apply
 to the same value; ``properties`` and ``items`` lead to states that apply to its members. For each part of the value,
@@ -14,6 +16,7 @@ Source: JSON Schema 2020-12 "Core", sections 8.2 and 10, and the keywords that o
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -30,6 +33,11 @@ _DEFINITIONS = ("$defs", "definitions")
 _REFERENCES = ("$dynamicRef", "$recursiveRef", "$ref")
 _UNEVALUATED = ("unevaluatedItems", "unevaluatedProperties")
 
+_MOST_OF_ONE_VALUE = 20_000
+"""Applications of parts of a schema to one value, through references that do not lead back, that a schema may have."""
+
+_COST_PER_CHOICE = 30
+
 _UNKNOWN = 10**9
 """Applications of a schema of another document, whose parts are not known."""
 
@@ -41,7 +49,7 @@ class Work:
         schema: a valid JSON schema, which must not change.
 
     Raises:
-        ValueError: the schema, applied to a value, applies itself to the same value again.
+        ValueError: the schema, applied to a value, applies itself to the same value again, or its parts too often.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -53,23 +61,78 @@ class Work:
         self._collect(self._root)
         self._repeats = 2 if self.has_unevaluated else 1
         self._closures: dict[int, Counter[int]] = {}
-        for key in list(self._states):
-            self._closure(key)
+        try:
+            for key in list(self._states):
+                if self._closure(key).total() > _MOST_OF_ONE_VALUE:
+                    raise ValueError(
+                        f"parts of it apply more than {_MOST_OF_ONE_VALUE:,} times to one value; "
+                        "let fewer references lead to the same definition"
+                    )
+            self._per_part: dict[int, tuple[int, int]] = {}
+            self._recursive: set[int] = set()
+            self.per_part = self._most_per_part()
+        except RecursionError:
+            raise ValueError("its references are nested too deeply") from None
 
     @property
     def has_unevaluated(self) -> bool:
         """Whether it has ``unevaluatedProperties`` or ``unevaluatedItems``, which look at other keywords once more."""
         return any(keyword in state.schema for state in self._states.values() for keyword in _UNEVALUATED)
 
+    def uses(self, *keywords: str) -> bool:
+        """Return whether any part of the schema has one of these keywords."""
+        return any(keyword in state.schema for state in self._states.values() for keyword in keywords)
+
     @property
     def has_references(self) -> bool:
         """Whether any part refers to another, as a schema that refers to itself must."""
         return any(keyword in state.schema for state in self._states.values() for keyword in _REFERENCES)
 
+    def _most_per_part(self) -> int:
+        """Return a bound on the applications to each part of any value by a library that remembers recursive ones."""
+        total = max(self._widths(self._root))
+        counted: set[int] = set()
+        while pending := self._recursive - counted:
+            key = pending.pop()
+            counted.add(key)
+            total += max(self._widths(self._states[key], again=True))
+        return total
+
+    def _widths(self, state: _State, *, again: bool = False) -> tuple[int, int]:
+        """Return how often a state's parts apply to its value, and at most to one value inside of that.
+
+        A reference to a state that is being counted counts once, and the state is noted as recursive.
+        """
+        key = id(state.schema)
+        if key in self._per_part and not again:
+            widths = self._per_part[key]
+            if not any(widths):
+                self._recursive.add(key)
+                return 1, 1
+            return widths
+        self._per_part[key] = (0, 0)
+        here, inside = state.cost, self._most_inside(state)
+        for target in [*state.same_value(), *self._targets(state)]:
+            at_target, below_target = self._widths(self._states[id(target)])
+            here += at_target * self._repeats
+            inside += below_target * self._repeats
+        self._per_part[key] = (here, inside)
+        return here, inside
+
+    def _most_inside(self, state: _State) -> int:
+        """Return a bound on the applications to one value in an object or an array, whatever its name or index."""
+
+        def most(schema: dict[str, Any]) -> int:
+            return max(self._widths(self._states[id(schema)]))
+
+        named = max(map(most, state.named_members()), default=0) + sum(map(most, state.any_members()))
+        indexed = max(map(most, state.indexed_items()), default=0) + sum(map(most, state.any_items()))
+        return max(named, indexed)
+
     def exceeds(self, value: Any, limit: int) -> bool:
         """Return whether parts of the schema apply more than *limit* times to a value and the values in it."""
         total = 0
-        waiting = [(value, Counter({id(self._root.schema): 1}))]
+        waiting: list[tuple[Any, Counter[int]]] = [(value, Counter({id(self._root.schema): 1}))]
         while waiting:
             part, entered = waiting.pop()
             counts: Counter[int] = Counter()
@@ -81,18 +144,25 @@ class Work:
             if total > limit:
                 return True
             if isinstance(part, dict | list):
-                waiting += self._members(part, counts)
+                # Each member that waits counts at least once, so more of them than the limit need not be listed.
+                waiting += islice(self._members(part, counts), max(0, limit + 1 - total - len(waiting)))
         return False
 
     def _members(self, part: dict[str, Any] | list[Any], counts: Counter[int]) -> Iterator[tuple[Any, Counter[int]]]:
         """Yield the members of an object or an array, with how many ways lead to each schema that applies to them."""
+        states = [(self._states[key], count) for key, count in counts.items()]
         is_object = isinstance(part, dict)
-        for name, member in part.items() if isinstance(part, dict) else enumerate(part):
-            entered: Counter[int] = Counter()
-            for key, count in counts.items():
-                state = self._states[key]
-                for schema in state.of_member(str(name)) if is_object else state.of_item(int(name)):
-                    entered[id(schema)] += count
+        of_any: Counter[int] = Counter()
+        for state, count in states:
+            for schema in state.any_members() if is_object else state.any_items():
+                of_any[id(schema)] += count
+        placed = [(state, count) for state, count in states if state.has_places]
+        for place, member in part.items() if isinstance(part, dict) else enumerate(part):
+            entered = of_any
+            for state, count in placed:
+                placed_schema = state.at(place)
+                if placed_schema is not None:
+                    entered = entered + Counter({id(placed_schema): count})
             if entered:
                 yield member, entered
 
@@ -165,12 +235,17 @@ class _State:
         schema: the subschema.
         base: the URI that references in it are relative to.
         weight: how often it counts for one application: once, and once more for each value of an ``enum``.
+        cost: how long one application takes, as a multiple of a plain one. An ``enum`` of texts and integers is
+            looked up; other values are compared one by one.
     """
 
     def __init__(self, schema: dict[str, Any], base: str) -> None:
         self.schema = schema
         self.base = base
         self.weight = 1 + len(schema.get("enum", ()))
+        self.cost = 1
+        if not all(isinstance(value, str | int) for value in schema.get("enum", ())):
+            self.cost += _COST_PER_CHOICE * len(schema["enum"])
 
     def all(self) -> Iterator[dict[str, Any]]:
         """Yield all subschemas directly in it."""
@@ -187,21 +262,39 @@ class _State:
         yield from self._listed(_SAME_VALUE_LISTS)
         yield from self._named(_SAME_VALUE_MAPS)
 
-    def of_member(self, name: str) -> Iterator[dict[str, Any]]:
-        """Yield the subschemas that may apply to a member of an object."""
-        properties = self.schema.get("properties", {})
-        if isinstance(properties.get(name), dict):
-            yield properties[name]
+    @property
+    def has_places(self) -> bool:
+        """Whether there are subschemas for members or items in certain places."""
+        return any(keyword in self.schema for keyword in ("properties", *_ITEM_LISTS))
+
+    def at(self, place: str | int) -> dict[str, Any] | None:
+        """Return the subschema for the member of this name, or the item of this index."""
+        if isinstance(place, str):
+            schemas: Any = self.schema.get("properties")
+            schema = schemas.get(place) if isinstance(schemas, dict) else None
+            return schema if isinstance(schema, dict) else None
+        for keyword in _ITEM_LISTS:
+            schemas = self.schema.get(keyword)
+            if isinstance(schemas, list) and place < len(schemas) and isinstance(schemas[place], dict):
+                return schemas[place]  # type: ignore[no-any-return] # checked above
+        return None
+
+    def named_members(self) -> Iterator[dict[str, Any]]:
+        """Yield the subschemas that apply to members with certain names."""
+        yield from self._named(("properties",))
+
+    def any_members(self) -> Iterator[dict[str, Any]]:
+        """Yield the subschemas that may apply to a member of any name."""
         yield from self._named(("patternProperties",))
         yield from self._one(_ANY_MEMBER)
         yield from self._one(("propertyNames",))
 
-    def of_item(self, index: int) -> Iterator[dict[str, Any]]:
-        """Yield the subschemas that may apply to an item of an array."""
-        for keyword in _ITEM_LISTS:
-            schemas = self.schema.get(keyword)
-            if isinstance(schemas, list) and index < len(schemas) and isinstance(schemas[index], dict):
-                yield schemas[index]
+    def indexed_items(self) -> Iterator[dict[str, Any]]:
+        """Yield the subschemas that apply to items of certain indexes."""
+        yield from self._listed(_ITEM_LISTS)
+
+    def any_items(self) -> Iterator[dict[str, Any]]:
+        """Yield the subschemas that may apply to an item of any index."""
         yield from self._one(_ANY_ITEM)
 
     def _one(self, keywords: tuple[str, ...]) -> Iterator[dict[str, Any]]:
