@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import socket
+import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,6 +14,7 @@ import uvicorn
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import CloseConnection, Ping, Pong, Request, TextMessage
 
+from funcmcp.adapters.uvicorn.connection import SLICE_BYTES
 from funcmcp.adapters.uvicorn.protocols import websocket_protocol
 from funcmcp.adapters.uvicorn.wsproto_protocol import MAX_FRAGMENTS
 from funcmcp.server.limits import Limits
@@ -19,6 +23,8 @@ from tests.wire.peer import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+FLOOD_BYTES = 64 * 1024 * 1024
 
 
 async def echo(_scope: Any, receive: Any, send: Any) -> None:
@@ -120,3 +126,66 @@ def test_unread_pongs_do_not_pile_up() -> None:
             waiting = max(waiting, protocol.transport.get_write_buffer_size())
             time.sleep(0.01)
         assert waiting < 100_000
+
+
+def test_a_flood_of_small_frames_is_parsed_in_many_rounds_of_the_event_loop() -> None:
+    """Between two rounds, other connections get their turn."""
+    with connected() as (server, line):
+        protocol: Any = next(iter(server.server_state.connections))
+        received, lengths = protocol.conn.receive_data, []
+
+        def receive_data(data: bytes) -> None:
+            lengths.append((len(data), rounds))
+            received(data)
+
+        rounds = 0
+
+        def count_round() -> None:
+            nonlocal rounds
+            rounds += 1
+            protocol.loop.call_soon(count_round)
+
+        protocol.conn.receive_data = receive_data
+        protocol.loop.call_soon_threadsafe(count_round)
+        line.send(*[Pong(payload=b"")] * 20_000, TextMessage(data="end"))
+        assert line.hear() == "end"
+    assert max(length for length, _ in lengths) <= SLICE_BYTES
+    assert len({in_round for _, in_round in lengths}) == len(lengths)
+
+
+def test_messages_in_one_flood_arrive_in_their_order() -> None:
+    with connected() as (_, line):
+        line.send(*[TextMessage(data=str(number)) for number in range(5000)])
+        assert [line.hear() for _ in range(5000)] == [str(number) for number in range(5000)]
+
+
+def test_the_closing_frame_behind_a_flood_ends_the_connection() -> None:
+    with connected() as (_, line):
+        line.send(*[Pong(payload=b"")] * 5000, CloseConnection(1000))
+        event = line.next()
+        assert isinstance(event, CloseConnection)
+        assert event.code == 1000
+
+
+def test_nothing_is_read_before_the_handshake_is_answered() -> None:
+    """An application may wait long for an authenticator."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    async def slow_echo(scope: Any, receive: Any, send: Any) -> None:
+        asked.set()
+        assert await asyncio.to_thread(go_on.wait, PATIENCE)
+        await echo(scope, receive, send)
+
+    config = uvicorn.Config(slow_echo, loop="asyncio", ws=websocket_protocol(Limits()), lifespan="off", log_config=None)
+    server = uvicorn.Server(config)
+    with running_server(server) as port, socket.create_connection(("127.0.0.1", port), PATIENCE) as line:
+        client = WSConnection(ConnectionType.CLIENT)
+        line.sendall(client.send(Request(host="127.0.0.1", target="/")))
+        assert asked.wait(PATIENCE)
+        line.settimeout(0.5)
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            while sent < FLOOD_BYTES:
+                sent += line.send(bytes(65_536))
+        go_on.set()
+        assert sent < FLOOD_BYTES  # the sockets' buffers hold a few MiB

@@ -3,6 +3,10 @@
 - A message has at most `MAX_FRAGMENTS` fragments; each costs far more than the byte that it may consist of.
 - A ping is answered only if the client has read what was sent before. The unread answers of others would pile up.
 - A client that does not read loses the connection after a time (`WriteDeadline`).
+- Received data is parsed in slices of `SLICE_BYTES`, one in each round of the event loop, because a frame of six bytes
+  costs as much time as a large one. While a slice waits, or a message that the application has not received, reading is
+  paused.
+- Nothing is read between the handshake and its answer: wsproto would keep all of it.
 
 Source: RFC 6455 sections 5.4 (fragments) and 5.5.3 (a pong may answer only the most recent of several pings).
 """
@@ -14,7 +18,7 @@ from typing import Any
 import wsproto.events
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
-from funcmcp.adapters.uvicorn.connection import WriteDeadline
+from funcmcp.adapters.uvicorn.connection import SLICE_BYTES, WriteDeadline
 
 MAX_FRAGMENTS = 4096
 
@@ -29,11 +33,69 @@ class WsprotoServerProtocol(WriteDeadline, WSProtocol):
     """A WebSocket connection of a client that may be hostile."""
 
     _fragments = 0
+    _slice_scheduled = False
 
     def connection_made(self, transport: Any) -> None:
         """Take any unsent byte for a client that does not read: pings and the closing frame count, too."""
         transport.set_write_buffer_limits(high=0)
+        self._unparsed = bytearray()
         super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Drop what was not parsed."""
+        self._unparsed.clear()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse the handshake at once, and what comes later in slices."""
+        if not self.handshake_complete:
+            super().data_received(data)
+            self._pause()
+        elif self._unparsed or len(data) > SLICE_BYTES:
+            self._unparsed += data
+            self._parse_on()
+        else:
+            super().data_received(data)
+
+    async def receive(self) -> Any:
+        """Return the next event for the application."""
+        message = await self.queue.get()
+        if self.handshake_complete:
+            self._parse_on()
+        return message
+
+    async def send(self, message: Any) -> None:
+        """Send an event of the application; read on after the answer to the handshake, and for the closing frame."""
+        await super().send(message)
+        if message["type"] in {"websocket.accept", "websocket.close"}:
+            self._parse_on()
+
+    def _parse_on(self) -> None:
+        """Schedule the next slice, or read on, unless a message waits for the application."""
+        if self._slice_scheduled or self.transport.is_closing():
+            return
+        if not self.queue.empty() and not self.close_sent:
+            self._pause()
+        elif self._unparsed:
+            self._pause()
+            self._slice_scheduled = True
+            self.loop.call_soon(self._parse_slice)
+        elif self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
+
+    def _parse_slice(self) -> None:
+        self._slice_scheduled = False
+        if self._unparsed and not self.transport.is_closing():
+            data = bytes(self._unparsed[:SLICE_BYTES])
+            del self._unparsed[:SLICE_BYTES]
+            super().data_received(data)
+            self._parse_on()
+
+    def _pause(self) -> None:
+        if not self.read_paused and not self.transport.is_closing():
+            self.read_paused = True
+            self.transport.pause_reading()
 
     def handle_events(self) -> None:
         """Handle what has come, and close the connection at a message with too many fragments."""
