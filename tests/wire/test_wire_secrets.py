@@ -131,7 +131,7 @@ def alice(port: int, revision: str, tool: str, arguments: dict[str, Any]) -> str
 
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_server_with_secrets_in_every_header_prints_none_of_them(revision: str, tmp_path: Path) -> None:
-    """Row 10, row 34: with the log of every library at its most talkative; the one traceback is the tool's."""
+    """Row 10, row 34: with the log of every library at its most talkative; the only tracebacks are the tool's."""
     (tmp_path / "server.py").write_text(SERVER)
     env = {"WEBSITE_AUTH_ENABLED": "true"}
     with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=tmp_path, env=env) as process:
@@ -144,6 +144,6 @@ def test_a_server_with_secrets_in_every_header_prints_none_of_them(revision: str
         assert process.ended() == 0
     assert "ValueError: how it was" in process.output
     assert "event=jwks_fetch_failed" in process.output
-    assert process.output.count("Traceback") == 1
+    assert process.output.count("Traceback") == process.output.count(" feature=fail ") > 0
     assert SECRET not in process.output
     assert JWT not in process.output

@@ -415,14 +415,14 @@ async def test_what_an_instance_can_not_send_at_once_is_heard_by_others_that_wer
 
 async def test_what_is_too_much_to_be_sent_later_is_a_gap_that_the_others_hear_of() -> None:
     with redis_server() as server:
-        here, there = RedisBus(RedisLink(server.url, timeout=0.2)), RedisBus(RedisLink(server.url, timeout=30))
+        here, there = RedisBus(RedisLink(server.url, timeout=0.5)), RedisBus(RedisLink(server.url, timeout=30))
         heard = Heard(there)
         await here.ready()
         await there.ready()
         server.pause()
         for number in range(1500):
             here.tell("topic", {"number": number})
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(1)
         server.resume()
         messages = [await heard.next() for _ in range(1001)]
         assert messages.count({}) == 1  # RESUMED
