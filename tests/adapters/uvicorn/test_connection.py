@@ -339,6 +339,30 @@ def test_what_is_not_http_after_a_request_does_not_cost_it_its_answer(parser: Pa
         assert until_the_end(line).startswith(OK)
 
 
+CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("complete", [1, 2, 3])
+@pytest.mark.parametrize(
+    "refused",
+    [CHUNKED + b"zz\r\n", CHUNKED + b"0\r\n" + b"a:" * 5000, b"GET / HTTP/1.1\r\n" + b"a:" * 5000],
+    ids=["chunk", "trailers", "header"],
+)
+def test_a_request_that_is_refused_does_not_cost_those_before_it_their_answers(
+    parser: Parser, refused: bytes, complete: int
+) -> None:
+    """All of them come at once, so that the first one is still to be answered when the last one is parsed."""
+    with serving(Application(), parser, Limits(header_bytes=8000)) as port, connected(port) as line:
+        line.sendall((HEAD + b"1234") * complete + refused)
+        answers = b""
+        with contextlib.suppress(ConnectionResetError):  # the server had more to read
+            while part := line.recv(65536):
+                answers += part
+    statuses = re.findall(rb"HTTP/1.1 (\d+) ", answers)
+    assert statuses[:complete] == [b"200"] * complete
+    assert statuses[complete:] in ([], [b"400"], [b"431"])
+
+
 @pytest.mark.parametrize("method", [b"HEAD", b"POST"])
 def test_a_chunk_that_is_none_is_400_and_no_fault_of_the_server(
     parser: Parser, method: bytes, caplog: pytest.LogCaptureFixture

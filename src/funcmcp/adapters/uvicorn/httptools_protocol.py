@@ -159,19 +159,31 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
         return b"\r\n".join([*lines, b"", b""])
 
     def _refuse(self) -> None:
-        """Refuse what is not HTTP, after the responses that are under way."""
+        """Refuse what is not HTTP."""
         self.logger.warning("Invalid HTTP request received.")
+        if not self._close_after_responses():
+            self.refuse_invalid()
+
+    def _close_after_responses(self) -> bool:
+        """Close the connection after the responses to complete requests; return False if none is due.
+
+        A request that waits for its turn and is not complete is dropped.
+        """
+        if self.pipeline and self.cycle.more_body:
+            self.pipeline.popleft()  # uvicorn adds the newest request on the left
+            self.cycle = self.pipeline[0][0] if self.pipeline else self._answering
         cycle = self.cycle
         if cycle is None or cycle.more_body or cycle.response_complete:
-            self.refuse_invalid()
-        else:
-            cycle.keep_alive = False
-            self.hold()
+            return False
+        cycle.keep_alive = False
+        self.hold()
+        return True
 
     def _check_size(self, size: int) -> None:
         if self._progress:
             self._without_progress = 0
         else:
             self._without_progress += size
-        if self._without_progress > self.limits.header_bytes or len(self.headers) > MAX_FIELDS:
+        too_large = self._without_progress > self.limits.header_bytes or len(self.headers) > MAX_FIELDS
+        if too_large and not self._close_after_responses():
             self.refuse_large_header()
