@@ -210,15 +210,6 @@ def test_nothing_that_a_hostile_server_sends_steers_the_terminal(arguments: list
     assert not {"\x1b", "\x9b", "\u202e"} & {*ended.stdout, *ended.stderr}
 
 
-def test_a_server_that_never_ends_its_list_is_one_clear_line() -> None:
-    tool = {"name": "t", "inputSchema": {}}
-    respond = results_of({"tools/list": lambda message: {"tools": [tool], "nextCursor": f"{message['id']}"}})
-    with answering(respond) as url:
-        ended = funcmcp("inspect", url)
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == f"{url} does not answer as an MCP server does. tools/list has more than 1000 pages.\n"
-
-
 @contextlib.contextmanager
 def sending(*answers: bytes) -> Iterator[str]:
     """Send raw bytes to each connection, over and over from the last answer, until the peer hangs up; yield the URL."""

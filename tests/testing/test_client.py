@@ -9,12 +9,14 @@ from pydantic import BaseModel
 
 from funcmcp import PromptContext, ResourceContext  # noqa: TC001 - signatures are read at run time
 from funcmcp.app import MCPServer
+from funcmcp.protocol.codec import decode, encode
 from funcmcp.protocol.errors import InvalidParams, MCPError
 from funcmcp.protocol.headers import mirrored_parameters
 from funcmcp.server.catalog.features import Tool
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.testing import Client
 from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+from funcmcp.transports.http.status import JSON_HEADERS
 from tests import schemas
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PER_REQUEST, text_result, tool
 from tests.transports.http.endpoint import Endpoint
@@ -320,3 +322,22 @@ async def test_input_without_a_state_is_sent_again_without_one() -> None:
         assert (await client.call_tool("greet"))["content"] == []
     assert b"requestState" not in scripted.requests[-1]
     assert b'"inputResponses":{"r":{"roots":[]}}' in scripted.requests[-1]
+
+
+async def test_a_server_that_never_ends_its_list_is_an_error() -> None:
+    """Row 49: a hostile server can't keep a client busy for ever."""
+    pages = 0
+
+    async def endless(request: HttpRequest) -> HttpResponse:
+        nonlocal pages
+        message = decode(await request.read(1_000_000))
+        result: dict[str, Any] = {"capabilities": {"tools": {}}}
+        if message["method"] == "tools/list":
+            pages += 1
+            result = {"tools": [{"name": "t", "inputSchema": {}}], "nextCursor": f"{pages}"}
+        return HttpResponse(200, JSON_HEADERS, encode({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+
+    async with Client(endless, revision=PER_REQUEST) as client:
+        with pytest.raises(RuntimeError, match="tools/list has more than 1000 pages"):
+            await client.list_tools()
+    assert pages == 1000
