@@ -35,8 +35,8 @@ OWN_EXAMPLES: list[tuple[str, Any]] = [
 def _examples() -> list[Any]:
     files = sorted((schemas.PLACE / "2026-07-28" / "examples").rglob("*.json"))
     official = [(path.parent.name, json.loads(path.read_text(encoding="utf-8")), path.stem) for path in files]
-    own = [(name, value, "our own") for name, value in OWN_EXAMPLES]
-    return [pytest.param(name, value, id=f"{name}/{title}") for name, value, title in (*official, *own)]
+    examples = [(name, value, "our own") for name, value in OWN_EXAMPLES]
+    return [pytest.param(name, value, id=f"{name}/{title}") for name, value, title in (*official, *examples)]
 
 
 def _result(result: object, request_id: object = 1) -> dict[str, Any]:

@@ -320,7 +320,7 @@ class MCPServer(ASGIApplication):
         return register
 
     def run(self, transport: Transport | None = None, *, host: str | None = None, port: int | None = None) -> None:
-        """Serve until the process is told to stop, or, on stdio, until the client closes stdin.
+        """Serve until the process gets a signal to stop, or, on stdio, until the client closes stdin.
 
         Args:
             transport: "stdio" serves one client on this process's stdin and stdout. "http" (also "streamable-http")
@@ -396,7 +396,7 @@ class MCPServer(ASGIApplication):
             logger.info("%s keeps sessions in this process's memory: clients must come back to it.", self.name)
 
     def on_listening(self, address: str) -> None:
-        """Warn of a random key where other machines can reach the server: it is no trial on one's own machine."""
+        """Warn of a random key where other machines can reach the server: this is not a trial on one machine."""
         if not _is_loopback(address):
             self._warn_of_random_key("other machines can reach it")
 
@@ -498,10 +498,10 @@ def _is_loopback(address: str) -> bool:
     import ipaddress  # noqa: PLC0415 - most starts of a server need not wait for it
 
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return True
-    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+    return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
 
 
 def _may_be_one_of_several() -> bool:
@@ -514,7 +514,7 @@ def _may_be_one_of_several() -> bool:
 
 
 def _chosen_transport(transport: Transport | None, host: str | None, port: int | None) -> Literal["stdio", "http"]:
-    """Return the kind of transport to serve; raise ValueError if there is no such one, or its arguments don't fit."""
+    """Return the kind of transport to serve; raise ValueError if it does not exist, or its arguments don't fit."""
     has_address = host is not None or port is not None
     if transport is None:
         return "http" if has_address or PORT_VARIABLE in os.environ else "stdio"

@@ -317,8 +317,8 @@ async def read_messages(response: HttpResponse) -> AsyncIterator[dict[str, Any]]
         held += part
         if held.find(b"\n\n", searched) < 0:
             continue
-        *events, rest = bytes(held).split(b"\n\n")
-        held[:] = rest
+        *events, incomplete = bytes(held).split(b"\n\n")
+        held[:] = incomplete
         for event in events:
             for message in _events(event):
                 yield message

@@ -217,8 +217,8 @@ def statuses(port: int, parts: Sequence[bytes]) -> list[int]:
 def chunked(trailers: bytes, fields: bytes = b"") -> tuple[bytes, bytes]:
     """Return the head and the rest of a call with a chunked body and trailers."""
     body = json.dumps(CALL).encode()
-    rest = b"%x\r\n%b\r\n0\r\n%b\r\n" % (len(body), body, trailers)
-    return HEAD + fields + b"transfer-encoding: chunked\r\n\r\n", rest
+    remainder = b"%x\r\n%b\r\n0\r\n%b\r\n" % (len(body), body, trailers)
+    return HEAD + fields + b"transfer-encoding: chunked\r\n\r\n", remainder
 
 
 def plain(fields: bytes = b"") -> bytes:
@@ -239,25 +239,25 @@ def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.parametrize("trailers", [CERTIFICATE, b"x-api-key: a-key-of-32-characters-at-least\r\n"])
 def test_credentials_in_trailers_let_nobody_in(guarded: tuple[str, int], trailers: bytes, in_one: bool) -> None:
     server, port = guarded
-    head, rest = chunked(trailers)
+    head, remainder = chunked(trailers)
     assert statuses(port, [plain(trailers)]) == [200]  # as headers they do
     expected = 411 if server == "uvicorn" else 401
-    assert statuses(port, [head + rest] if in_one else [head, rest]) == [expected]
+    assert statuses(port, [head + remainder] if in_one else [head, remainder]) == [expected]
 
 
 def test_a_chunked_body_is_taken_where_trailers_are_told_apart(guarded: tuple[str, int]) -> None:
     server, port = guarded
-    head, rest = chunked(b"x-checksum: 1\r\n", CERTIFICATE)
-    assert statuses(port, [head + rest]) == [411 if server == "uvicorn" else 200]
+    head, remainder = chunked(b"x-checksum: 1\r\n", CERTIFICATE)
+    assert statuses(port, [head + remainder]) == [411 if server == "uvicorn" else 200]
 
 
 def test_a_body_behind_an_upgrade_is_never_a_request(guarded: tuple[str, int]) -> None:
     _, port = guarded
     hidden = plain(CERTIFICATE)
     head = HEAD + b"connection: upgrade\r\nupgrade: h2c\r\ncontent-length: %d\r\n\r\n" % len(hidden)
-    found = statuses(port, [head, hidden])
-    assert len(found) == 1
-    assert found[0] in {400, 401}
+    answers = statuses(port, [head, hidden])
+    assert len(answers) == 1
+    assert answers[0] in {400, 401}
 
 
 RATED = """
@@ -283,13 +283,13 @@ def test_an_address_in_a_trailer_does_not_change_whose_rate_a_request_counts_for
     server: str, parser: str, tmp_path: Path
 ) -> None:
     first, second, unused = (b"x-forwarded-for: 198.51.100.%d\r\n" % number for number in (1, 2, 3))
-    head, rest = chunked(unused, first)
+    head, remainder = chunked(unused, first)
     refusal = 411 if server == "uvicorn" else 429
     with serving(server, tmp_path, RATED.format(parser=parser), "served:mcp") as port:
         assert statuses(port, [plain(first)]) == [200]
         assert statuses(port, [plain(first)]) == [429]
         assert statuses(port, [plain(second)]) == [200]  # the field counts as a header
-        for parts in ([head + rest], [head, rest]):
+        for parts in ([head + remainder], [head, remainder]):
             assert statuses(port, parts) == [refusal]
         assert statuses(port, [plain(unused)]) == [200]
 
@@ -301,14 +301,14 @@ def test_a_proxy_that_deletes_a_header_deletes_it_for_good(
     """HAProxy passes trailers on, and Upgrade with the body behind it; it deletes the field from headers only."""
     server, port = guarded
     rules = ["http-request del-header x-client-certificate"]
-    head, rest = chunked(CERTIFICATE)
+    head, remainder = chunked(CERTIFICATE)
     hidden = plain(CERTIFICATE)
     upgrade = HEAD + b"connection: upgrade\r\nupgrade: h2c\r\ncontent-length: %d\r\n\r\n" % len(hidden)
     with proxied([f"http://127.0.0.1:{port}/mcp"], tmp_path, rules=rules) as url:
         front = urlsplit(url).port or 0
         wait_for(front)
         assert statuses(front, [plain(CERTIFICATE)]) == [401]
-        assert statuses(front, [head + rest] if parts == 1 else [head, rest])[:1] == [
+        assert statuses(front, [head + remainder] if parts == 1 else [head, remainder])[:1] == [
             411 if server == "uvicorn" else 401
         ]
         assert 200 not in statuses(front, [upgrade + hidden] if parts == 1 else [upgrade, hidden])
@@ -337,8 +337,8 @@ asyncio.run(WebServer("127.0.0.1", int(sys.argv[1]), app).serve())
 def test_the_server_of_an_azure_worker_drops_trailers(tmp_path: Path, parser: str) -> None:
     (tmp_path / "served.py").write_text(AZURE)
     with listening([str(tmp_path / "served.py"), "{port}", parser], tmp_path) as port:
-        head, rest = chunked(CERTIFICATE)
-        for parts in ([head + rest], [head, rest]):
+        head, remainder = chunked(CERTIFICATE)
+        for parts in ([head + remainder], [head, remainder]):
             with socket.create_connection(("127.0.0.1", port), PATIENCE) as line, line.makefile("rb") as answer:
                 for part in parts:
                     line.sendall(part)

@@ -218,14 +218,14 @@ def _ecdsa_faults(algorithm: str, private: ec.EllipticCurvePrivateKey, bits: int
 
         return _signed(header, b"{}", sign)
 
-    most = 256**size - 1
+    maximum = 256**size - 1
     yield "the signature is in DER", _signed(header, b"{}", lambda data: private.sign(data, kind)), False
     yield "r and s are swapped", altered(lambda r, s: (s, r)), False
     yield "r is 0", altered(lambda _, s: (0, s)), False
     yield "s is 0", altered(lambda r, _: (r, 0)), False
     yield "r and s are 1", altered(lambda _r, _s: (1, 1)), False
-    yield "r is larger than the order", altered(lambda _, s: (most, s)), False
-    yield "s is larger than the order", altered(lambda r, _: (r, most)), False
+    yield "r is larger than the order", altered(lambda _, s: (maximum, s)), False
+    yield "s is larger than the order", altered(lambda r, _: (r, maximum)), False
     for other in {256, 384, 512} - {bits}:
         yield f"the digest is SHA-{other}", _signed(header, b"{}", _ecdsa(private, other)), False
     stranger = ec.generate_private_key(_CURVES[bits])

@@ -410,10 +410,10 @@ async def test_a_resource_or_prompt_with_deeper_metadata_is_a_failed_invocation_
     mcp.resource("a://deep")(named("deep", content.Contents("x", meta=levels(64))))
     mcp.prompt(named("deep", content.PromptResult(["x"], meta=levels(64))))
     triggers = Triggers(mcp)
-    words = r"deep: Azure's MCP triggers can't carry the result\. .* 64 levels deep"
-    with pytest.raises(RuntimeError, match=words):
+    pattern = r"deep: Azure's MCP triggers can't carry the result\. .* 64 levels deep"
+    with pytest.raises(RuntimeError, match=pattern):
         await triggers.read("deep", "a://deep")
-    with pytest.raises(RuntimeError, match=words):
+    with pytest.raises(RuntimeError, match=pattern):
         await triggers.get("deep")
 
 

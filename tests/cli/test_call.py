@@ -156,7 +156,7 @@ def test_blocks_that_are_no_text_are_named(folder: Path) -> None:
 def test_a_question_is_declined_where_nobody_is_at_a_terminal(folder: Path, url: str, where: str) -> None:
     shown = funcmcp("call", "kinds.py" if where == "target" else url, "choose", folder=folder)
     assert (shown.returncode, shown.stdout) == (0, "decline: None\n")
-    assert shown.stderr == "Declined, because nobody is at a terminal: What will it be?\n"
+    assert shown.stderr == "Declined, because stdin is not a terminal: What will it be?\n"
 
 
 class Terminal:

@@ -70,9 +70,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def url_of(process: Running) -> str:
-    found = re.search(r"https://127\.0\.0\.1:\d+/mcp", process.line_with("is served at"))
-    assert found is not None
-    return found[0]
+    url = re.search(r"https://127\.0\.0\.1:\d+/mcp", process.line_with("is served at"))
+    assert url is not None
+    return url[0]
 
 
 @pytest.fixture(scope="module", params=[[], ["--workers", "2"]], ids=["plain", "workers"])

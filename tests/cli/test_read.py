@@ -85,7 +85,7 @@ def test_what_looks_like_json_is_text_in_a_prompts_argument(folder: Path) -> Non
 def test_a_question_of_a_prompt_is_declined_where_nobody_is_at_a_terminal(folder: Path, url: str, where: str) -> None:
     shown = funcmcp("prompt", "menu.py" if where == "target" else url, "ask", folder=folder)
     assert shown.stdout == "user: decline\nuser: [image image/png, 4 base64 characters]\n"
-    assert shown.stderr == "Declined, because nobody is at a terminal: Which word?\n"
+    assert shown.stderr == "Declined, because stdin is not a terminal: Which word?\n"
 
 
 @ON_BOTH

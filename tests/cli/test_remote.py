@@ -177,14 +177,14 @@ def test_a_server_whose_tools_are_not_as_mcp_has_them_is_shown_as_far_as_it_goes
 def results_of(results: dict[str, Any]) -> Respond:
     """Return a server of 2025-11-25 that answers each method with a fixed result, or a function of the message."""
     hello = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "hostile"}}
-    known = {"initialize": hello, **results}
+    answers = {"initialize": hello, **results}
 
     def respond(message: dict[str, Any]) -> tuple[int, str, bytes]:
         if "id" not in message:
             return 202, "text/plain", b""
-        if message["method"] not in known:
+        if message["method"] not in answers:
             return 400, "application/json", NOT_INITIALIZED
-        result = known[message["method"]]
+        result = answers[message["method"]]
         result = result(message) if callable(result) else result
         return 200, "application/json", json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
 

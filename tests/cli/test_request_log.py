@@ -55,9 +55,9 @@ class Terminal:
 
     def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
         assert process.stdout is not None
-        found = re.search(rb"http://(\S+)/mcp", process.stdout.readline())
-        assert found is not None
-        self.address = found[1].decode()
+        match = re.search(rb"http://(\S+)/mcp", process.stdout.readline())
+        assert match is not None
+        self.address = match[1].decode()
         self._terminal = terminal
         self._text = b""
         self._changed = threading.Condition()

@@ -307,10 +307,10 @@ async def single_requests(soak: Soak) -> None:
 
     await soak.tick(tick)
     message, headers = per_request("tools/call", name="order", arguments={"what": "Tea"})
-    asked = (await soak.post(caller, message, headers=headers)).json()["result"]
-    [key] = asked["inputRequests"]
+    question = (await soak.post(caller, message, headers=headers)).json()["result"]
+    [key] = question["inputRequests"]
     message["params"]["inputResponses"] = {key: {"action": "accept", "content": {"size": 3}}}
-    message["params"]["requestState"] = asked["requestState"]
+    message["params"]["requestState"] = question["requestState"]
     expect(text_of((await soak.post(caller, message, headers=headers)).json()), "Tea in 3")
 
 
@@ -340,11 +340,11 @@ async def question(soak: Soak) -> None:
     async with soak.session() as caller:
         request = caller.request("tools/call", name="order", arguments={"what": "Tea"})
         async with soak.stream(caller, request) as (events, owner), soak.excusing(owner):
-            asked = await events.message()
-            if asked is None:
+            question = await events.message()
+            if question is None:
                 raise httpx2.RemoteProtocolError("the stream ended")
             for size in (2, 2):
-                answer = {"id": asked["id"], "result": {"action": "accept", "content": {"size": size}}}
+                answer = {"id": question["id"], "result": {"action": "accept", "content": {"size": size}}}
                 await soak.post(caller, answer, 202)
             ended = await events.message()
             if ended is None:
@@ -358,10 +358,10 @@ async def cancellation(soak: Soak) -> None:
     async with soak.session() as caller:
         request = caller.request("tools/call", name="wait", arguments={})
         async with soak.stream(caller, request) as (events, owner), soak.excusing(owner):
-            begun = await events.message()
-            if begun is None:
+            first = await events.message()
+            if first is None:
                 raise httpx2.RemoteProtocolError("the stream ended")
-            expect(begun["params"]["data"], "begun")
+            expect(first["params"]["data"], "begun")
             cancel = {"method": "notifications/cancelled", "params": {"requestId": request["id"]}}
             await soak.post(caller, cancel, 202)
             expect(await events.message(), None)
@@ -462,12 +462,12 @@ async def reset(soak: Soak) -> None:
 
 async def disturb(soak: Soak, seconds: float) -> dict[str, int]:
     """Bring faults, one after the other, until the time is over; return what memory was after the warm-up."""
-    begun = monotonic()
+    start = monotonic()
     warm: dict[str, int] = {}
-    while monotonic() < begun + seconds:
+    while monotonic() < start + seconds:
         await asyncio.sleep(random.uniform(0.2, 3.0))
         await random.choice((kill, pause, reset, reset))(soak)
-        if not warm and monotonic() >= begun + seconds * WARM_UP:
+        if not warm and monotonic() >= start + seconds * WARM_UP:
             warm = await memory(soak)
     return warm or await memory(soak)
 

@@ -237,9 +237,9 @@ async def test_an_unknown_event_id_waits_for_no_other_instance(shops: list[str],
     for url in shops:
         waits = []
         for _ in range(3):
-            begun = monotonic()
+            start = monotonic()
             async with caller.stream(url, last_event_id=last) as events:
-                waits.append(monotonic() - begun)
+                waits.append(monotonic() - start)
                 assert events.response.status_code == 200
         assert min(waits) < 0.5  # milliseconds on an idle machine; waiting for an answer takes a second
 
@@ -253,9 +253,9 @@ async def test_an_event_id_of_a_stream_that_its_instance_does_not_have_is_answer
     instance, _, _ = events.last_id.partition(".")
     waits = []
     for _ in range(3):
-        begun = monotonic()
+        start = monotonic()
         async with caller.stream(shops[1], last_event_id=f"{instance}.999-1") as stream:
-            waits.append(monotonic() - begun)
+            waits.append(monotonic() - start)
             assert stream.response.status_code == 200
     assert min(waits) < 0.5
     async with caller.stream(shops[1], last_event_id=events.last_id) as stream:

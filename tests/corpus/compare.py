@@ -322,8 +322,8 @@ def _without_optional(schema: dict[str, Any]) -> dict[str, Any]:
     """Take properties that may be null out of `required`."""
     nullable = {name for name, member in schema.get("properties", {}).items() if _is_nullable(member)}
     required = [name for name in schema.get("required", []) if name not in nullable]
-    rest = {keyword: value for keyword, value in schema.items() if keyword != "required"}
-    return {**rest, "required": required} if required else rest
+    remaining = {keyword: value for keyword, value in schema.items() if keyword != "required"}
+    return {**remaining, "required": required} if required else remaining
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -141,9 +141,9 @@ def loaded(description: dict[str, Any], recorder: type | None) -> Any:
             server = patches.started[-1]
         for name in description.get("also", []):  # functions or modules that register more features
             more_name, _, function = name.partition(":")
-            more = importlib.import_module(more_name)
+            extra = importlib.import_module(more_name)
             if function:
-                getattr(more, function)(server)
+                getattr(extra, function)(server)
     return server
 
 
@@ -228,11 +228,11 @@ async def observe_funcmcp(server: Any, calls: Sequence[dict[str, Any]]) -> dict[
                 observed[name] = []
         observed["calls"] = [
             await _outcome(
-                client.get_prompt(one["prompt"], one["arguments"])
-                if "prompt" in one
-                else client.call_tool(one["tool"], one["arguments"])
+                client.get_prompt(call["prompt"], call["arguments"])
+                if "prompt" in call
+                else client.call_tool(call["tool"], call["arguments"])
             )
-            for one in calls
+            for call in calls
         ]
         return observed
 

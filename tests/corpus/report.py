@@ -20,7 +20,7 @@ _INTRODUCTION = """\
 
 `make corpus` installs published MCP servers, serves each with its own library and with funcmcp, and compares what
 clients get: names, words of the descriptions, schemas of arguments and results, prompts, resources, and the results of
-some calls. Nobody who works on funcmcp wrote these servers. The functions are the same on both sides:
+some calls. These servers were written by others for other libraries. The functions are the same on both sides:
 `tests/corpus/shim.py` takes the place of the library's class and registers them with funcmcp. Tools of low-level
 servers are registered with their own schemas, which funcmcp sends as they are, and with handlers that call the
 original. Middleware, custom routes and lifespans of the servers are left out. `make test` has some of the servers.

@@ -224,12 +224,12 @@ VALUES = [
 @pytest.mark.parametrize(("data", "values"), VALUES)
 def test_values_are_counted_and_texts_are_not_looked_into(data: bytes, values: int) -> None:
     """Row 23."""
-    whole = data + b" " * 100
-    assert decode(whole, values=values) == json.loads(data)
-    assert decode(whole) == json.loads(data)
+    padded = data + b" " * 100
+    assert decode(padded, values=values) == json.loads(data)
+    assert decode(padded) == json.loads(data)
     if values > 1:
         with pytest.raises(InvalidJSONError, match=f"more than {values - 1} values"):
-            decode(whole, values=values - 1)
+            decode(padded, values=values - 1)
 
 
 @pytest.mark.parametrize("item", [b"[]", b"{}", b'""', b"1", b'{"a":1}', b"[[[]]]", b'"\\n"'])

@@ -17,9 +17,9 @@ OVERHEAD = 4096
 def test_streams_are_counted_for_all_callers_and_for_each_principal() -> None:
     streams = Load(Limits(streams=3, streams_per_principal=2)).streams
     with streams.counting(ALICE), streams.counting(ALICE):
-        with pytest.raises(LimitReachedError) as own:
+        with pytest.raises(LimitReachedError) as refused:
             streams.check(ALICE)
-        assert (own.value.own, own.value.retry_after) == (True, 60)
+        assert (refused.value.own, refused.value.retry_after) == (True, 60)
         streams.check(BOB)
         streams.check(None)
         with streams.counting(None):

@@ -123,9 +123,9 @@ async def test_a_half_sent_message_takes_no_place_from_others() -> None:
     """Row 26, on HTTP+SSE."""
     app = served(limits=Limits(requests=1)).app
     stream = await opened(app)
-    begun = exchange(app, "POST", stream.endpoint, JSON)
-    begun._task.cancel()
-    slow = Slow(app, begun.scope, [b"{"])
+    half_sent = exchange(app, "POST", stream.endpoint, JSON)
+    half_sent._task.cancel()
+    slow = Slow(app, half_sent.scope, [b"{"])
     await asyncio.wait_for(slow.asked.wait(), PATIENCE)
     await stream.works()
     slow.leave()
@@ -153,8 +153,8 @@ async def test_a_principal_runs_so_many_calls_and_others_run_theirs(transport: s
     assert (await alice.hear())["result"]["content"][0]["text"] == "alice"
     gates.open("it")
     assert (await bob.hear())["result"]["content"][0]["text"] == "it"
-    for one in (bob, alice):
-        await one.leave()
+    for stream in (bob, alice):
+        await stream.leave()
 
 
 class _Talk:

@@ -236,14 +236,14 @@ def test_more_half_sent_bodies_than_requests_may_be_under_way_turn_nobody_away(
     app = offer(limits=Limits(requests=2)).app
     with serving(app, parser) as port, contextlib.ExitStack() as lines:
         peer = peer_at(app, port, revision)
-        whole = request(peer, port, peer.message("tools/list"))
+        request_bytes = request(peer, port, peer.message("tools/list"))
         for _ in range(20):
-            lines.enter_context(connection(port)).send(whole[:-20])
+            lines.enter_context(connection(port)).send(request_bytes[:-20])
         add(peer, port)
         with connection(port) as line:
-            line.send(whole[:-20])
+            line.send(request_bytes[:-20])
             add(peer, port)
-            line.send(whole[-20:])
+            line.send(request_bytes[-20:])
             assert check(line.answer(), revision, "tools/list").status == 200
 
 

@@ -142,9 +142,9 @@ async def test_half_sent_bodies_take_no_place_from_requests(revision: str) -> No
     peer = await connect(app, revision)
     slow = [await half_sent_and_read(peer) for _ in range(3)]
     await peer.works()
-    for one in slow:
-        one.leave()
-        await one.ended()
+    for call in slow:
+        call.leave()
+        await call.ended()
     await peer.works()
     assert app.server.load.bodies.budget.used == 0
 
@@ -179,11 +179,11 @@ async def test_too_many_bytes_of_half_sent_bodies_displace_the_oldest(
     peer = await connect(app, revision)
     slow = [await half_sent_and_read(peer, address, b"x" * 1000) for address in addresses]
     assert is_refused(check(await slow[0].answer(), revision), status, 1)
-    assert not any(one._sent for one in slow[1:])
+    assert not any(call._sent for call in slow[1:])
     await peer.works()
-    for one in slow[1:]:
-        one.leave()
-        await one.ended()
+    for call in slow[1:]:
+        call.leave()
+        await call.ended()
     assert app.server.load.bodies.budget.used == 0
 
 
@@ -259,16 +259,16 @@ async def test_callers_whose_authenticator_waits_share_places_of_their_own() -> 
 
 def from_slow(peer: Peer) -> Exchange:
     """Begin a request with credentials that take long to check."""
-    begun = peer.start(peer.call_message("nothing"), {"authorization": "slow"})
-    begun.scope["client"] = ("192.0.2.1", 50_000)
-    return begun
+    running = peer.start(peer.call_message("nothing"), {"authorization": "slow"})
+    running.scope["client"] = ("192.0.2.1", 50_000)
+    return running
 
 
 def at_address(peer: Peer, address: str, tool: str = "nothing", arguments: dict[str, Any] | None = None) -> Exchange:
     """Begin a call from an address."""
-    begun = peer.start_call(tool, arguments)
-    begun.scope["client"] = (address, 50_000)
-    return begun
+    running = peer.start_call(tool, arguments)
+    running.scope["client"] = (address, 50_000)
+    return running
 
 
 async def test_a_call_goes_on_counting_when_its_client_has_left() -> None:

@@ -144,10 +144,10 @@ def run(  # noqa: PLR0913 - one for each option of the command
         options = _HTTPOptions(host or "127.0.0.1", port, workers or 1, reload=reload, log_level=log_level, files=files)
         _serve_http(target, options)
         return
-    given: dict[str, object] = {"--host": host, "--port": port, "--reload": reload or None, "--workers": workers}
-    given |= {"--allowed-host": allowed_host or None, "--log-level": log_level}
-    given |= {"--tls-cert": tls_cert, "--tls-key": tls_key}
-    named = [option for option, value in given.items() if value is not None]
+    chosen: dict[str, object] = {"--host": host, "--port": port, "--reload": reload or None, "--workers": workers}
+    chosen |= {"--allowed-host": allowed_host or None, "--log-level": log_level}
+    chosen |= {"--tls-cert": tls_cert, "--tls-key": tls_key}
+    named = [option for option, value in chosen.items() if value is not None]
     if named:
         raise typer.BadParameter(f"--stdio serves one client in one process: leave out {' and '.join(named)}.")
     _serve_stdio(target)

@@ -68,7 +68,7 @@ def open_source(
         verbose: Show log messages and progress as lines.
 
     Raises:
-        Failure: A header field is not valid, or there is no such server.
+        Failure: A header field is not valid, or the server does not exist.
     """
     fields = dict(map(_header, headers))
     if bearer is not None:

@@ -44,12 +44,12 @@ def ask(label: str, *, choices: Sequence[str] = (), default: str | None = None, 
 
     Args:
         label: What is asked for.
-        choices: The texts that can be chosen from; any text if there are none.
+        choices: The texts that can be chosen from; any text if empty.
         default: The answer if the person enters nothing.
-        required: Ask again if the person enters nothing and there is no default; if false, the answer is "".
+        required: Ask again if the person enters nothing and a default is missing; if false, the answer is "".
     """
     shown_choices = {visible(choice): choice for choice in choices}
-    shown_default: Any = ... if required else ""  # rich: ... is no default
+    shown_default: Any = ... if required else ""  # rich: ... means that a default is missing
     if default is not None:
         shown_default = visible(default)
     answer: Any = Prompt.ask(

@@ -98,6 +98,6 @@ def _short(text: str) -> str:
 
 
 def _write(request: HttpRequest, messages: list[str], status: int, start: float) -> None:
-    about = ", ".join(messages) or f"{_short(request.method)} {_short(request.path)}"
+    subject = ", ".join(messages) or f"{_short(request.method)} {_short(request.path)}"
     milliseconds = (time.perf_counter() - start) * 1000
-    write_line(f"{about} {status} {milliseconds:.1f} ms", error=True)
+    write_line(f"{subject} {status} {milliseconds:.1f} ms", error=True)

@@ -69,7 +69,7 @@ class Progress:
 async def answer(params: Mapping[str, Any]) -> dict[str, Any]:
     """Answer ``elicitation/create``: ask at the terminal, field by field; decline where there is none."""
     if not sys.stdin.isatty():
-        write_line(f"Declined, because nobody is at a terminal: {params['message']}", error=True)
+        write_line(f"Declined, because stdin is not a terminal: {params['message']}", error=True)
         return {"action": "decline"}
     write_line(params["message"], error=True)
     # asyncio would wait for the next await before it heeds Ctrl+C, and a person who is asked has time.

@@ -124,15 +124,15 @@ def encode_text(text: str) -> bytes:
         raise ValueError(str(error)) from None
 
 
-def _check_depth(value: Any, most: int) -> None:
+def _check_depth(value: Any, limit: int) -> None:
     """Raise InvalidJSONError if a value is nested more deeply than it may be."""
     level = [value]
-    for _ in range(most + 1):
+    for _ in range(limit + 1):
         level = [container for container in level if type(container) is dict or type(container) is list]
         if not level:
             return
         level = list(chain.from_iterable(map(_members, level)))
-    raise InvalidJSONError(f"The JSON is nested more than {most} levels deep.")
+    raise InvalidJSONError(f"The JSON is nested more than {limit} levels deep.")
 
 
 def _members(container: dict[str, Any] | list[Any]) -> Iterable[Any]:

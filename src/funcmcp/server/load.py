@@ -80,12 +80,13 @@ class Budget:
     def take(self, caller: str | None, amount: int = 1) -> None:
         """Check an amount and count it; raise LimitReachedError."""
         by_caller = self._by_caller
-        total, own = self.used + amount, amount if caller is None else by_caller.get(caller, 0) + amount
-        if total > self._limit or own > self._per_principal:
+        total = self.used + amount
+        caller_total = amount if caller is None else by_caller.get(caller, 0) + amount
+        if total > self._limit or caller_total > self._per_principal:
             self.check(caller, amount)
         self.used = total
         if caller is not None:
-            by_caller[caller] = own
+            by_caller[caller] = caller_total
 
     def give_back(self, caller: str | None, amount: int = 1) -> None:
         """Count an amount no more."""

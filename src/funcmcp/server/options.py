@@ -56,9 +56,9 @@ def check_options(options: Mapping[str, Any]) -> None:
         if name in _NAMES_ELSEWHERE:
             raise TypeError(f"MCPServer has no option {name!r}. Use {_NAMES_ELSEWHERE[name]}.")
         if name not in ServerOptions.__dataclass_fields__:
-            own = "path, revisions, http, auth, sessions, keys, bus, sse, websocket"
+            server_options = "path, revisions, http, auth, sessions, keys, bus, sse, websocket"
             valid = ", ".join(field for field in ServerOptions.__dataclass_fields__ if field != "name")
-            raise TypeError(f"MCPServer has no option {name!r}. Valid options: {own}, {valid}.")
+            raise TypeError(f"MCPServer has no option {name!r}. Valid options: {server_options}, {valid}.")
 
 
 @dataclass(frozen=True, slots=True)

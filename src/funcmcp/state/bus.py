@@ -34,7 +34,7 @@ class Bus(Protocol):
     async def send(self, topic: str, message: Message) -> None:
         """Tell the other instances; raise StoreAwayError if they can't be reached."""
 
-    async def others(self) -> frozenset[str]:
+    async def other_instances(self) -> frozenset[str]:
         """Return the names of the other instances that hear now; raise StoreAwayError if they can't be reached.
 
         An instance that has died may be among them for some seconds.
@@ -80,7 +80,7 @@ class LocalBus:
         """Tell the other instances."""
         self.tell(topic, message)
 
-    async def others(self) -> frozenset[str]:
+    async def other_instances(self) -> frozenset[str]:
         """Return the names of the other instances."""
         return frozenset(other.instance for other in self._line if other is not self)
 

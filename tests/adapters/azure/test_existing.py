@@ -232,8 +232,8 @@ async def test_headers_of_the_caller_go_along_only_if_the_author_names_them() ->
 
 async def test_no_argument_becomes_a_header() -> None:
     arguments = {"id": 1, "x-ms-client-principal": "admin", "x_ms_client_principal": "admin", "headers": {"a": "b"}}
-    told = await result("get_order", arguments)
-    assert told["structuredContent"]["headers"] == {"host": "localhost:7071"}
+    call_result = await result("get_order", arguments)
+    assert call_result["structuredContent"]["headers"] == {"host": "localhost:7071"}
 
 
 @pytest.mark.parametrize(

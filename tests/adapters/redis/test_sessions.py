@@ -439,11 +439,11 @@ async def test_an_instance_knows_which_others_hear() -> None:
             await bus.ready()
         names = {bus.instance for bus in buses}
         for bus in buses:
-            assert await bus.others() == names - {bus.instance}
+            assert await bus.other_instances() == names - {bus.instance}
         await buses[2].aclose()
 
         async def is_gone() -> bool:
-            return await buses[0].others() == {buses[1].instance}
+            return await buses[0].other_instances() == {buses[1].instance}
 
         await in_time(is_gone)
         for bus in buses:

@@ -43,10 +43,10 @@ class Application:
         self.go_on = threading.Event()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        more = scope["path"] != "/refused"
-        while more:
+        incomplete = scope["path"] != "/refused"
+        while incomplete:
             message = await receive()
-            more = message.get("more_body", False)
+            incomplete = message.get("more_body", False)
             if message["type"] == "http.disconnect":
                 self.gone.set()
                 return
@@ -97,10 +97,10 @@ def connected(port: int) -> Iterator[socket.socket]:
 
 def until_the_end(line: socket.socket) -> bytes:
     """Return all that comes until the other side closes the connection."""
-    found = b""
+    received = b""
     while part := line.recv(65536):
-        found += part
-    return found
+        received += part
+    return received
 
 
 @pytest.mark.parametrize("begun", [b"", b"P", HEAD[:-2], b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 9])
@@ -188,12 +188,12 @@ def test_a_request_in_parts_that_comes_in_time_is_answered(parser: Parser) -> No
         assert line.recv(65536).startswith(OK)
 
 
-def as_many_as_it_takes(line: socket.socket, data: bytes, most: int) -> int:
+def as_many_as_it_takes(line: socket.socket, data: bytes, limit: int) -> int:
     """Send data again and again until the other side has taken nothing for a while; return the number of bytes."""
     sent = 0
     line.settimeout(0.5)
     with contextlib.suppress(TimeoutError):
-        while sent < most:
+        while sent < limit:
             sent += line.send(data)
     return sent
 
@@ -210,16 +210,16 @@ def test_requests_that_wait_for_their_turn_are_bounded_and_so_is_what_is_read(pa
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    small, most = b"GET / HTTP/1.1\r\nhost:x\r\n\r\n", 16_000_000
+    small, limit = b"GET / HTTP/1.1\r\nhost:x\r\n\r\n", 16_000_000
     with running(hanging, parser, Limits()) as (port, server), connected(port) as line:
         line.sendall(small)
         assert app.held.wait(PATIENCE)
-        sent = as_many_as_it_takes(line, small * 1000, most)
+        sent = as_many_as_it_takes(line, small * 1000, limit)
         (connection,) = server.server_state.connections
         protocol: Any = connection
         waiting = len(getattr(protocol, "pipeline", ()))
         app.go_on.set()
-    assert sent < most
+    assert sent < limit
     assert waiting <= SLICE_BYTES // 18
     assert len(protocol.unparsed) <= 1_000_000
 

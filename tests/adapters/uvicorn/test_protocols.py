@@ -44,13 +44,13 @@ class Echo:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         body = b""
-        more = True
-        while more:
+        incomplete = True
+        while incomplete:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return
             body += message.get("body", b"")
-            more = message.get("more_body", False)
+            incomplete = message.get("more_body", False)
         names = [name.decode() for name, _ in scope["headers"]]
         self.requests.append({"path": scope["path"], "names": names, "body": body.decode()})
         answer = json.dumps(self.requests[-1]).encode()
@@ -99,13 +99,13 @@ def connect(port: int) -> socket.socket:
 
 def everything(connection: socket.socket) -> bytes:
     """Read until the server ends the connection."""
-    found = b""
+    received = b""
     try:
         while part := connection.recv(65_536):
-            found += part
+            received += part
     except ConnectionResetError:  # it had more to read when it ended
         pass
-    return found
+    return received
 
 
 def answer(connection: socket.socket) -> tuple[int, bytes]:
@@ -176,9 +176,9 @@ def test_a_body_is_no_header(port: int) -> None:
 
 @pytest.mark.parametrize("in_one", [True, False])
 def test_trailers_never_reach_the_headers(echo_port: int, echo: Echo, in_one: bool) -> None:
-    head, rest = CHUNKED, b"2\r\nhi\r\n0\r\nX-Client-Certificate: CN=alice\r\nx-sent: twice\r\n\r\n"
+    head, remainder = CHUNKED, b"2\r\nhi\r\n0\r\nX-Client-Certificate: CN=alice\r\nx-sent: twice\r\n\r\n"
     with connect(echo_port) as connection:
-        for part in [head + rest] if in_one else [head, *rest.splitlines(keepends=True)]:
+        for part in [head + remainder] if in_one else [head, *remainder.splitlines(keepends=True)]:
             connection.sendall(part)
         status, body = answer(connection)
         connection.sendall(CHUNKED + b"0\r\n\r\n")  # the connection stays good

@@ -39,12 +39,12 @@ VALID_BYTES = {(SIGNATURES, number) for number in (367, 370)}
 
 def _groups() -> dict[str, list[dict[str, Any]]]:
     """Return the test groups by the name of their file."""
-    found = {vectors.FILE: vectors.groups()}
+    groups = {vectors.FILE: vectors.groups()}
     for name in FILES:
         path = FOLDER / f"{name}.json"
         if path.is_file():
-            found[name] = json.loads(path.read_text())["testGroups"]
-    return found
+            groups[name] = json.loads(path.read_text())["testGroups"]
+    return groups
 
 
 GROUPS = _groups()

@@ -320,7 +320,7 @@ IDENTITY = (
 @pytest.mark.parametrize("name", IDENTITY)
 def test_a_header_that_says_who_is_calling_is_no_argument(name: str) -> None:
     written = [name, name.lower(), name.upper(), name.replace("-", "_"), name.replace("_", "-")]
-    parameters = [parameter(one, "header") for one in dict.fromkeys(written)]
+    parameters = [parameter(header, "header") for header in dict.fromkeys(written)]
     made = plan({"parameters": [*parameters, parameter("X-Own", "header")]})
     assert list(made.input_schema["properties"]) == ["X-Own"]
     assert made.target({name: "admin", "X-Own": "a"}).headers == {"x-own": "a"}

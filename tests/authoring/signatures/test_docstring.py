@@ -284,7 +284,7 @@ STRUCTURE = frozenset(["Args", "Arguments", "Keyword", "Parameters", "param", "t
 
 def test_the_words_of_real_docstrings_survive() -> None:
     """At least 99 % of those in all functions of three packages, headings and plain types aside."""
-    words: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     lost: Counter[str] = Counter()
     for package in (mcp, pydantic, rich):
         for path in Path(package.__path__[0]).rglob("*.py"):
@@ -296,13 +296,13 @@ def test_the_words_of_real_docstrings_survive() -> None:
                     function = documented(docstring)
                     descriptions = parameter_descriptions(function)
                     remaining = description(function, descriptions.values())
-                    own = Counter(re.findall(r"\w+", docstring))
-                    words += own
-                    lost += own - Counter(
+                    docstring_words = Counter(re.findall(r"\w+", docstring))
+                    counted += docstring_words
+                    lost += docstring_words - Counter(
                         re.findall(r"\w+", " ".join([remaining, *descriptions, *descriptions.values()]))
                     )
-    assert words.total() > 20_000
-    assert sum(count for word, count in lost.items() if word not in STRUCTURE) < words.total() / 100
+    assert counted.total() > 20_000
+    assert sum(count for word, count in lost.items() if word not in STRUCTURE) < counted.total() / 100
 
 
 def test_an_entry_whose_text_is_not_in_the_schema_stays() -> None:

@@ -19,7 +19,7 @@ def typed_dicts(annotation: Any) -> set[Any]:
     """Return the typed dicts in an annotation."""
     if is_typeddict(annotation):
         return {annotation}
-    return {found for part in get_args(annotation) for found in typed_dicts(part)}
+    return {typed_dict for part in get_args(annotation) for typed_dict in typed_dicts(part)}
 
 
 def holds(annotation: Any) -> Holds:
@@ -41,16 +41,16 @@ def kinds(schema: Any) -> tuple[str, ...]:
 
 def all_described() -> dict[Any, dict[str, Holds]]:
     """Return every typed dict of a schema, a field or a parameter, with its keys that hold schemas."""
-    found: dict[Any, dict[str, Holds]] = {}
+    children: dict[Any, dict[str, Holds]] = {}
     waiting = list(SCHEMAS)
     while waiting:
         schema = waiting.pop()
-        if schema in found:
+        if schema in children:
             continue
-        found[schema] = described(schema)
+        children[schema] = described(schema)
         hints = get_type_hints(schema)
-        waiting += [inner for key in found[schema] for inner in typed_dicts(hints[key])]
-    return found
+        waiting += [inner for key in children[schema] for inner in typed_dicts(hints[key])]
+    return children
 
 
 def test_the_table_has_every_key_of_every_schema_that_pydantic_describes() -> None:

@@ -220,9 +220,9 @@ TOO_LARGE = "The value does not fit the schema, and is too large or too deeply n
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
 def test_a_deep_value_for_a_schema_that_refers_to_itself_is_checked_in_bounded_time(keyword: str) -> None:
     schema = json.loads(json.dumps(FILTER).replace("anyOf", keyword))
-    ((path, words),) = errors_in_a_process(schema, {"filter": nested_in_x(60, "wrong")})
+    ((path, message),) = errors_in_a_process(schema, {"filter": nested_in_x(60, "wrong")})
     assert path == ""
-    assert words.startswith(TOO_LARGE)
+    assert message.startswith(TOO_LARGE)
 
 
 def test_such_a_schema_accepts_a_deep_value_that_fits() -> None:
@@ -247,8 +247,8 @@ def test_unevaluated_members_of_a_schema_that_refers_to_itself_are_checked_in_bo
             {"properties": {"x": {"$ref": "#"}}},
         ],
     }
-    ((path, words),) = errors_in_a_process(schema, nested_in_x(60, {}))
-    assert (path, words) == (
+    ((path, message),) = errors_in_a_process(schema, nested_in_x(60, {}))
+    assert (path, message) == (
         "",
         "The value is too large or too deeply nested to be checked against the schema: send less, or nest it less.",
     )
@@ -265,7 +265,7 @@ def test_unevaluated_members_of_a_schema_that_refers_to_itself_are_checked_in_bo
     ],
 )
 def test_the_errors_of_a_large_value_are_not_all_listed(schema: dict[str, Any]) -> None:
-    ((path, words),) = errors_in_a_process(schema, ["wrong"] * 250_000)
+    ((path, message),) = errors_in_a_process(schema, ["wrong"] * 250_000)
     assert path == ""
-    assert words.startswith(TOO_LARGE)
+    assert message.startswith(TOO_LARGE)
     assert errors_in_a_process(schema, ["wrong"])[0][0] == "[0]" or "anyOf" in schema

@@ -61,15 +61,15 @@ def test_a_client_with_a_run_or_an_open_question_is_never_forgotten_to_make_room
     clients: Clients[SessionClient] = Clients(limit=50)
     busy = [client(f"busy{number}") for number in range(60)]
     runs = [Run() for _ in busy]
-    for one, run in zip(busy, runs, strict=True):
-        one.conversation.begin(1, run)
-        clients.add(one)
+    for member, run in zip(busy, runs, strict=True):
+        member.conversation.begin(1, run)
+        clients.add(member)
     for number in range(200):
         clients.add(client(f"cheap{number}"))
-    assert all(clients.get(one.key) is one for one in busy)
+    assert all(clients.get(member.key) is member for member in busy)
     assert len(clients) < 60 + 10
-    for one, run in zip(busy, runs, strict=True):
-        one.conversation.finish(1, run)
+    for member, run in zip(busy, runs, strict=True):
+        member.conversation.finish(1, run)
     for number in range(50):
         clients.add(client(f"next{number}"))
     assert len(clients) == 50
@@ -79,8 +79,8 @@ def test_a_client_with_something_to_lose_goes_after_those_without() -> None:
     clients: Clients[SessionClient] = Clients(limit=2)
     chosen = client("chosen")
     chosen.conversation.log_level = "debug"
-    for one in (chosen, client("idle"), client("new")):
-        clients.add(one)
+    for member in (chosen, client("idle"), client("new")):
+        clients.add(member)
     assert [clients.get(name) is not None for name in ("chosen", "idle", "new")] == [True, False, True]
     other = client("other")
     other.conversation.log_level = "debug"

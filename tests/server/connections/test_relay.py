@@ -223,7 +223,7 @@ async def test_what_a_principal_chooses_in_a_session_is_its_own_at_every_instanc
     for client in (late.client, *late.parts.values()):
         await client.conversation.restore()
     for instance in (here, there, late):
-        chosen = [(one.conversation.log_level, set(one.conversation.subscribed)) for one in instance.parts.values()]
+        chosen = [(part.conversation.log_level, set(part.conversation.subscribed)) for part in instance.parts.values()]
         assert chosen == [("error", {"menu://alice"}), ("info", {"menu://bob"})]
         assert (instance.conversation.log_level, set(instance.conversation.subscribed)) == ("debug", set())
 

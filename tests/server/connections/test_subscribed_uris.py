@@ -34,8 +34,8 @@ def test_the_first_caller_pays_until_it_is_closed() -> None:
     assert budget.used > before
     subscribed.replace(["a:" + "x" * 1000])
     assert budget.used == before
-    for one in (subscribed, other, subscribed):
-        one.close()
+    for uris in (subscribed, other, subscribed):
+        uris.close()
     assert budget.used == 0
     subscribed.charge_to(budget, ALICE)
     subscribed.add("a:c")

@@ -304,8 +304,8 @@ async def test_the_uris_that_a_client_subscribes_to_are_bounded_in_bytes_togethe
     served, conversation = server(*SERVED), Conversation(pushes=True)
     errors = []
     for number in range(100):
-        asked = context(SUBSCRIBE, {"uri": f"menu://day/{number:08000}"}, conversation=conversation)
-        errors.append((await answer(served, asked)).get("error", {}).get("code"))
+        subscription = context(SUBSCRIBE, {"uri": f"menu://day/{number:08000}"}, conversation=conversation)
+        errors.append((await answer(served, subscription)).get("error", {}).get("code"))
     assert errors[:60] == [None] * 60
     assert errors[-30:] == [-32602] * 30
     assert served.load.subscriptions.used < 512 * 1024

@@ -43,9 +43,9 @@ async def test_initialize_gives_no_session_id_and_is_not_needed(revision: str) -
     peer = Peer(server(), revision)
     answer = await peer.post(adding(peer))
     assert (answer.status, answer.text) == (200, "3")
-    begun = await peer.post(initialize(revision))
-    assert (begun.status, begun.result["protocolVersion"]) == (200, revision)
-    assert begun.header("mcp-session-id") is None
+    initialized = await peer.post(initialize(revision))
+    assert (initialized.status, initialized.result["protocolVersion"]) == (200, revision)
+    assert initialized.header("mcp-session-id") is None
     accepted = await peer.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
     assert (accepted.status, accepted.body) == (202, b"")
 
@@ -60,7 +60,7 @@ async def test_without_a_version_header_it_is_the_revision_that_the_specificatio
     batch = [adding(peer), {"jsonrpc": "2.0", "method": "notifications/initialized"}]
     answer = await peer.post(batch, {"mcp-protocol-version": None})
     assert answer.status == 200
-    assert [one["result"]["content"][0]["text"] for one in answer.message] == ["3"]
+    assert [message["result"]["content"][0]["text"] for message in answer.message] == ["3"]
     only_notifications = await peer.post(batch[1:], {"mcp-protocol-version": None})
     assert only_notifications.status == 202
 
@@ -82,8 +82,8 @@ async def test_a_revision_that_is_not_served_is_400(served: list[str], asked: st
     assert answer.status == 400
     assert answer.error["message"] == f"Use a revision of {served[0]}."
     assert answer.message["id"] == 1
-    told = await peer.post({"jsonrpc": "2.0", "method": "notifications/x"}, {"mcp-protocol-version": asked})
-    assert (told.status, "id" in told.message) == (400, False)
+    notified = await peer.post({"jsonrpc": "2.0", "method": "notifications/x"}, {"mcp-protocol-version": asked})
+    assert (notified.status, "id" in notified.message) == (400, False)
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])

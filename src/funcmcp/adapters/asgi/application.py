@@ -143,7 +143,7 @@ class ASGIRequest(HttpRequest):
         message = await self._receive()
         body: bytes = message.get("body", b"")
         if message.get("more_body") or message["type"] != "http.request":
-            return await _rest(message, self._receive, limit, received)
+            return await _body_in_parts(message, self._receive, limit, received)
         if len(body) > limit:
             raise BodyTooLargeError
         return body
@@ -206,11 +206,11 @@ def _refusal_for_framing(request: HttpRequest, scope: Scope) -> HttpResponse | N
 
 async def send_in_time(send: Send, *messages: MutableMapping[str, Any], seconds: float) -> None:
     """Send messages; raise ClientDisconnectedError if the server can't take them in this time."""
-    begun = begin(_send_all(send, messages))
-    if isinstance(begun, Waiting):
+    run = begin(_send_all(send, messages))
+    if isinstance(run, Waiting):
         try:
             async with asyncio.timeout(seconds):
-                await begun
+                await run
         except TimeoutError:
             raise ClientDisconnectedError from None
 
@@ -220,7 +220,9 @@ async def _send_all(send: Send, messages: tuple[MutableMapping[str, Any], ...]) 
         await send(message)
 
 
-async def _rest(message: MutableMapping[str, Any], receive: Receive, limit: int, received: Received | None) -> bytes:
+async def _body_in_parts(
+    message: MutableMapping[str, Any], receive: Receive, limit: int, received: Received | None
+) -> bytes:
     """Read a body that comes in several parts, of which this is the first."""
     body = bytearray()  # not a list of parts: one of a byte would take 40
     while message["type"] != "http.disconnect":

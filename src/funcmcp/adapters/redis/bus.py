@@ -53,7 +53,7 @@ redis.call('ZADD', KEYS[1], now, ARGV[1])
 return redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
 """
 
-_OTHERS = """
+_OTHER_INSTANCES = """
 return redis.call('ZRANGEBYSCORE', KEYS[1], redis.call('TIME')[1] - ARGV[1], '+inf')
 """
 
@@ -65,7 +65,7 @@ _WARNING_INTERVAL = 60.0
 
 _MAX_READ = 100
 _MAX_TELLING = 1000
-"""Messages on their way; further ones are dropped, and the other instances are told that they have missed some."""
+"""Messages being sent; further ones are dropped, and the other instances get a message that some were missed."""
 
 _FIELD = b"m"
 _BEGINNING = "0-0"
@@ -132,10 +132,10 @@ class RedisBus:
 
         await self._link.do(add)
 
-    async def others(self) -> frozenset[str]:
+    async def other_instances(self) -> frozenset[str]:
         """Return the names of the other instances that have said within five seconds that they hear."""
         names: list[bytes] = await self._link.do(
-            lambda redis: redis.eval(_OTHERS, 1, self._instances, _PRESENCE_SECONDS)
+            lambda redis: redis.eval(_OTHER_INSTANCES, 1, self._instances, _PRESENCE_SECONDS)
         )
         return frozenset(name.decode(errors="replace") for name in names) - {self.instance}
 

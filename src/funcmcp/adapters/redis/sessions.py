@@ -162,7 +162,7 @@ class RedisSessions:
         return handshake
 
     async def _read(self, redis: Redis, *, session_id: str, keep_alive: bool) -> bytes | None:
-        """Return the record of a session, or None if there is none or it is not a hash."""
+        """Return the record of a session, or None if it does not exist or is not a hash."""
         key = self._key(session_id)
         pipeline = redis.pipeline(transaction=False)
         pipeline.hget(key, _HANDSHAKE)

@@ -236,8 +236,8 @@ class BoundedConnection(WriteDeadline):
         self.end(_TOO_LATE)
 
 
-def _too_large(most: int) -> bytes:
-    refusal = refuse(431, INVALID_REQUEST, f"The header may have {most} bytes.")
+def _too_large(limit: int) -> bytes:
+    refusal = refuse(431, INVALID_REQUEST, f"The header may have {limit} bytes.")
     body = refusal.body if isinstance(refusal.body, bytes) else b""
     fields = [*refusal.headers, ("content-length", str(len(body))), ("connection", "close")]
     lines = b"".join(f"{name}: {value}\r\n".encode("latin-1") for name, value in fields)

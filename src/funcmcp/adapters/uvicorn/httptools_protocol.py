@@ -43,7 +43,7 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
         self._answering: Any = None  # the request whose response is under way; `cycle` is the one that came last
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the application that the client has gone. uvicorn tells only the request that came last."""
+        """Send the application a disconnect message. uvicorn sends it only to the request that came last."""
         if self._answering is not None and not self._answering.response_complete:
             self._answering.disconnected = True
             self._answering.message_event.set()

@@ -106,12 +106,12 @@ def explicit_errors(schema: Mapping[str, Any], what: str) -> Callable[[Any], lis
 
     from funcmcp.authoring.values.wording import of_keyword  # noqa: PLC0415 - needed with the library alone
 
-    own = json.loads(json.dumps(schema))
+    copied = json.loads(json.dumps(schema))
     try:
         validator = jsonschema_rs.validator_for(
-            own, pattern_options=jsonschema_rs.RegexOptions(), retriever=_refuse, validate_formats=True
+            copied, pattern_options=jsonschema_rs.RegexOptions(), retriever=_refuse, validate_formats=True
         )
-        work = Work(own)
+        work = Work(copied)
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         reason = str(error).partition("\n")[0]
         raise RegistrationError(f"{what} is not a valid JSON schema: {reason}") from None

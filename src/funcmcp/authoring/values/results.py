@@ -226,8 +226,8 @@ def _by_value(value: Any, tool: str) -> Result:
     if value is None:
         return {"content": []}
     if is_sdk_type(type(value)):
-        own = converted(value)
-        return _structured(jsonable(value)) if own is value else _by_value(own, tool)
+        translated = converted(value)
+        return _structured(jsonable(value)) if translated is value else _by_value(translated, tool)
     if isinstance(value, list | tuple) and any(map(_is_block, value)):
         return {"content": [_block(member, tool) for member in value]}
     if isinstance(value, str | bytes | Content):

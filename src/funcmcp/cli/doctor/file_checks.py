@@ -61,26 +61,26 @@ def check_bundle(project: Project) -> Iterator[Finding]:
 
 
 def _bundle_finding(bundle: object) -> Finding:
-    about, identity = "extensionBundle", str(at(bundle, "id"))
+    subject, identity = "extensionBundle", str(at(bundle, "id"))
     if bundle is None:
-        return Finding("error", about, f"is missing in host.json, and MCP triggers need it: {_advice(BUNDLE)}.")
+        return Finding("error", subject, f"is missing in host.json, and MCP triggers need it: {_advice(BUNDLE)}.")
     if identity.lower() == EXPERIMENTAL:
         return Finding(
-            "warning", about, f"{identity} may have an MCP extension before 1.5. The released one: {_advice(BUNDLE)}."
+            "warning", subject, f"{identity} may have an MCP extension before 1.5. The released one: {_advice(BUNDLE)}."
         )
     first = FIRST_BUNDLES.get(identity.lower())
     if first is None:
-        return Finding("error", about, f"{identity} has no MCP extension: {_advice(BUNDLE)}.")
+        return Finding("error", subject, f"{identity} has no MCP extension: {_advice(BUNDLE)}.")
     interval = _INTERVAL.fullmatch(str(at(bundle, "version")))
     if interval is None:
-        return Finding("error", about, f"version is no range of versions: {_advice(identity)}.")
+        return Finding("error", subject, f"version is not a range of versions: {_advice(identity)}.")
     if (_version(interval[2]), interval[3] == "]") <= (first, False):
-        return Finding("error", about, f"that range has no bundle with the MCP extension 1.5: {_advice(identity)}.")
+        return Finding("error", subject, f"that range has no bundle with the MCP extension 1.5: {_advice(identity)}.")
     if _version(interval[1]) < first:
         return Finding(
-            "warning", about, f"an old bundle that is installed already fits that range: {_advice(identity)}."
+            "warning", subject, f"an old bundle that is installed already fits that range: {_advice(identity)}."
         )
-    return Finding("ok", about, "has Azure's MCP extension.")
+    return Finding("ok", subject, "has Azure's MCP extension.")
 
 
 def _advice(identity: str) -> str:
@@ -196,18 +196,18 @@ def check_ignored(project: Project) -> Iterator[Finding]:
 
 def check_deployment(project: Project) -> Iterator[Finding]:
     """azure.yaml, which ``azd up`` reads, has a service that is a function app."""
-    about = "azure.yaml"
-    if (project.folder / about).is_file():
-        hosts = _HOST.findall(project.text_of(about))
+    subject = "azure.yaml"
+    if (project.folder / subject).is_file():
+        hosts = _HOST.findall(project.text_of(subject))
         if "function" in hosts:
-            yield Finding("ok", about, "deploys a function app.")
+            yield Finding("ok", subject, "deploys a function app.")
         else:
             named = f"the host {hosts[0]!r}" if hosts else "no host"
-            yield Finding("error", about, f"has {named}. The service of a function app needs `host: function`.")
-    elif any((folder / about).is_file() for folder in project.folder.resolve().parents):
-        yield Finding("ok", about, "is in a folder above.")
+            yield Finding("error", subject, f"has {named}. The service of a function app needs `host: function`.")
+    elif any((folder / subject).is_file() for folder in project.folder.resolve().parents):
+        yield Finding("ok", subject, "is in a folder above.")
     else:
-        yield Finding("warning", about, "is missing: `azd up` needs it. `funcmcp new` writes one.")
+        yield Finding("warning", subject, "is missing: `azd up` needs it. `funcmcp new` writes one.")
 
 
 def _python_of(project: Project) -> Version:

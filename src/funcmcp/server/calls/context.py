@@ -51,7 +51,7 @@ class HTTPRequestInfo(Protocol):
 
     @property
     def caller(self) -> str | None:
-        """Whose share of what the process takes on it uses; None for nobody's."""
+        """The caller whose share of the limits it uses; None if it counts for all callers only."""
 
 
 class Context:
@@ -85,7 +85,7 @@ class Context:
 
     @property
     def caller(self) -> str | None:
-        """Whose share of what the process takes on the request uses; None for nobody's, as on stdio."""
+        """The caller whose share of the limits the request uses; None if it only counts for all callers (stdio)."""
         return None if self.http is None else self.http.caller
 
     @property

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from funcmcp.server.connections.hub import Change
     from funcmcp.state.sessions.store import Handshake
 
-_LOOKS = 32
+_MAX_CHECKED = 32
 """Clients that are looked at to find one that can be forgotten."""
 
 
@@ -115,7 +115,7 @@ class Clients(Generic[C]):
         if excess <= 0:
             return
         dispensable: list[C] = []
-        for key, client in list(islice(self._clients.items(), _LOOKS)):
+        for key, client in list(islice(self._clients.items(), _MAX_CHECKED)):
             if client.busy:
                 self._clients[key] = self._clients.pop(key)
             else:

@@ -53,7 +53,7 @@ class Relay(Generic[C]):
         """Take a message that gets no answer; a notification that means nothing anywhere is dropped.
 
         Returns:
-            False for a response to no open question of this process, if there is no other instance.
+            False for a response that answers no open question of this process, where no other instance can have asked.
 
         Raises:
             StoreAwayError: The other instances can't be reached.
@@ -61,10 +61,10 @@ class Relay(Generic[C]):
         if isinstance(message, Response):
             if client.conversation.answer(message):
                 return True
-            if not await self._bus.others():
+            if not await self._bus.other_instances():
                 return False
-            said = {"id": message.id, "result": message.result, "error": message.error}
-            await self.send(client.key, "response", said)
+            answer = {"id": message.id, "result": message.result, "error": message.error}
+            await self.send(client.key, "response", answer)
         elif message.method == "notifications/cancelled" and not cancel_requested(client.conversation, message.params):
             await self.send(client.key, "cancelled", {"requestId": message.params["requestId"]})
         return True

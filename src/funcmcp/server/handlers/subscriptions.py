@@ -65,7 +65,7 @@ class _Wish:
         self.uris = SubscribedURIs()
 
     def wants(self, change: Change) -> bool:
-        """Tell whether a change is wanted."""
+        """Return whether the client subscribed to a change."""
         return change in self.lists if change.uri is None else change.uri in self.uris
 
     def changes(self) -> list[Change]:
@@ -77,18 +77,18 @@ async def _honoured(server: Server, context: Context, wish: _Wish) -> dict[str, 
     """Put the part of the request that this server fulfils for this caller into the wish, and return it."""
     guard, principal = server.guard, context.principal
     may_list = guard is None or guard.about_lists(server, principal) is None
-    wanted = context.request.params.get("notifications")
-    if type(wanted) is not dict:
+    notifications = context.request.params.get("notifications")
+    if type(notifications) is not dict:
         raise InvalidParams('"notifications" must be an object.')
     honoured: dict[str, Any] = {}
     for capability, change in LISTS.items():
         name = f"{capability}ListChanged"
-        if type(wanted.get(name, False)) is not bool:
+        if type(notifications.get(name, False)) is not bool:
             raise InvalidParams(f'"{name}" must be true or false.')
-        if wanted.get(name) and capability in server.offered and may_list:
+        if notifications.get(name) and capability in server.offered and may_list:
             honoured[name] = True
             wish.lists.append(change)
-    uris = wanted.get(_URIS, [])
+    uris = notifications.get(_URIS, [])
     if type(uris) is not list or not all(type(uri) is str for uri in uris) or len(uris) > MAX_URIS:
         raise InvalidParams(f'"{_URIS}" must be an array of at most {MAX_URIS} URIs.')
     if uris and "resources" in server.offered:

@@ -29,7 +29,7 @@ class HttpRequest:
     Attributes:
         fields: header values by lower-case name; lines of the same name are joined (RFC 9110 section 5.2).
         principal: who sent it, once that has been found out.
-        caller: Whose share of what the process takes on it uses (`funcmcp.server.load`); None for nobody's.
+        caller: The caller whose share of the limits it uses (`funcmcp.server.load`); None if it counts for all only.
     """
 
     __slots__ = ("caller", "fields", "method", "pairs", "path", "principal", "server")

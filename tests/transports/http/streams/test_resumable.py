@@ -171,8 +171,8 @@ async def test_what_a_session_had_goes_with_it_when_it_is_too_old() -> None:
 
 
 async def test_finished_streams_of_all_sessions_are_bounded_together() -> None:
-    kept = resumable.KeptStreams(limit=10_000)
-    owners = [resumable.Streams(priming=False, kept=kept) for _ in range(3)]
+    kept_streams = resumable.KeptStreams(limit=10_000)
+    owners = [resumable.Streams(priming=False, kept_streams=kept_streams) for _ in range(3)]
     streams = []
     for owner in owners:
         stream = owner.open()
@@ -187,8 +187,8 @@ async def test_finished_streams_of_all_sessions_are_bounded_together() -> None:
 def test_finished_streams_take_up_no_more_memory_than_their_limit(length: int) -> None:
     """Row 27: small events take up more than their data."""
     limit = 2_000_000
-    kept = resumable.KeptStreams(limit)
-    sessions = [resumable.Streams(priming=True, kept=kept) for _ in range(600)]
+    kept_streams = resumable.KeptStreams(limit)
+    sessions = [resumable.Streams(priming=True, kept_streams=kept_streams) for _ in range(600)]
     tracemalloc.start()
     try:
         for number, streams in enumerate(sessions):
@@ -198,7 +198,7 @@ def test_finished_streams_take_up_no_more_memory_than_their_limit(length: int) -
                     stream.append(b"%d" % number + b"x" * length)
                 stream.finish()
                 streams.keep(stream)
-        assert kept.size <= limit
+        assert kept_streams.size <= limit
         held = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
@@ -208,18 +208,18 @@ def test_finished_streams_take_up_no_more_memory_than_their_limit(length: int) -
 async def test_a_session_that_ends_frees_its_finished_streams_and_those_still_to_finish() -> None:
     steps = Steps()
     served = endpoint(tool("steps", three_steps, interactive=True), tool("later", steps, interactive=True))
-    kept = served.exchange._handshake._kept
+    kept_streams = served.exchange._handshake._kept_streams
     session = await served.begin()
     for _ in range(3):
         await rest(events(await served.open(request("tools/call", {"name": "steps"}), session)))
-    assert kept.size > 3 * 4 * 160
+    assert kept_streams.size > 3 * 4 * 160
     steps.go.put_nowait("one")
-    later = events(await served.open(request("tools/call", {"name": "later"}), session))
+    second = events(await served.open(request("tools/call", {"name": "later"}), session))
     assert (await served.send(b"", session, method="DELETE")).status == 204
-    assert kept.size == 0
+    assert kept_streams.size == 0
     steps.go.put_nowait("end")
-    assert len([part async for part in later]) == 3
-    assert kept.size == 0
+    assert len([part async for part in second]) == 3
+    assert kept_streams.size == 0
 
 
 async def test_streams_that_a_session_forgets_are_not_kept_for_all_sessions() -> None:
@@ -228,7 +228,7 @@ async def test_streams_that_a_session_forgets_are_not_kept_for_all_sessions() ->
     sizes = []
     for _ in range(30):
         await rest(events(await served.open(request("tools/call", {"name": "steps"}), session)))
-        sizes.append(served.exchange._handshake._kept.size)
+        sizes.append(served.exchange._handshake._kept_streams.size)
     assert sizes[-1] == sizes[-2] == sizes[16]
 
 

@@ -71,7 +71,7 @@ class HandshakeEra:
         store = sessions if isinstance(sessions, SharedSessions) else None
         self._relay = Relay(server.bus, self._clients, store)
         self._elsewhere = None if store is None else Elsewhere(server.bus, server.hub, self._streams_of)
-        self._kept = KeptStreams()
+        self._kept_streams = KeptStreams()
         sessions.endings.append(self._clients.end)
 
     async def post(self, http: HttpRequest, message: Body, entry: Entry) -> HttpResponse:
@@ -224,7 +224,7 @@ class HandshakeEra:
             reason = f"Use a revision of {', '.join(self._server.supported)}."
             request_id = message.id if isinstance(message, Request) else None
             return refuse(400, INVALID_REQUEST, reason, request_id=request_id)
-        return _Client(self._server.revisions[date], Handshake(date), "", None, kept=self._kept, key="")
+        return _Client(self._server.revisions[date], Handshake(date), "", None, kept_streams=self._kept_streams, key="")
 
     def _client(
         self, http: HttpRequest, handshake: Handshake | None, entry: Entry, message: Body | None = None
@@ -238,7 +238,7 @@ class HandshakeEra:
             client = self._clients.get(key)
             if client is None:
                 server = self._server if self._sessions.pushes else None
-                client = _Client(revision, handshake, session_id, server, kept=self._kept, key=key)
+                client = _Client(revision, handshake, session_id, server, kept_streams=self._kept_streams, key=key)
                 client.conversation.subscribed.charge_to(self._server.load.subscriptions, http.caller)
                 self._relay.meet(client)
                 self._clients.add(client)
@@ -298,11 +298,11 @@ class _Client(SessionClient):
         handshake: the rest that was agreed on.
         session_id: of the session.
         server: tells what changes; None where the client can't be told of it.
-        kept: The finished streams of all sessions.
+        kept_streams: The finished streams of all sessions.
         key: see `SessionClient`.
     """
 
-    __slots__ = ("_changes", "_kept", "_server", "_streams", "_telling")
+    __slots__ = ("_changes", "_kept_streams", "_server", "_streams", "_telling")
 
     def __init__(
         self,
@@ -311,12 +311,12 @@ class _Client(SessionClient):
         session_id: str,
         server: Server | None,
         *,
-        kept: KeptStreams,
+        kept_streams: KeptStreams,
         key: str,
     ) -> None:
         super().__init__(revision, handshake, session_id, pushes=server is not None, key=key)
         self._server = server
-        self._kept = kept
+        self._kept_streams = kept_streams
         self._streams: Streams | None = None
         self._changes: Listener | None = None
         self._telling: asyncio.Task[None] | None = None
@@ -327,12 +327,12 @@ class _Client(SessionClient):
         if self._streams is None:
             # No other instance of the server may take an event for one of its own.
             instance = "" if self._server is None else self._server.bus.instance
-            self._streams = Streams(priming=self.revision.priming, prefix=instance, kept=self._kept)
+            self._streams = Streams(priming=self.revision.priming, prefix=instance, kept_streams=self._kept_streams)
         return self._streams
 
     @property
     def busy(self) -> bool:
-        """Whether a run is under way, a question waits for its answer, or somebody reads a stream."""
+        """Whether a run is under way, a question waits for its answer, or the client reads a stream."""
         return self.conversation.busy or (self._streams is not None and self._streams.are_read)
 
     def listen(self) -> None:

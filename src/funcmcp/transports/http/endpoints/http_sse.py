@@ -158,7 +158,7 @@ class HTTPSSE:
 
 
 def _no_stream() -> HttpResponse:
-    return refuse(404, INVALID_REQUEST, "There is no such stream; open one with GET, and keep it open.")
+    return refuse(404, INVALID_REQUEST, "Unknown stream. Open a stream with GET and keep it open.")
 
 
 async def _next(messages: asyncio.Queue[bytes], ending: asyncio.Task[None]) -> bytes:

@@ -71,14 +71,14 @@ class Elsewhere:
 
     async def is_read(self, session_id: str) -> bool:
         """Return whether the general stream of a session is read at another instance; raise StoreAwayError."""
-        others = await self._bus.others()
-        if not others:
+        instances = await self._bus.other_instances()
+        if not instances:
             return False
         with self._asking() as (reader, parts):
             await self._bus.send(_TOPIC, {"kind": "is read", "reader": reader, "session": session_id})
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(READ_SECONDS):
-                    for _ in others:
+                    for _ in instances:
                         if await parts.get() == _YES:
                             return True
             return False
@@ -90,7 +90,7 @@ class Elsewhere:
             StoreAwayError: the others can't be reached.
         """
         instance = _instance_of(event_id)
-        if instance == self._bus.instance or instance not in await self._bus.others():
+        if instance == self._bus.instance or instance not in await self._bus.other_instances():
             return None
         events = self._follow(session_id, event_id)
         if await anext(events):

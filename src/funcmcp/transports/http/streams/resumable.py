@@ -170,16 +170,16 @@ class Streams:
     Args:
         priming: see `EventStream`.
         prefix: begins the names of all streams.
-        kept: The finished streams of all sessions.
+        kept_streams: The finished streams of all sessions.
 
     Attributes:
         general: carries what belongs to no request.
     """
 
-    def __init__(self, *, priming: bool, prefix: str = "", kept: KeptStreams | None = None) -> None:
+    def __init__(self, *, priming: bool, prefix: str = "", kept_streams: KeptStreams | None = None) -> None:
         self._priming = priming
         self._prefix = prefix
-        self._kept = kept or KeptStreams()
+        self._kept_streams = kept_streams or KeptStreams()
         self.general = EventStream(f"{prefix}0", priming=priming, limit=_MAX_CHANGES, max_bytes=_MAX_CHANGES_BYTES)
         self._streams: dict[str, EventStream] = {}
         self._count = 0
@@ -187,7 +187,7 @@ class Streams:
 
     @property
     def are_read(self) -> bool:
-        """Whether somebody reads one of them now."""
+        """Whether the client reads one of them now."""
         return self.general.is_read or any(stream.is_read for stream in self._streams.values())
 
     def open(self) -> EventStream:
@@ -196,7 +196,7 @@ class Streams:
         name = f"{self._prefix}{self._count}"
         stream = self._streams[name] = EventStream(name, priming=self._priming)
         if len(self._streams) > _MAX_STREAMS:
-            finished = next((kept for kept in self._streams.values() if kept.finished), None)
+            finished = next((old for old in self._streams.values() if old.finished), None)
             if finished is not None:
                 self.forget(finished)
         return stream
@@ -212,12 +212,12 @@ class Streams:
     def keep(self, stream: EventStream) -> None:
         """Keep a stream that is finished, so that the client can take it up again."""
         if not self._closed:
-            self._kept.add(self, stream)
+            self._kept_streams.add(self, stream)
 
     def forget(self, stream: EventStream) -> None:
         """Keep nothing more of a stream."""
         self._streams.pop(stream.name, None)
-        self._kept.remove(stream)
+        self._kept_streams.remove(stream)
 
     def close(self) -> None:
         """Keep nothing more: the session has ended. Runs that are under way may still end their streams."""
@@ -236,7 +236,7 @@ class KeptStreams:
 
     def __init__(self, limit: int = _MAX_KEPT) -> None:
         self._limit = limit
-        self._kept: dict[EventStream, tuple[Streams, int]] = {}
+        self._streams: dict[EventStream, tuple[Streams, int]] = {}
         self._bytes = 0
 
     @property
@@ -246,15 +246,15 @@ class KeptStreams:
 
     def add(self, streams: Streams, stream: EventStream) -> None:
         """Take note of a stream that is finished."""
-        self._kept[stream] = streams, stream.size
+        self._streams[stream] = streams, stream.size
         self._bytes += stream.size
         while self._bytes > self._limit:
-            oldest = next(iter(self._kept))
-            self._kept[oldest][0].forget(oldest)
+            oldest = next(iter(self._streams))
+            self._streams[oldest][0].forget(oldest)
 
     def remove(self, stream: EventStream) -> None:
         """Take note that a stream is kept no more, if it was."""
-        _, size = self._kept.pop(stream, (None, 0))
+        _, size = self._streams.pop(stream, (None, 0))
         self._bytes -= size
 
 
