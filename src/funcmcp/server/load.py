@@ -239,8 +239,7 @@ class Body:
 
     def add(self, size: int) -> None:
         """Count bytes that have come; raise LimitReachedError if there is no room for them."""
-        if self.error is not None:
-            raise self.error
+        self.raise_if_dropped()
         if not self._size:
             self._bodies.begin(self)
             size += _BODY_OVERHEAD
@@ -248,13 +247,23 @@ class Body:
         self._bodies.budget.count(self.caller, size)
         self._size += size
 
+    def raise_if_dropped(self) -> None:
+        """Raise LimitReachedError if it was dropped.
+
+        It is a new error each time. If `error` were raised, its traceback would hold this body, and both their bytes,
+        until the next garbage collection.
+        """
+        error = self.error
+        if error is not None:
+            raise LimitReachedError(error.message, error.retry_after, own=error.own)
+
     def complete(self) -> None:
         """Take note that all of it has come."""
         self._bodies.end(self)
 
     def drop(self, error: LimitReachedError) -> None:
         """Stop waiting for the rest of it."""
-        self.error = error
+        self.error = LimitReachedError(error.message, error.retry_after, own=error.own)  # without a traceback
         self.close()
         if self.on_drop is not None:
             self.on_drop()

@@ -49,6 +49,10 @@ class Waiting(Generic[T]):
             except StopIteration as stop:
                 result: T = stop.value
                 return result
+            finally:
+                value = (
+                    None  # an exception would keep itself, and all that the coroutine held, until garbage collection
+                )
 
 
 class RunCancelledError(Exception):

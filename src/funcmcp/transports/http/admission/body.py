@@ -68,6 +68,6 @@ async def read_body(request: HttpRequest, limits: Limits, incoming: Body) -> byt
     except BodyTooLargeError:
         return too_large(limits.message_bytes)
     except TimeoutError:
-        if incoming.error is not None:
-            raise incoming.error from None
-        return refuse(408, INVALID_REQUEST, f"The body has to come within {limits.message_seconds:g} seconds.")
+        pass
+    incoming.raise_if_dropped()
+    return refuse(408, INVALID_REQUEST, f"The body has to come within {limits.message_seconds:g} seconds.")
