@@ -177,7 +177,20 @@ def test_a_text_after_the_name_is_refused_with_what_to_write() -> None:
 
 def test_a_class_without_parentheses_is_not_a_server() -> None:
     mcp: Any = MCPServer
-    for register in (mcp.tool, mcp.prompt, lambda _: mcp.tool(), lambda _: mcp.resource("a://b")):
+    for register in (
+        mcp.tool,
+        mcp.prompt,
+        mcp.add,
+        mcp.tools_from_asgi,
+        mcp.tool_from_http_function,
+        lambda _: mcp.tool(),
+        lambda _: mcp.resource("a://b"),
+        lambda _: mcp.resource_list("menu"),
+        lambda _: mcp.run(),
+        lambda _: mcp.run("http"),
+        lambda _: mcp.run_async(),
+        lambda _: mcp.trace(),
+    ):
         with pytest.raises(TypeError, match=r'write mcp = MCPServer\("name"\)'):
             register(lambda: "")
 

@@ -8,6 +8,7 @@ import pty
 import signal
 import socket
 import subprocess
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -157,6 +158,49 @@ async def test_an_address_is_not_for_stdio(address: dict[str, Any]) -> None:
         MCPServer("Greeter").run("stdio", **address)
     with pytest.raises(ValueError, match="host and port are for HTTP"):
         await MCPServer("Greeter").run_async("stdio", **address)
+
+
+def test_a_port_in_use_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = answer_to_ping([PYTHON, str(script(tmp_path, f'mcp.run("http", port={port})'))])
+    assert (ended.returncode, ended.stdout, ended.stderr) == (
+        1,
+        "",
+        (
+            f"Can't listen on 127.0.0.1:{port}: it is in use by another program. "
+            "Choose another address with host= and port=.\n"
+        ),
+    )
+
+
+def test_a_port_in_use_is_said_by_a_thread_as_well(capfd: pytest.CaptureFixture[str]) -> None:
+    def serve(port: int) -> None:
+        with pytest.raises(SystemExit, match=r"^1$"):
+            MCPServer("x").run(port=port)
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        thread = threading.Thread(target=serve, args=[taken.getsockname()[1]])
+        thread.start()
+        thread.join(START_SECONDS)
+    assert "it is in use by another program" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("address", [{"port": "8000"}, {"port": -1}, {"port": 65536}, {"port": True}, {"port": 80.0}])
+def test_a_port_is_an_integer_in_range(address: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="port must be an integer from 0 to 65535; got "):
+        MCPServer("x").run("http", **address)
+
+
+def test_a_host_is_a_string() -> None:
+    with pytest.raises(ValueError, match=r"host must be a string, such as '127\.0\.0\.1'; got 1\."):
+        MCPServer("x").run("http", host=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("transport", [None, "stdio", "http"])
+async def test_in_a_running_event_loop_run_leads_to_run_async(transport: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"event loop is running\. Write: await mcp\.run_async"):
+        MCPServer("x").run(transport)
 
 
 def test_run_serves_in_a_thread_that_is_not_the_main_one(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
 import sys
@@ -81,7 +82,9 @@ def on_instance(method: F) -> F:
     @wraps(method)
     def checked(*args: Any, **options: Any) -> Any:
         if not args or not isinstance(args[0], MCPServer):
-            raise TypeError(f'MCPServer.{method.__name__} needs a server: write mcp = MCPServer("name").')
+            raise TypeError(
+                f'MCPServer.{method.__name__} was called on the class, not on a server: write mcp = MCPServer("name").'
+            )
         return method(*args, **options)
 
     return cast("F", checked)
@@ -90,6 +93,7 @@ def on_instance(method: F) -> F:
 _FOREIGN = "a client came with what another process or an earlier start has sealed"
 _HTTP_TRANSPORTS = {"http", "streamable-http", "sse"}
 _LOOPBACK = "127.0.0.1"
+_MAX_PORT = 65535
 
 
 class MCPServer(ASGIApplication):
@@ -238,6 +242,7 @@ class MCPServer(ASGIApplication):
         """
         return self._registering(partial(make_resource, uri=checked_uri(uri), options=ResourceOptions(**options)))
 
+    @on_instance
     def resource_list(self, scheme: str, /, **access: Unpack[AccessKeywords]) -> Callable[[F], F]:
         """Make a function list resources of a scheme, each time that a client asks; it returns `ResourceInfo` objects.
 
@@ -248,6 +253,7 @@ class MCPServer(ASGIApplication):
         """
         return self._registering(partial(make_lister, scheme=checked_scheme(scheme), options=AccessOptions(**access)))
 
+    @on_instance
     def add(self, owner: object) -> None:
         """Add every method of a class or an object that is marked with ``@tool``, ``@resource`` or ``@prompt``.
 
@@ -262,6 +268,7 @@ class MCPServer(ASGIApplication):
         for feature in features:
             self.server.add(feature)
 
+    @on_instance
     def tools_from_asgi(
         self, app: Application, openapi: Document = "/openapi.json", **options: Unpack[ASGIToolsKeywords]
     ) -> None:
@@ -275,6 +282,7 @@ class MCPServer(ASGIApplication):
         for tool in tools_from_asgi(app, openapi, ASGIToolsOptions(**options), self.services):
             self.server.add(tool)
 
+    @on_instance
     def tool_from_http_function(
         self, app: FunctionApp, function: str, /, **options: Unpack[HTTPFunctionKeywords]
     ) -> None:
@@ -319,6 +327,7 @@ class MCPServer(ASGIApplication):
 
         return register
 
+    @on_instance
     def run(self, transport: Transport | None = None, *, host: str | None = None, port: int | None = None) -> None:
         """Serve until the process gets a signal to stop, or, on stdio, until the client closes stdin.
 
@@ -332,25 +341,36 @@ class MCPServer(ASGIApplication):
                 expects the server, or 8000.
 
         Raises:
-            ValueError: the transport is unknown, or a host or port is given for stdio.
-            OSError: the address can't be listened on, or stdin or stdout is not open.
-            SystemExit: uvicorn is not installed.
+            ValueError: The transport is unknown, the host or port is invalid, or one is given for stdio.
+            RuntimeError: An event loop is running in this thread; use `run_async` there.
+            OSError: Stdin or stdout is not open.
+            SystemExit: The address can't be listened on, or uvicorn is not installed. A line on stderr says so.
         """
-        if _chosen_transport(transport, host, port) == "stdio":
+        chosen = _chosen_transport(transport, host, port)
+        _check_no_loop_runs()
+        if chosen == "stdio":
             from funcmcp.transports import stdio  # noqa: PLC0415 - only servers on stdio need it
 
             stdio.run(self.server, self.aclose)
             return
         uvicorn, endpoint = _uvicorn_adapter(), self._endpoint(transport)
         port = uvicorn.default_port() if port is None else port
-        uvicorn.serve(
-            self, host=host or _LOOPBACK, port=port, on_ready=lambda origin: uvicorn.announce(origin + endpoint)
-        )
+        try:
+            uvicorn.serve(
+                self, host=host or _LOOPBACK, port=port, on_ready=lambda origin: uvicorn.announce(origin + endpoint)
+            )
+        except uvicorn.AddressError as error:
+            sys.stderr.write(f"{error.strerror}. Choose another address with host= and port=.\n")
+            raise SystemExit(1) from None  # without the text: a thread that ends so would not show it
 
+    @on_instance
     async def run_async(
         self, transport: Transport | None = None, *, host: str | None = None, port: int | None = None
     ) -> None:
-        """Serve as `run` does, in an event loop that runs already. Arguments and errors are those of `run`."""
+        """Serve as `run` does, in an event loop that runs already.
+
+        Arguments and errors are those of `run`, but an address that can't be listened on is an OSError.
+        """
         if _chosen_transport(transport, host, port) == "stdio":
             from funcmcp.transports import stdio  # noqa: PLC0415 - only servers on stdio need it
 
@@ -461,6 +481,7 @@ class MCPServer(ASGIApplication):
         """End the streams on which clients listen: the server is about to stop. From any thread."""
         self.server.hub.close()
 
+    @on_instance
     def trace(self, tracer_provider: TracerProvider | None = None) -> None:
         """Make an OpenTelemetry span of every request; call it once, before serving. See docs/telemetry.md.
 
@@ -516,6 +537,10 @@ def _may_be_one_of_several() -> bool:
 def _chosen_transport(transport: Transport | None, host: str | None, port: int | None) -> Literal["stdio", "http"]:
     """Return the kind of transport to serve; raise ValueError if it does not exist, or its arguments don't fit."""
     has_address = host is not None or port is not None
+    if host is not None and not isinstance(host, str):
+        raise ValueError(f"host must be a string, such as '127.0.0.1'; got {host!r}.")
+    if port is not None and (type(port) is not int or not 0 <= port <= _MAX_PORT):
+        raise ValueError(f"port must be an integer from 0 to {_MAX_PORT}; got {port!r}.")
     if transport is None:
         return "http" if has_address or PORT_VARIABLE in os.environ else "stdio"
     if transport == "stdio":
@@ -525,6 +550,15 @@ def _chosen_transport(transport: Transport | None, host: str | None, port: int |
     if transport not in _HTTP_TRANSPORTS:
         raise ValueError(f"transport must be 'stdio', 'http', 'streamable-http' or 'sse'; got {transport!r}.")
     return "http"
+
+
+def _check_no_loop_runs() -> None:
+    """Raise RuntimeError if an event loop is running in this thread, as in a coroutine or a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError("mcp.run() can't start while an event loop is running. Write: await mcp.run_async(...)")
 
 
 def _uvicorn_adapter() -> ModuleType:

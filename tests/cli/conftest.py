@@ -299,6 +299,8 @@ def setting() -> str:
 """,
     "two.py": "from funcmcp import MCPServer\n\none, two = MCPServer('one'), MCPServer('two')\nuno = one\nthree = 3\n",
     "none.py": "x = 1\n",
+    "bare.py": "from funcmcp import MCPServer\n\nmcp = MCPServer\n",
+    "relative.py": "from .none import x\n",
     "same.py": "from funcmcp import MCPServer\n\nmcp = MCPServer('same')\napp = mcp\n",
     "syntax.py": "x = 1\ny = (\n",
     "missing.py": "import os\nimport no_such_library\n",

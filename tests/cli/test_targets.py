@@ -70,11 +70,22 @@ def test_a_target_may_be_in_any_folder_and_its_siblings_can_be_imported(folder: 
             "server.py:1",
             "server.py:1: what stands after the colon must be the server's name in the file, such as :mcp.",
         ),
-        ("server.py:app", "server.py:app is not there. Take server.py:mcp."),
-        ("server.py:greet", "server.py:greet is no MCPServer. Take server.py:mcp."),
-        ("none.py:x", "none.py:x is no MCPServer. No MCPServer is in the file."),
+        ("server.py:app", "server.py:app does not exist. Use server.py:mcp."),
+        ("server.py:greet", "server.py:greet is not an MCPServer. Use server.py:mcp."),
+        (
+            "none.py:x",
+            "none.py:x is not an MCPServer. Make a server at the top level: mcp = MCPServer('name').",
+        ),
+        ("bare.py", "mcp in bare.py is the class MCPServer. Write mcp = MCPServer('name')."),
+        (
+            "relative.py",
+            (
+                "relative.py, line 1: ImportError: attempted relative import with no known parent package. "
+                "Import by the file's name, or put an __init__.py into the folder of relative.py."
+            ),
+        ),
         ("none.py", "none.py has no server. Make one at the top level: mcp = MCPServer('name')."),
-        ("two.py", "two.py has more than one server. Take one of two.py:one, two.py:two, two.py:uno."),
+        ("two.py", "two.py has more than one server. Use one of two.py:one, two.py:two, two.py:uno."),
         ("syntax.py", "syntax.py, line 2: SyntaxError: '(' was never closed. Correct it there."),
         (
             "missing.py",

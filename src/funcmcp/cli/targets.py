@@ -147,6 +147,8 @@ def _import_failure(target: Target, error: BaseException) -> str:
         if extra is not None:
             return f'{where}: {reason}. Install it: pip install "funcmcp[{extra}]"'
         return f"{where}: {reason}. Install it, or correct its name."
+    if isinstance(error, ImportError) and "relative import" in str(error):
+        return f"{where}: {reason}. Import by the file's name, or put an __init__.py into the folder of {target.shown}."
     return f"{where}: {reason}"
 
 
@@ -167,12 +169,16 @@ def _server_in(module: ModuleType, target: Target) -> MCPServer:
     if target.attribute is not None:
         if target.attribute in servers:
             return servers[target.attribute]
-        what = "is no MCPServer" if hasattr(module, target.attribute) else "is not there"
-        hint = f"Take {named}." if servers else "No MCPServer is in the file."
+        what = "is not an MCPServer" if hasattr(module, target.attribute) else "does not exist"
+        hint = f"Use {named}." if servers else "Make a server at the top level: mcp = MCPServer('name')."
         raise Failure(f"{target.shown}:{target.attribute} {what}. {hint}")
     different = {id(server): server for server in servers.values()}
     if len(different) == 1:
         return next(iter(different.values()))
     if different:
-        raise Failure(f"{target.shown} has more than one server. Take one of {named}.")
+        raise Failure(f"{target.shown} has more than one server. Use one of {named}.")
+    classes = [name for name, value in vars(module).items() if value is MCPServer and name != MCPServer.__name__]
+    if classes:
+        name = classes[0]
+        raise Failure(f"{name} in {target.shown} is the class MCPServer. Write {name} = MCPServer('name').")
     raise Failure(f"{target.shown} has no server. Make one at the top level: mcp = MCPServer('name').")

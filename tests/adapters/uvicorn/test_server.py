@@ -171,12 +171,12 @@ def test_a_host_that_is_no_address_is_one_clear_error(host: str, monkeypatch: py
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)  # no resolver of this machine has a say
-    with pytest.raises(AddressError, match=f"^.*'{re.escape(host)}' is no address to listen on: Name or service"):
+    with pytest.raises(AddressError, match=f"^.*'{re.escape(host)}' is not an address to listen on: Name or service"):
         listen(host, 0)
 
 
 def test_a_host_that_can_not_even_be_looked_up_is_one_clear_error() -> None:
-    with pytest.raises(AddressError, match="is no address to listen on: it is no host name"):
+    with pytest.raises(AddressError, match="is not an address to listen on: it is not a host name"):
         listen("127.0.0.1." + "x" * 70, 0)
 
 

@@ -207,8 +207,8 @@ def listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = found[0]
         listener = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no host name"
-        raise AddressError(errno.EADDRNOTAVAIL, f"{host!r} is no address to listen on: {reason}") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is not a host name"
+        raise AddressError(errno.EADDRNOTAVAIL, f"{host!r} is not an address to listen on: {reason}") from error
     try:
         if os.name == "posix":  # elsewhere it would let two programs share the port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
