@@ -337,10 +337,10 @@ def _compare(ours: list[Any], theirs: list[Any], data: bytes) -> None:
     """Fail if the parsers disagree about a request that both took whole."""
     if re.search(rb"\n[ \t]|CONNECT", data):
         return  # folded lines and CONNECT are a matter of taste
-    for one, other in zip(ours, theirs, strict=False):
-        if one[2] is None or other[2] is None:
+    for our_request, their_request in zip(ours, theirs, strict=False):
+        if our_request[2] is None or their_request[2] is None:
             return
-        assert one == other, (one, other)
+        assert our_request == their_request, (our_request, their_request)
 
 
 def mutate(data: bytes, seed: int) -> bytes:

@@ -157,7 +157,7 @@ def test_icons_of_a_server_are_icon_objects_or_dicts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "hint"),
     [
         ({"host": "0.0.0.0"}, r"no option 'host'\. Use mcp\.run\(host=\.\.\.\)"),
         ({"port": 1}, r"no option 'port'\. Use mcp\.run\(port=\.\.\.\)"),
@@ -165,8 +165,8 @@ def test_icons_of_a_server_are_icon_objects_or_dicts() -> None:
         ({"colour": 1}, r"no option 'colour'\. Valid options: path, .*instructions"),
     ],
 )
-def test_an_unknown_option_of_a_server_is_refused_with_what_to_write(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(TypeError, match=words):
+def test_an_unknown_option_of_a_server_is_refused_with_what_to_write(options: dict[str, Any], hint: str) -> None:
+    with pytest.raises(TypeError, match=hint):
         MCPServer("x", **options)
 
 
@@ -195,7 +195,7 @@ def test_a_class_without_parentheses_is_not_a_server() -> None:
             register(lambda: "")
 
 
-@pytest.mark.parametrize(("name", "own"), [("FastMCP", "MCPServer"), ("Context", "ToolContext")])
-def test_a_name_of_another_framework_leads_to_its_name_here(name: str, own: str) -> None:
-    with pytest.raises(ImportError, match=f"It is called {own} here"):
+@pytest.mark.parametrize(("name", "equivalent"), [("FastMCP", "MCPServer"), ("Context", "ToolContext")])
+def test_a_name_of_another_framework_leads_to_its_name_here(name: str, equivalent: str) -> None:
+    with pytest.raises(ImportError, match=f"It is called {equivalent} here"):
         exec(f"from funcmcp import {name}")

@@ -87,14 +87,14 @@ def test_a_person_at_a_terminal_reads_one_line_that_says_how_to_serve_http(tmp_p
         os.close(theirs)
         try:
             assert process.stderr is not None
-            said = process.stderr.readline()
+            first_line = process.stderr.readline()
             os.write(ours, b"\x04")  # Ctrl+D
             _, remaining = process.communicate(timeout=STOP_SECONDS)
         finally:
             process.kill()
             os.close(ours)
-    assert said.startswith(b"Greeter waits for JSON-RPC messages")
-    assert said.endswith(b'To serve HTTP: mcp.run("http"), or the command funcmcp run FILE\n')
+    assert first_line.startswith(b"Greeter waits for JSON-RPC messages")
+    assert first_line.endswith(b'To serve HTTP: mcp.run("http"), or the command funcmcp run FILE\n')
     assert (process.returncode, remaining) == (0, b"")
 
 

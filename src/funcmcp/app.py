@@ -402,7 +402,7 @@ class MCPServer(ASGIApplication):
         return CORS(self._http, otherwise=exchange) if self._http.allowed_origins else exchange
 
     def begin(self) -> None:
-        """Log what an operator must know at start, and begin to hear other instances."""
+        """Log warnings for the operator, and subscribe to the messages of other instances."""
         self.server.bus.start()
         if _may_be_one_of_several():
             self._warn_of_random_key("this is one of several processes")

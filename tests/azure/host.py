@@ -238,15 +238,15 @@ def _read_contents(value: Any) -> dict[str, Any]:
     return contents
 
 
-def _read_members(value: Any, known: Mapping[str, type]) -> dict[str, Any]:
+def _read_members(value: Any, types: Mapping[str, type]) -> dict[str, Any]:
     """Return the members that the SDK's converters know; they fail on an unknown array or object."""
     _check(isinstance(value, dict), f"{value} is not an object")
     for name, member in value.items():
-        if name in known:
-            _check(type(member) is known[name], f"{name} is {member!r}")
+        if name in types:
+            _check(type(member) is types[name], f"{name} is {member!r}")
         else:
             _check(not isinstance(member, dict | list), f"the converter read too much or not enough: {name}")
-    return {name: member for name, member in value.items() if name in known}
+    return {name: member for name, member in value.items() if name in types}
 
 
 def _sent(result: dict[str, Any]) -> dict[str, Any]:

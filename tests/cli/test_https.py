@@ -95,7 +95,7 @@ def test_a_client_that_trusts_the_certificate_calls_over_https(
 
 @pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["plain", "workers"])
 @pytest.mark.parametrize(
-    ("certificate", "key", "said"),
+    ("certificate", "key", "reason"),
     [
         ("missing.pem", "key.pem", "Can't read missing.pem: No such file or directory."),
         ("cert.pem", "missing.pem", "Can't read missing.pem: No such file or directory."),
@@ -109,13 +109,13 @@ def test_a_client_that_trusts_the_certificate_calls_over_https(
     ],
 )
 def test_files_that_can_not_be_served_with_are_one_line(
-    folder: Path, certificate: str, key: str, said: str, options: list[str]
+    folder: Path, certificate: str, key: str, reason: str, options: list[str]
 ) -> None:
     files = ["--tls-cert", certificate, "--tls-key", key]
     ended = funcmcp("run", "sums.py", "--port", "0", *files, *options, folder=folder)
     assert (ended.returncode, ended.stdout) == (1, "")
     [line] = ended.stderr.splitlines()
-    assert said in line
+    assert reason in line
     assert line.endswith("Correct --tls-cert and --tls-key.")
 
 

@@ -94,11 +94,11 @@ def servers() -> list[Server]:
     return [Server(row.pop("package"), row.pop("library"), row) for row in rows]
 
 
-def install(wanted: list[Server]) -> None:
+def install(servers: list[Server]) -> None:
     """Install environments and packages that are missing; raise InstallError."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(_install_environment, sorted({server.generation for server in wanted})))
-        list(pool.map(_install_package, {server.package: server for server in wanted}.values()))
+        list(pool.map(_install_environment, sorted({server.generation for server in servers})))
+        list(pool.map(_install_package, {server.package: server for server in servers}.values()))
 
 
 def _install_environment(generation: str) -> None:

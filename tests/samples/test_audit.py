@@ -54,14 +54,14 @@ def audit(file: Path, folder: Path) -> list[dict[str, Any]]:
     return [*report["results"], *report["readiness"]["results"]]
 
 
-@pytest.mark.parametrize(("file", "more"), SERVERS, ids=[file for file, _ in SERVERS])
+@pytest.mark.parametrize(("file", "expected"), SERVERS, ids=[file for file, _ in SERVERS])
 def test_an_auditor_that_others_wrote_finds_nothing_but_what_has_a_reason(
-    file: str, more: dict[str, str], tmp_path: Path
+    file: str, expected: dict[str, str], tmp_path: Path
 ) -> None:
     require("mcpscore", find_spec("mcpscore"))
     results = audit(REPOSITORY / file, tmp_path)
     failed = {result["rule_id"]: result["message"] for result in results if not result["passed"]}
-    unexpected = {rule: message for rule, message in failed.items() if rule not in EXPECTED_FAILURES | more}
+    unexpected = {rule: message for rule, message in failed.items() if rule not in EXPECTED_FAILURES | expected}
     assert unexpected == {}
-    assert more.keys() <= failed.keys()
+    assert expected.keys() <= failed.keys()
     assert len(results) - len(failed) >= 40  # it looked at the server, and not at an error

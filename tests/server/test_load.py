@@ -38,10 +38,10 @@ def test_an_unknown_caller_has_no_share_of_its_own() -> None:
         streams.check(None)
 
 
-@pytest.mark.parametrize(("share", "most"), [(1, 3), (5, 5)])
-def test_an_address_has_half_of_all_or_the_share_of_a_principal(share: int, most: int) -> None:
+@pytest.mark.parametrize(("share", "share_limit"), [(1, 3), (5, 5)])
+def test_an_address_has_half_of_all_or_the_share_of_a_principal(share: int, share_limit: int) -> None:
     requests = Load(Limits(requests=6, requests_per_principal=share)).requests
-    for _ in range(most):
+    for _ in range(share_limit):
         requests.take(HERE)
     with pytest.raises(LimitReachedError) as refused:
         requests.take(HERE)

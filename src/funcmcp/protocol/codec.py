@@ -72,7 +72,7 @@ def decode(data: bytes, nesting: int = MAX_DEPTH, values: int | None = None) -> 
 
 
 def _has_more_values(data: bytes, values: int) -> bool:
-    """Tell whether a text has more commas and opening brackets than it may have, outside of texts."""
+    """Return whether a text has more commas and opening brackets than it may have, outside of texts."""
     if _count_values(data) <= values:
         return False
     return _count_values(_without_texts(data)) > values

@@ -35,7 +35,7 @@ class Bus(Protocol):
         """Tell the other instances; raise StoreAwayError if they can't be reached."""
 
     async def other_instances(self) -> frozenset[str]:
-        """Return the names of the other instances that hear now; raise StoreAwayError if they can't be reached.
+        """Return the names of the other instances that listen now; raise StoreAwayError if they can't be reached.
 
         An instance that has died may be among them for some seconds.
         """

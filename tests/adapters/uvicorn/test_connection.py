@@ -103,20 +103,20 @@ def until_the_end(line: socket.socket) -> bytes:
     return received
 
 
-@pytest.mark.parametrize("begun", [b"", b"P", HEAD[:-2], b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 9])
-def test_a_head_that_does_not_come_to_its_end_is_408_and_the_end(parser: Parser, begun: bytes) -> None:
+@pytest.mark.parametrize("head", [b"", b"P", HEAD[:-2], b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 9])
+def test_a_head_that_does_not_come_to_its_end_is_408_and_the_end(parser: Parser, head: bytes) -> None:
     with serving(Application(), parser, Limits(message_seconds=SHORT)) as port, connected(port) as line:
-        line.sendall(begun)
+        line.sendall(head)
         answer = until_the_end(line)
     assert answer.startswith(LATE)
     assert b"connection: close\r\n" in answer
 
 
-@pytest.mark.parametrize("begun", [HEAD, HEAD + b"123"])
-def test_a_body_that_does_not_come_to_its_end_is_408_and_the_application_is_told(parser: Parser, begun: bytes) -> None:
+@pytest.mark.parametrize("head", [HEAD, HEAD + b"123"])
+def test_a_body_that_does_not_come_to_its_end_is_408_and_the_application_is_told(parser: Parser, head: bytes) -> None:
     app = Application()
     with serving(app, parser, Limits(message_seconds=SHORT)) as port, connected(port) as line:
-        line.sendall(begun)
+        line.sendall(head)
         assert until_the_end(line).startswith(LATE)
         assert app.gone.wait(PATIENCE)
 
@@ -294,14 +294,14 @@ def test_nothing_is_written_into_a_response_that_is_under_way(parser: Parser) ->
     async def streaming(scope: Any, receive: Any, send: Any) -> None:
         del scope, receive
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+        await send({"type": "http.response.body", "body": b"head", "more_body": True})
         await app.hold()
         await send({"type": "http.response.body", "body": b"ended"})
 
     with serving(streaming, parser, Limits()) as port, connected(port) as line:
         line.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
         text = b""
-        while b"begun" not in text:
+        while b"head" not in text:
             text += line.recv(65536)
         line.sendall(b"\x00 this is not HTTP\r\n\r\n")
         assert app.held.wait(PATIENCE)
@@ -319,7 +319,7 @@ def test_an_application_is_told_that_its_client_left_though_another_request_wait
         del scope
         await receive()
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+        await send({"type": "http.response.body", "body": b"head", "more_body": True})
         assert (await receive())["type"] == "http.disconnect"
         app.gone.set()
 
@@ -327,7 +327,7 @@ def test_an_application_is_told_that_its_client_left_though_another_request_wait
         with connected(port) as line:
             line.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" * 2)
             text = b""
-            while b"begun" not in text:
+            while b"head" not in text:
                 text += line.recv(65536)
             line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         assert app.gone.wait(PATIENCE)

@@ -122,8 +122,8 @@ def answer(connection: socket.socket) -> tuple[int, bytes]:
         return status, body
 
 
-def good(more: bytes = b"") -> bytes:
-    return GOOD % (len(PING), more, PING)
+def good(fields: bytes = b"") -> bytes:
+    return GOOD % (len(PING), fields, PING)
 
 
 def refused(text: bytes) -> tuple[bytes, Any]:

@@ -56,7 +56,7 @@ class Colour(Enum):
     ],
 )
 def test_members_with_equal_hashes_are_bounded(annotation: Any, value: Any) -> None:
-    with pytest.raises(ToolError, match="values that can't be told apart fast"):
+    with pytest.raises(ToolError, match="too many values with equal hashes"):
         reader_of_type(annotation, "it")(value)
 
 

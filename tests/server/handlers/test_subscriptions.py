@@ -208,9 +208,9 @@ async def test_a_uri_is_as_long_as_one_that_can_be_read_and_all_together_are_bou
     """Row 48: a stream keeps its URIs as long as it is open."""
     served = server(resource("menu://today"))
     long = "menu://" + "x" * (MAX_URI - 7)
-    for uris, said in (([long + "x"], "8192 characters"), ([f"{number}{long[3:]}" for number in range(99)], "bytes")):
+    for uris, reason in (([long + "x"], "8192 characters"), ([f"{number}{long[3:]}" for number in range(99)], "bytes")):
         error = await refused({"resourceSubscriptions": uris}, served)
-        assert (error["code"], said in error["message"]) == (-32602, True)
+        assert (error["code"], reason in error["message"]) == (-32602, True)
     assert served.load.subscriptions.used == 0
     async with listening(served, {"resourceSubscriptions": [long]}) as stream:
         await stream.next()

@@ -74,15 +74,15 @@ async def test_without_a_version_header_it_is_the_newest_where_the_assumed_one_i
 
 
 @pytest.mark.parametrize(
-    ("served", "asked"), [([HANDSHAKE], "2025-06-18"), ([PER_REQUEST], HANDSHAKE), ([PER_REQUEST], None)]
+    ("served", "version"), [([HANDSHAKE], "2025-06-18"), ([PER_REQUEST], HANDSHAKE), ([PER_REQUEST], None)]
 )
-async def test_a_revision_that_is_not_served_is_400(served: list[str], asked: str | None) -> None:
+async def test_a_revision_that_is_not_served_is_400(served: list[str], version: str | None) -> None:
     peer = Peer(server(revisions=served), HANDSHAKE)
-    answer = await peer.post(adding(peer), {"mcp-protocol-version": asked})
+    answer = await peer.post(adding(peer), {"mcp-protocol-version": version})
     assert answer.status == 400
     assert answer.error["message"] == f"Use a revision of {served[0]}."
     assert answer.message["id"] == 1
-    notified = await peer.post({"jsonrpc": "2.0", "method": "notifications/x"}, {"mcp-protocol-version": asked})
+    notified = await peer.post({"jsonrpc": "2.0", "method": "notifications/x"}, {"mcp-protocol-version": version})
     assert (notified.status, "id" in notified.message) == (400, False)
 
 

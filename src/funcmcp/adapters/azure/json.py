@@ -31,7 +31,7 @@ def parse(text: str) -> Any:
 
 
 def at(document: Any, *keys: str) -> Any:
-    """Return the value at a path of keys in a JSON document, compared without case; None if there is none."""
+    """Return the value at a path of keys in a JSON document, compared without case; None if it is missing."""
     for key in keys:
         members = {name.lower(): value for name, value in document.items()} if isinstance(document, dict) else {}
         document = members.get(key.lower())

@@ -45,7 +45,7 @@ return redis.call('XTRIM', KEYS[1], 'MINID', (time[1] - ARGV[1]) * 1000)
 """Remove old messages. The stream itself has no expiry, so that eviction among volatile keys does not remove it."""
 
 _PRESENCE_SECONDS = 5
-"""An instance that has not said for so long that it hears counts as gone. It says so with each reading."""
+"""Seconds after which an instance that has not renewed its entry counts as ended. Each reading renews it."""
 
 _PRESENT = """
 local now = redis.call('TIME')[1]
@@ -119,7 +119,7 @@ class RedisBus:
         await self._send(self._numbered(topic, message))
 
     def _numbered(self, topic: str, message: Message) -> bytes:
-        """Return a message as it goes on the stream; the same bytes may be sent again."""
+        """Return the bytes of a message for the stream; the same bytes may be sent again."""
         self._sent += 1
         return encode({"from": self.instance, "number": self._sent, "topic": topic, "message": message})
 
@@ -133,7 +133,7 @@ class RedisBus:
         await self._link.do(add)
 
     async def other_instances(self) -> frozenset[str]:
-        """Return the names of the other instances that have said within five seconds that they hear."""
+        """Return the names of the other instances that have renewed their entries within five seconds."""
         names: list[bytes] = await self._link.do(
             lambda redis: redis.eval(_OTHER_INSTANCES, 1, self._instances, _PRESENCE_SECONDS)
         )
@@ -226,7 +226,7 @@ class RedisBus:
                 self._take(fields.get(_FIELD, b""))
 
     async def _keep_house(self, redis: Redis) -> None:
-        """Say that this instance hears, and remove old messages; each from time to time."""
+        """Renew the entry of this instance, and remove old messages; each from time to time."""
         now = monotonic()
         with contextlib.suppress(ResponseError):  # a full or read-only Redis refuses, and is read on all the same
             if now >= self._present_until:

@@ -106,7 +106,7 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
             self.go_on()
 
     def _ended(self) -> bool:
-        """Tell whether the connection was closed, or is a WebSocket now."""
+        """Return whether the connection was closed, or is a WebSocket now."""
         return self.transport.is_closing() or self.transport.get_protocol() is not self
 
     def _feed_slices(self, data: memoryview) -> None:

@@ -205,7 +205,7 @@ class _Reader:
                 yield _line_part(line)
 
     def _fenced(self) -> list[str]:
-        """Return the lines of a code fence; one that is not closed goes to the docstring's end."""
+        """Return the lines of a code fence; one that is not closed ends with the docstring."""
         start = self._next
         match = _FENCE.match(self._lines[start])
         mark = match[1] if match else ""

@@ -63,7 +63,7 @@ class _Hashes:
         equal.append(member)
         self._count += 1
         if len(equal) > MOST_EQUAL_HASHES:
-            raise ToolError("A set or the keys of an object have values that can't be told apart fast. Leave some out.")
+            raise ToolError("A set or the keys of an object have too many values with equal hashes. Leave some out.")
         if self._count > MOST_MEMBERS:
             raise ToolError(
                 f"A set or an object has more than {MOST_MEMBERS:,} members, which is too many for their type. "

@@ -77,7 +77,7 @@ def check_start(project: Project) -> Iterator[Finding]:
 
 
 def _is_started_as_script(project: Project) -> bool:
-    """Tell whether the custom handler is ``python server.py``, and not another program or ``python -m`` something."""
+    """Return whether the custom handler is ``python server.py``, and not another program or ``python -m`` something."""
     description = at(project.host, "customHandler", "description")
     program = PurePath(str(at(description, "defaultExecutablePath"))).stem.lower()
     arguments = at(description, "arguments")
@@ -86,7 +86,7 @@ def _is_started_as_script(project: Project) -> bool:
 
 
 def _runs_something(module: ast.Module) -> bool:
-    """Tell whether a script calls anything if it is ``__main__``, or `run`, `serve` or `main` of anything."""
+    """Return whether a script calls anything if it is ``__main__``, or `run`, `serve` or `main` of anything."""
     for node in ast.walk(module):
         if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
             return any(isinstance(part, ast.Call) for statement in node.body for part in ast.walk(statement))

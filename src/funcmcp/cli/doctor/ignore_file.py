@@ -47,7 +47,7 @@ def _pattern(line: str) -> _Pattern:
 
 
 def _matches(segments: list[str], parts: list[str]) -> bool:
-    """Tell whether segments of a pattern match the whole of a path; ``**`` stands for any number of parts."""
+    """Return whether segments of a pattern match a complete path; ``**`` stands for any number of parts."""
     if not segments:
         return not parts
     if segments[0] == "**":

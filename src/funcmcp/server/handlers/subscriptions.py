@@ -43,7 +43,7 @@ async def _tell(server: Server, context: Context) -> dict[str, Any]:
         with server.hub.listening(wish.wants, missed=wish.changes) as changes:
             acknowledged = {"_meta": meta, "notifications": honoured}
             await context.channel.notify("notifications/subscriptions/acknowledged", acknowledged)
-            # The request lives as long as the stream, and the wish has all that is needed of these.
+            # The request exists as long as the stream; the subscription has all that is needed of it.
             del honoured, acknowledged, context.request.params["notifications"]
             async for change in changes:
                 await context.channel.notify(change.method, {"_meta": meta, **change.params})
@@ -53,7 +53,7 @@ async def _tell(server: Server, context: Context) -> dict[str, Any]:
 
 
 class _Wish:
-    """What a client wants to hear of.
+    """The changes that a client subscribed to.
 
     Attributes:
         lists: Changes of lists.
@@ -69,7 +69,7 @@ class _Wish:
         return change in self.lists if change.uri is None else change.uri in self.uris
 
     def changes(self) -> list[Change]:
-        """Return all changes that are wanted."""
+        """Return all changes that the client subscribed to."""
         return self.lists + [updated(uri) for uri in self.uris]
 
 

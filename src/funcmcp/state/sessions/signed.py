@@ -122,7 +122,7 @@ class SignedSessions:
 
 
 class _Checked(NamedTuple):
-    """A session whose id was found to be right."""
+    """A session whose id has a valid signature."""
 
     handshake: Handshake
     expires: float
