@@ -175,6 +175,22 @@ def test_a_text_after_the_name_is_refused_with_what_to_write() -> None:
         MCPServer("x", "text")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"name": ""}, r'^MCPServer needs a name, such as MCPServer\("shop"\); got \'\'\.$'),
+        ({"name": 5}, r"^MCPServer needs a name, .*; got 5\.$"),
+        ({"http": {"allowed_hosts": ["*"]}}, r"^http must be HTTPOptions\(\.\.\.\); got dict\.$"),
+        ({"limits": {"requests": 5}}, r"^limits must be Limits\(\.\.\.\); got dict\.$"),
+        ({"auth": "secret"}, r"^auth must be an authenticator, such as APIKeys\({\.\.\.}\), or .*; got str\.$"),
+        ({"revisions": "2025-06-18"}, r"^revisions must be a list, such as \['2025-06-18'\]\.$"),
+    ],
+)
+def test_an_option_of_the_wrong_type_is_refused_when_the_server_is_made(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        MCPServer(**{"name": "x", **options})
+
+
 def test_a_class_without_parentheses_is_not_a_server() -> None:
     mcp: Any = MCPServer
     for register in (

@@ -32,6 +32,7 @@ from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.connections.hub import RESOURCES, updated
 from funcmcp.server.dispatch import Server
 from funcmcp.server.guard import Guard
+from funcmcp.server.limits import Limits
 from funcmcp.server.log import logger
 from funcmcp.server.options import ServerOptions, check_options
 from funcmcp.state.bus import LocalBus
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from funcmcp.authoring.features.prompts import PromptKeywords
     from funcmcp.authoring.features.resources import ResourceKeywords
     from funcmcp.authoring.features.tools import ToolKeywords
-    from funcmcp.server.limits import Limits
     from funcmcp.server.options import ServerKeywords
     from funcmcp.state.bus import Bus
     from funcmcp.state.seal import KeyRing
@@ -122,7 +122,8 @@ class MCPServer(ASGIApplication):
             see `ServerOptions`.
 
     Raises:
-        ValueError: a revision is unknown, the path does not begin with a slash, or keys in the environment are none.
+        ValueError: A revision is unknown, the path does not begin with a slash, or keys in the environment are invalid.
+        TypeError: An option does not exist or is not of its type.
     """
 
     def __init__(  # noqa: PLR0913 - one for each thing that an author may choose, by name
@@ -146,6 +147,7 @@ class MCPServer(ASGIApplication):
                 f"MCPServer takes only its name by position. Write MCPServer({name!r}, instructions={unexpected[0]!r})."
             )
         check_options(options)
+        _check_types(name, http, auth, options.get("limits"))
         self.path = _checked("path", path)
         self.services = Services(lax=lax)
         """What functions need and callers don't send: register it here, by type."""
@@ -507,6 +509,19 @@ class MCPServer(ASGIApplication):
             await super().serve_other(scope, receive, send)
 
 
+def _check_types(name: object, http: object, auth: object, limits: object) -> None:
+    """Raise TypeError for an option of a server that would fail later, with another error or at each request."""
+    if not isinstance(name, str) or not name.strip():
+        raise TypeError(f'MCPServer needs a name, such as MCPServer("shop"); got {name!r:.60}.')
+    if http is not None and not isinstance(http, HTTPOptions):
+        raise TypeError(f"http must be HTTPOptions(...); got {type(http).__name__}.")
+    if limits is not None and not isinstance(limits, Limits):
+        raise TypeError(f"limits must be Limits(...); got {type(limits).__name__}.")
+    if auth is not None and not isinstance(auth, Auth) and not callable(auth):
+        secret_type = type(auth).__name__  # the value may be a secret, which must not get into a log
+        raise TypeError(f"auth must be an authenticator, such as APIKeys({{...}}), or Auth(...); got {secret_type}.")
+
+
 def _identity(server: Server, auth: Auth) -> Identity | None:
     if server.guard is None:
         return None
@@ -574,6 +589,8 @@ def _uvicorn_adapter() -> ModuleType:
 
 
 def _known(revisions: Sequence[str]) -> list[Revision]:
+    if isinstance(revisions, str):
+        raise TypeError(f"revisions must be a list, such as [{revisions!r}].")
     unknown = [date for date in revisions if date not in REVISIONS]
     if unknown or not revisions:
         raise ValueError(f"revisions must be some of {', '.join(REVISIONS)}; got {', '.join(unknown) or 'none'}.")

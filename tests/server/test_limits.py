@@ -26,3 +26,16 @@ def test_nesting_can_be_less_than_64_levels_but_not_more() -> None:
 def test_what_is_said_of_the_time_to_wait_is_whole_seconds_and_enough(seconds: float, said: int) -> None:
     error = LimitReachedError("Wait.", seconds)
     assert error.payload() == {"code": -32603, "message": "Wait.", "data": {"retryAfter": said}}
+
+
+@pytest.mark.parametrize("value", ["10", None, True, 1.5])
+def test_a_count_is_an_integer(value: object) -> None:
+    with pytest.raises(TypeError, match=r"^Limits\.requests must be an integer above 0; got "):
+        Limits(requests=value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", ["10", None, True])
+def test_a_time_is_a_number(value: object) -> None:
+    assert Limits(message_seconds=0.5).message_seconds == 0.5
+    with pytest.raises(TypeError, match=r"^Limits\.message_seconds must be a number above 0; got "):
+        Limits(message_seconds=value)  # type: ignore[arg-type]

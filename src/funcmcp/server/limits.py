@@ -12,6 +12,8 @@ from funcmcp.protocol.codec import MAX_DEPTH
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError
 
 _MIB = 1024 * 1024
+_SECONDS = ("message_seconds", "write_seconds")
+"""The limits that may be fractions; all others count something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,7 @@ class Limits:
 
     Raises:
         ValueError: A limit is not positive, or `nesting` is above 64.
+        TypeError: A limit is not a number, or a count is not an integer.
     """
 
     message_bytes: int = 4 * _MIB
@@ -62,8 +65,13 @@ class Limits:
     def __post_init__(self) -> None:
         for option in fields(self):
             value = getattr(self, option.name)
+            words = "a number" if option.name in _SECONDS else "an integer"
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise TypeError(f"Limits.{option.name} must be {words} above 0; got {value!r}.")
             if not 0 < value < math.inf:
-                raise ValueError(f"Limits.{option.name} must be a number above 0; got {value}.")
+                raise ValueError(f"Limits.{option.name} must be {words} above 0; got {value}.")
+            if not isinstance(value, int) and option.name not in _SECONDS:
+                raise TypeError(f"Limits.{option.name} must be an integer above 0; got {value}.")
         if self.nesting > MAX_DEPTH:
             raise ValueError(f"Limits.nesting may be {MAX_DEPTH} at most; got {self.nesting}.")
 

@@ -15,5 +15,16 @@ def test_nothing_is_allowed_beyond_the_default() -> None:
 
 @pytest.mark.parametrize("name", ["allowed_hosts", "allowed_origins"])
 def test_one_string_is_not_taken_for_a_list_of_characters(name: str) -> None:
-    with pytest.raises(TypeError, match=f"{name} is a list"):
+    with pytest.raises(TypeError, match=rf"{name} must be a list of strings\. Write \['\*'\]\."):
         HTTPOptions(**{name: "*"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("host", ["http://example.com", "example.com/mcp", "https://example.com:8443/"])
+def test_a_host_has_no_scheme_and_no_path(host: str) -> None:
+    with pytest.raises(ValueError, match=r"which is not a host\. Write 'example\.com' or 'example"):
+        HTTPOptions(allowed_hosts=[host])
+
+
+def test_an_origin_has_a_scheme() -> None:
+    with pytest.raises(ValueError, match=r"'example\.com', which is not an origin\. Write 'https://example\.com'\."):
+        HTTPOptions(allowed_origins=["*", "example.com"])

@@ -51,7 +51,8 @@ class HTTPOptions:
             ``X-Forwarded-For``. The caller's address is that many from the end of it then; with 0 it is the peer's.
 
     Raises:
-        ValueError: there are less than no proxies.
+        ValueError: `proxies` is negative, or a host or an origin is not written as one.
+        TypeError: `allowed_hosts` or `allowed_origins` is one string.
     """
 
     allowed_hosts: Sequence[str] = ()
@@ -61,7 +62,19 @@ class HTTPOptions:
 
     def __post_init__(self) -> None:
         for name in ("allowed_hosts", "allowed_origins"):
-            if isinstance(getattr(self, name), str):
-                raise TypeError(f"HTTPOptions.{name} is a list of strings, not one string.")
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise TypeError(f"HTTPOptions.{name} must be a list of strings. Write [{value!r}].")
+        for host in self.allowed_hosts:
+            if "/" in host:
+                raise ValueError(
+                    f"HTTPOptions.allowed_hosts has {host!r}, which is not a host. Write 'example.com' or "
+                    "'example.com:8443', without a scheme or a path."
+                )
+        for origin in self.allowed_origins:
+            if origin not in {"*", "null"} and "://" not in origin:
+                raise ValueError(
+                    f"HTTPOptions.allowed_origins has {origin!r}, which is not an origin. Write 'https://example.com'."
+                )
         if self.proxies < 0:
             raise ValueError(f"HTTPOptions.proxies must be 0 or more; got {self.proxies}.")
