@@ -181,7 +181,7 @@ def found(folder: Path) -> set[tuple[str, str]]:
         ),
         ("triggers", bundle("[3.*, 4.0.0)"), "error", "extensionBundle", "has no bundle with the MCP extension 1.5"),
         ("triggers", bundle("[4.0.0, 4.36.0)"), "error", "extensionBundle", "has no bundle"),
-        ("triggers", bundle("4.36.0"), "error", "extensionBundle", "no range"),
+        ("triggers", bundle("4.36.0"), "error", "extensionBundle", "not a range"),
         ("triggers", bundle("[4.*, 5.0.0)"), "warning", "extensionBundle", "an old bundle that is installed already"),
         ("http", remove("requirements.txt"), "error", "requirements.txt", "is missing"),
         ("http", write("requirements.txt", "azure-functions\n"), "error", "requirements.txt", "has no funcmcp"),
