@@ -124,3 +124,53 @@ def test_a_port_where_something_else_listens_is_a_store_that_is_away(
         await link.aclose()
 
     run(new_loop, scenario())
+
+
+@pytest.mark.parametrize("reply", ["text", [1, 2], {1: 2}, b"bytes"])
+def test_a_reply_of_another_type_is_a_store_that_is_away(forwarding: Forwarder, reply: object) -> None:
+    async def scenario() -> None:
+        link = RedisLink(forwarding.url)
+        sessions, revocations, bus = RedisSessions(link), RedisRevocations(link), RedisBus(RedisLink(forwarding.url))
+        steps: list[tuple[str, Callable[[], Awaitable[object]]]] = [
+            ("EVAL", lambda: sessions.create(HANDSHAKE)),
+            ("EVAL", lambda: sessions.end("a" * 44)),
+            ("EVAL", lambda: revocations.add("session", 1)),
+            ("ZSCORE", lambda: revocations.has("session")),
+            ("HGETALL", lambda: sessions.notes("a" * 44)),
+        ]
+        if reply != b"bytes":
+            steps.append(("HGET", lambda: sessions.get("a" * 44)))
+        for command, step in steps:
+            assert await link.do(lambda redis: redis.ping()) is True
+            link._redis.set_response_callback(command, lambda *_, **__: reply)
+            with pytest.raises(StoreAwayError):
+                await step()
+            await asyncio.sleep(0.3)  # for a moment nothing is tried again
+        assert await RedisRates(link, 1, 1).take("caller") == 0
+        await bus.ready()
+        bus._link._redis.set_response_callback("EVAL", lambda *_, **__: reply)
+        with pytest.raises(StoreAwayError):
+            await bus.other_instances()
+        await bus.aclose()
+        await link.aclose()
+
+    run(asyncio.new_event_loop, scenario())
+
+
+def test_a_bus_never_goes_on_from_a_position_that_is_not_one(forwarding: Forwarder) -> None:
+    async def scenario() -> None:
+        here, there = RedisBus(RedisLink(forwarding.url)), RedisBus(RedisLink(forwarding.url))
+        heard: asyncio.Queue[Any] = asyncio.Queue()
+        here.subscribe("topic", heard.put_nowait)
+        replies = iter([[[b"stream", [(b"PONG", {b"m": b"{}"})]]]])
+        callbacks: Any = here._link._redis.response_callbacks
+        parse = callbacks["XREAD"]
+        callbacks["XREAD"] = lambda reply, **options: next(replies, None) or parse(reply, **options)
+        await here.ready()
+        await there.send("topic", {"number": 1})
+        async with asyncio.timeout(5):
+            assert await heard.get() == {"number": 1}
+        await here.aclose()
+        await there.aclose()
+
+    run(asyncio.new_event_loop, scenario())

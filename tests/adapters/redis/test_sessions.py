@@ -450,6 +450,29 @@ async def test_an_instance_knows_which_others_hear() -> None:
             await bus.aclose()
 
 
+async def test_an_instance_that_can_not_announce_itself_does_not_take_itself_for_the_only_one() -> None:
+    with redis_server() as server:
+        buses = [RedisBus(server.url) for _ in range(2)]
+        admin = RedisLink(server.url)
+        for bus in buses:
+            await bus.ready()
+        assert await buses[0].other_instances() == {buses[1].instance}
+        await admin.do(lambda redis: redis.config_set("maxmemory", "1"))
+        await admin.do(lambda redis: redis.delete("funcmcp:instances"))
+        with pytest.raises(StoreAwayError):
+            await buses[0].other_instances()
+        await admin.do(lambda redis: redis.config_set("maxmemory", "0"))
+
+        async def is_back() -> bool:
+            try:
+                return await buses[0].other_instances() == {buses[1].instance}
+            except StoreAwayError:
+                return False
+
+        await in_time(is_back)
+        await asyncio.gather(*(bus.aclose() for bus in buses), admin.aclose())
+
+
 @pytest.mark.parametrize("fault", ["stop", "kill", "pause"])
 async def test_redis_away_is_told_in_time_and_it_comes_back_by_itself(fault: str) -> None:
     with redis_server() as server:

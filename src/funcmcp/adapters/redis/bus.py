@@ -133,11 +133,21 @@ class RedisBus:
         await self._link.do(add)
 
     async def other_instances(self) -> frozenset[str]:
-        """Return the names of the other instances that have renewed their entries within five seconds."""
-        names: list[bytes] = await self._link.do(
-            lambda redis: redis.eval(_OTHER_INSTANCES, 1, self._instances, _PRESENCE_SECONDS)
-        )
-        return frozenset(name.decode(errors="replace") for name in names) - {self.instance}
+        """Return the names of the other instances that have renewed their entries within five seconds.
+
+        Raises:
+            StoreAwayError: Redis can't be reached; or this instance's own entry is missing, because Redis is full,
+                read-only or was emptied. Entries of other instances may be missing, too.
+        """
+        await self.ready()
+        names: frozenset[str] = await self._link.do(self._present_instances)
+        if self.instance not in names:
+            raise StoreAwayError
+        return names - {self.instance}
+
+    async def _present_instances(self, redis: Redis) -> frozenset[str]:
+        names: list[bytes] = await redis.eval(_OTHER_INSTANCES, 1, self._instances, _PRESENCE_SECONDS)
+        return frozenset(name.decode(errors="replace") for name in names)
 
     def start(self) -> None:
         """Begin to hear the others, on the running event loop, unless that has begun."""
@@ -206,7 +216,7 @@ class RedisBus:
         """Begin with what comes from now on, or go on where this instance was."""
         await self._keep_house(redis)
         last: Any = await redis.xrevrange(self._stream, count=1)
-        newest: str = last[0][0].decode() if last else _BEGINNING
+        newest = _position(last[0][0]) if last else _BEGINNING
         self._link.note_success()
         self.connected = True
         self._settled.set()
@@ -222,7 +232,7 @@ class RedisBus:
         news: Any = await redis.xread({self._stream: self._read}, count=_MAX_READ, block=int(_BLOCK * 1000))
         for _, entries in news or ():
             for position, fields in entries:
-                self._read = position.decode()
+                self._read = _position(position)
                 self._take(fields.get(_FIELD, b""))
 
     async def _keep_house(self, redis: Redis) -> None:
@@ -272,6 +282,13 @@ class RedisBus:
 
 def _new_name() -> str:
     return f"{os.urandom(6).hex()}."
+
+
+def _position(name: bytes) -> str:
+    """Return a position in a stream; raise ValueError if it is not one, which must never be asked for again."""
+    position = name.decode()
+    _order(position)
+    return position
 
 
 def _order(position: str) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import ResponseError
+from redis.exceptions import InvalidResponse, ResponseError
 
 from funcmcp.server.log import logger
 from funcmcp.state.sessions.store import StoreAwayError
@@ -57,13 +57,25 @@ class RedisLink:
         self._resting_until = 0.0
         self._quiet_until = 0.0
 
-    async def do(self, work: Callable[[Redis], Awaitable[Any]]) -> Any:
-        """Do something with Redis and return what comes of it; raise StoreAwayError."""
+    async def do(self, work: Callable[[Redis], Awaitable[Any]], kind: Any = object) -> Any:
+        """Run commands on Redis and return the result of *work*.
+
+        Args:
+            work: Sends the commands. It also decodes the reply, so that an unexpected one fails here.
+            kind: The type of the result, or a union of types.
+
+        Raises:
+            StoreAwayError: Redis can't be reached, refuses, or replies with something else.
+        """
         if monotonic() < self._resting_until:
             raise StoreAwayError
         try:
             async with asyncio.timeout(self.timeout):
                 result = await work(self._here())
+                if not isinstance(result, kind):
+                    # A connection may be out of step: its next reply could be of another session.
+                    await self._redis.connection_pool.disconnect(inuse_connections=False)
+                    raise InvalidResponse("the reply is of another type")
         except Exception as error:
             # Not only RedisError and OSError: exceptions of the event loop and of the parser pass through the library.
             self.note_failure(error)

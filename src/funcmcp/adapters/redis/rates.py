@@ -51,7 +51,7 @@ class RedisRates:
         """Do what `Rates.take` says."""
         key = f"{self._link.prefix}:rate:{caller}"
         try:
-            wait: int = await self._link.do(lambda redis: redis.eval(_TAKE, 1, key, count, *self._spacing))
+            wait: int = await self._link.do(lambda redis: redis.eval(_TAKE, 1, key, count, *self._spacing), int)
         except StoreAwayError:
             return await self._alone.take(caller, count)
         return wait / _MICROSECONDS

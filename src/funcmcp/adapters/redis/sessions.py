@@ -134,7 +134,7 @@ class RedisSessions:
         record = encode([handshake.revision, handshake.capabilities, handshake.info, owner])
         arguments = (record, self._life, session_id, limit, int(owner is not None))
         wait: int = await self._link.do(
-            lambda redis: redis.eval(_BEGIN, 2, self._key(session_id), siblings, *arguments)
+            lambda redis: redis.eval(_BEGIN, 2, self._key(session_id), siblings, *arguments), int
         )
         if wait:
             raise SessionsFullError(wait // 1000 + 1, own=owner is not None)
@@ -149,7 +149,7 @@ class RedisSessions:
             return None
         now = monotonic()
         keep_alive = self._kept_alive.get(session_id, 0.0) <= now
-        record = await self._link.do(partial(self._read, session_id=session_id, keep_alive=keep_alive))
+        record = await self._link.do(partial(self._read, session_id=session_id, keep_alive=keep_alive), bytes | None)
         handshake = None if record is None else _handshake(record)
         if handshake is None:
             self._kept_alive.pop(session_id, None)
@@ -182,14 +182,13 @@ class RedisSessions:
         if not _ID.fullmatch(session_id):
             return False
         key = self._key(session_id)
-        ended: int = await self._link.do(lambda redis: redis.eval(_END, 1, key, session_id))
+        ended: int = await self._link.do(lambda redis: redis.eval(_END, 1, key, session_id), int)
         return ended > 0
 
     async def notes(self, key: str) -> Notes:
         """Return what a session has chosen; raise StoreAwayError."""
         session, level, uri = self._fields(key)
-        stored: dict[bytes, bytes] = await self._link.do(lambda redis: redis.hgetall(session))
-        fields = {name.decode(errors="replace"): value.decode(errors="replace") for name, value in stored.items()}
+        fields: dict[str, str] = await self._link.do(partial(_fields_of, key=session))
         uris = frozenset(name.removeprefix(uri) for name in fields if name.startswith(uri))
         chosen = fields.get(level)
         return Notes(chosen if chosen in LEVELS else None, uris)
@@ -217,6 +216,12 @@ class RedisSessions:
 
     def _key(self, session_id: str) -> str:
         return f"{self._link.prefix}:session:{session_id}"
+
+
+async def _fields_of(redis: Redis, *, key: str) -> dict[str, str]:
+    """Return the fields of a hash."""
+    fields: Any = await redis.hgetall(key)
+    return {name.decode(errors="replace"): value.decode(errors="replace") for name, value in fields.items()}
 
 
 def _handshake(record: bytes) -> Handshake | None:
@@ -261,7 +266,8 @@ class RedisRevocations:
             StoreAwayError: Redis can't be reached.
         """
         digest, lifetime = digest_of(session_id), max(1, int(seconds) + 1)
-        added: int = await self._link.do(lambda redis: redis.eval(_REVOKE, 1, self._set, digest, lifetime, self._limit))
+        arguments = (digest, lifetime, self._limit)
+        added: int = await self._link.do(lambda redis: redis.eval(_REVOKE, 1, self._set, *arguments), int)
         if added < 0:
             raise SessionsFullError(-added)
         return added == 1
@@ -269,5 +275,5 @@ class RedisRevocations:
     async def has(self, session_id: str) -> bool:
         """Tell whether a session is remembered; raise StoreAwayError."""
         digest = digest_of(session_id)
-        expiry = await self._link.do(lambda redis: redis.zscore(self._set, digest))
+        expiry = await self._link.do(lambda redis: redis.zscore(self._set, digest), float | None)
         return expiry is not None

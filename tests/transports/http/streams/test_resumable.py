@@ -232,6 +232,22 @@ async def test_streams_that_a_session_forgets_are_not_kept_for_all_sessions() ->
     assert sizes[-1] == sizes[-2] == sizes[16]
 
 
+async def test_nothing_is_kept_of_a_stream_on_which_nothing_was_sent() -> None:
+    steps = Steps()
+    served = endpoint(tool("steps", steps, interactive=True))
+    session = await served.begin()
+    for _ in range(3):
+        steps.go.put_nowait("end")
+        assert not (await served.send(request("tools/call", {"name": "steps"}), session)).streamed
+    waiting = asyncio.create_task(served.open(request("tools/call", {"name": "steps"}), session))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    client = served.exchange._handshake._clients.get(session["mcp-session-id"])
+    assert client is not None
+    assert client.streams._streams == {}
+
+
 @pytest.mark.parametrize("last", ["", "nonsense", "1-x", "99-1", "0-", "-1", "1-" + "9" * 50])
 async def test_an_event_id_that_means_nothing_opens_the_general_stream(last: str) -> None:
     served = endpoint()

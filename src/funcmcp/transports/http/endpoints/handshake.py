@@ -136,8 +136,14 @@ class HandshakeEra:
         stream = client.streams.open()
         context.channel = resumable = ResumableChannel(client.conversation, stream)
         work = _run(context, client.conversation, self._server.answer(context))
-        finished = partial(client.streams.keep, stream)
-        return await resumable_response(work, resumable, stream, respond=handshake_response, finished=finished)
+        return await resumable_response(
+            work,
+            resumable,
+            stream,
+            respond=handshake_response,
+            unused=partial(client.streams.forget, stream),
+            finished=partial(client.streams.keep, stream),
+        )
 
     async def get(self, http: HttpRequest, entry: Entry) -> HttpResponse:
         """Open the stream of what belongs to no request, or take another one up again."""

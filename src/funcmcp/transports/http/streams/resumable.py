@@ -300,6 +300,7 @@ async def resumable_response(
     stream: EventStream,
     *,
     respond: Callable[[Reply], HttpResponse],
+    unused: Callable[[], None],
     finished: Callable[[], None],
 ) -> HttpResponse:
     """Run a request; return plain JSON if it sends nothing before its answer, and a stream if it does.
@@ -311,6 +312,7 @@ async def resumable_response(
         channel: the channel of the run.
         stream: what the channel leads to.
         respond: makes the plain response.
+        unused: Called when the run has ended and sent nothing on the stream.
         finished: called when all is on the stream.
 
     Raises:
@@ -324,11 +326,13 @@ async def resumable_response(
     except asyncio.CancelledError:
         task.cancel()
         stream.finish()
+        unused()
         raise
     finally:
         used.cancel()
     if not channel.used.is_set():
         stream.finish()
+        unused()
         return respond(await task)
     task.add_done_callback(lambda _: _conclude(task, stream))
     task.add_done_callback(lambda _: finished())
