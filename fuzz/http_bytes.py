@@ -286,7 +286,7 @@ def _check_bounds(protocol: Any, size: int) -> None:
 def _check_responses(written: bytes, recorder: Recorder, *, closed: bool) -> None:
     """Fail unless all that was sent is responses, one to each request in order, the last of them perhaps cut off."""
     numbers = []
-    for status, headers, body in _responses(written):
+    for status, headers, body in _responses(written, closed=closed):
         assert status in _STATUSES, status
         if status == b"200":
             number = re.search(rb"x-number: (\d+)\r\n", headers)
@@ -299,7 +299,7 @@ def _check_responses(written: bytes, recorder: Recorder, *, closed: bool) -> Non
     assert len(numbers) <= len(recorder.requests)
 
 
-def _responses(text: bytes) -> Iterator[tuple[bytes, bytes, bytes | None]]:
+def _responses(text: bytes, *, closed: bool) -> Iterator[tuple[bytes, bytes, bytes | None]]:
     """Yield the status, the header and the body of each response; the body is None where it is not complete."""
     at = 0
     while at < len(text):
@@ -316,7 +316,8 @@ def _responses(text: bytes) -> Iterator[tuple[bytes, bytes, bytes | None]]:
             yield head[1], headers, None
             continue
         else:
-            body, at = text[at:], len(text)  # HTTP/1.0
+            # HTTP/1.0: the end of the connection ends the body, and a client that does not read delays both.
+            body, at = text[at:] if closed else None, len(text)
             body = body or None
         yield head[1], headers, body
 
