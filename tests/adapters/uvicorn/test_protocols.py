@@ -23,6 +23,7 @@ from funcmcp.server.limits import Limits
 from tests.wire.conftest import running_server
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Iterator
     from typing import Literal, TypeAlias
 
@@ -212,10 +213,10 @@ def test_chunks_of_one_byte_are_not_counted_as_a_header(echo_port: int, echo: Ec
     assert echo.requests[0]["body"] == "x" * 2 * MOST
 
 
-def test_a_header_of_many_small_fields_is_431_before_its_end() -> None:
-    """With httptools, where each field takes far more room than its text."""
+def test_a_header_of_many_small_fields_is_431_before_its_end(parser: Parser) -> None:
+    """Each field takes far more room than its text, and with h11 far more time."""
     limits = Limits()
-    with serving(Echo(), "httptools", limits) as port, connect(port) as connection:
+    with serving(Echo(), parser, limits) as port, connect(port) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\n" + b"a:\r\n" * 2000)
         assert refused(everything(connection))[0] == TOO_LARGE
 
@@ -310,3 +311,68 @@ def test_a_websocket_whose_client_does_not_read_is_cut_off() -> None:
         while server.server_state.connections and time.monotonic() < end:
             time.sleep(0.01)
         assert not server.server_state.connections
+
+
+async def large_response_or_websocket(scope: Any, receive: Any, send: Any) -> None:
+    """Answer HTTP with ten million bytes, and take a WebSocket."""
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"10000000")]})
+        await send({"type": "http.response.body", "body": b"x" * 10_000_000})
+        return
+    await receive()
+    await send({"type": "websocket.accept"})
+    while (await receive())["type"] != "websocket.disconnect":
+        pass
+
+
+UPGRADE = (
+    b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: Upgrade\r\nupgrade: websocket\r\n"
+    b"sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+PING_FRAME = b"\x89\xfd\0\0\0\0" + b"x" * 125
+
+
+@contextmanager
+def unread_before_websocket(parser: Parser, limits: Limits) -> Iterator[tuple[socket.socket, asyncio.Transport]]:
+    """Open a WebSocket on a connection whose large response the client has not read."""
+    config = uvicorn.Config(
+        large_response_or_websocket,
+        http=http_protocol(limits, parser),
+        ws=websocket_protocol(limits),
+        lifespan="off",
+        log_config=None,
+    )
+    server = uvicorn.Server(config)
+    with running_server(server) as port, socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(PATIENCE)
+        connection.connect(("127.0.0.1", port))
+        connection.sendall(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        assert connection.recv(12) == b"HTTP/1.1 200"
+        connection.sendall(UPGRADE)
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            found: list[Any] = [item for item in server.server_state.connections if isinstance(item, WSProtocol)]
+            if found:
+                break
+            time.sleep(0.01)
+        yield connection, found[0].transport
+
+
+def test_pongs_do_not_pile_up_behind_a_response_that_is_not_read(parser: Parser) -> None:
+    with unread_before_websocket(parser, Limits()) as (connection, transport):
+        waiting = transport.get_write_buffer_size()
+        assert waiting
+        connection.sendall(PING_FRAME * 2000)
+        time.sleep(0.5)
+        assert transport.get_write_buffer_size() <= waiting + 1000
+
+
+def test_a_websocket_stays_open_once_the_response_before_it_is_read(parser: Parser) -> None:
+    seconds = 1.0
+    with unread_before_websocket(parser, Limits(write_seconds=seconds)) as (connection, transport):
+        read = 12
+        while read < 10_000_000:
+            read += len(connection.recv(1_000_000))
+        time.sleep(2 * seconds)
+        assert not transport.is_closing()

@@ -36,6 +36,9 @@ else:
 SLICE_BYTES = 2048
 """Bytes parsed at once. It bounds the requests that wait for their turn on one connection: each has at least 18."""
 
+MAX_FIELDS = 500
+"""Fields of a header, or of trailers, that is not complete yet. Each takes about 150 bytes besides its text."""
+
 _INVALID = (
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 30\r\n"
     b"connection: close\r\n\r\nInvalid HTTP request received."
@@ -173,6 +176,11 @@ class BoundedConnection(WriteDeadline):
             self._held_flow.hold()
         else:
             self.flow.resume_reading()  # uvicorn pauses it for each request that waits
+
+    def handle_websocket_upgrade(self, *args: Any) -> None:
+        """Leave the connection, with what was not read of the responses, to the WebSocket protocol and its timer."""
+        super().handle_websocket_upgrade(*args)  # type: ignore[misc]  # uvicorn's protocols have it
+        self._cancel_write_timer()
 
     def on_response_complete(self) -> None:
         """Abort the connection in time if it is closed and the client does not read the response."""

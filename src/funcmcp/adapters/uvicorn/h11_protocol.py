@@ -3,7 +3,9 @@
 How it works. h11 drops trailers, bounds a header, a chunk's line and trailers by its `max_incomplete_event_size`, and
 pauses by itself at the end of a request. Its buffer has no bound of its own, though: what comes while it is paused is
 appended. So data is fed in slices, and none while a request is answered: `their_state` is then neither `IDLE` (between
-requests, or in a header) nor `SEND_BODY` (in a body or trailers).
+requests, or in a header) nor `SEND_BODY` (in a body or trailers). h11 takes long for a chunk or a field of a few bytes.
+So at most `ROUND_BYTES` are parsed in one round of the event loop, and lines that wait for the end of their header, or
+trailers, are bounded by `MAX_FIELDS`.
 
 Source: h11 0.16, "State machines" and "Limits".
 """
@@ -16,7 +18,10 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from funcmcp.adapters.asgi.application import SEPARATES_TRAILERS
-from funcmcp.adapters.uvicorn.connection import SLICE_BYTES, BoundedConnection
+from funcmcp.adapters.uvicorn.connection import MAX_FIELDS, SLICE_BYTES, BoundedConnection
+
+ROUND_BYTES = 8 * SLICE_BYTES
+"""Bytes parsed in one round of the event loop."""
 
 _RECEIVING = {h11.IDLE, h11.SEND_BODY}
 
@@ -35,8 +40,13 @@ class H11ServerProtocol(BoundedConnection, H11Protocol):
             if self.conn.their_state not in _RECEIVING:
                 self.hold(data[start:])
                 return
+            if start == ROUND_BYTES:
+                self._postpone(data[start:])
+                return
             self.conn.receive_data(data[start : start + SLICE_BYTES])
             self.handle_events()
+            if self.conn.trailing_data[0].count(b"\n") > MAX_FIELDS and self.conn.their_state in _RECEIVING:
+                self.refuse_large_header()
             if self.transport.is_closing() or self.transport.get_protocol() is not self:
                 self.request_complete()
                 return
@@ -45,6 +55,18 @@ class H11ServerProtocol(BoundedConnection, H11Protocol):
             self.expect_request()
         else:
             self.request_complete()
+
+    def _postpone(self, unparsed: bytes) -> None:
+        """Parse on in the event loop's next round; the time of the request goes on."""
+        self.expect_request()
+        self.held = True
+        self.unparsed = bytearray(unparsed)
+        self._pause_if_full()
+        self.loop.call_soon(self._parse_on)
+
+    def _parse_on(self) -> None:
+        if self.held and not self.transport.is_closing():
+            self.go_on()
 
     def handle_events(self) -> None:
         """Handle what h11 has parsed. It makes one new request at most, which has not reached the application yet."""

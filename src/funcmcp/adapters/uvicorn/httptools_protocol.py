@@ -24,10 +24,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from funcmcp.adapters.asgi.application import SEPARATES_TRAILERS
-from funcmcp.adapters.uvicorn.connection import SLICE_BYTES, BoundedConnection
-
-MAX_FIELDS = 500
-"""Fields of a header, or of trailers, that is not complete yet. Each takes about 150 bytes besides its text."""
+from funcmcp.adapters.uvicorn.connection import MAX_FIELDS, SLICE_BYTES, BoundedConnection
 
 
 class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):

@@ -40,6 +40,8 @@ class WsprotoServerProtocol(WriteDeadline, WSProtocol):
         transport.set_write_buffer_limits(high=0)
         self._unparsed = bytearray()
         super().connection_made(transport)
+        if transport.get_write_buffer_size():  # of an HTTP response; the HTTP protocol was told to pause
+            self.pause_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Drop what was not parsed."""

@@ -1,0 +1,54 @@
+"""What floods of small pieces cost the event loop with h11."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from typing import Any
+
+from funcmcp.adapters.uvicorn.h11_protocol import ROUND_BYTES
+from funcmcp.server.limits import Limits
+from tests.adapters.uvicorn.test_connection import OK, PATIENCE, Application, connected, running
+
+CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def test_a_flood_of_small_chunks_is_parsed_in_many_rounds_of_the_event_loop() -> None:
+    """Between two rounds, other connections get their turn."""
+    with running(Application(), "h11", Limits()) as (port, server), connected(port) as line:
+        line.sendall(CHUNKED + b"1\r\n")
+        while not server.server_state.connections:
+            pass
+        protocol: Any = next(iter(server.server_state.connections))
+        receive_data = protocol.conn.receive_data
+        parsed: Counter[int] = Counter()
+        rounds = 0
+
+        def count_round() -> None:
+            nonlocal rounds
+            rounds += 1
+            protocol.loop.call_soon(count_round)
+
+        def count_bytes(data: bytes) -> None:
+            parsed[rounds] += len(data)
+            receive_data(data)
+
+        protocol.conn.receive_data = count_bytes
+        protocol.loop.call_soon_threadsafe(count_round)
+        line.sendall(b"x\r\n" + b"1\r\nx\r\n" * 50_000 + b"0\r\n\r\n")
+        assert line.recv(65536).startswith(OK)
+    assert sum(parsed.values()) > 250_000
+    assert max(parsed.values()) <= ROUND_BYTES
+
+
+def test_a_flood_of_small_chunks_does_not_buy_more_time() -> None:
+    app = Application()
+    with running(app, "h11", Limits(message_seconds=0.2)) as (port, _), connected(port) as line:
+        line.sendall(CHUNKED)
+        end = time.monotonic() + PATIENCE
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            while time.monotonic() < end:
+                line.sendall(b"1\r\nx\r\n" * 10_000)
+        assert app.gone.wait(1)
+    assert time.monotonic() < end
