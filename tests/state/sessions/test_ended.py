@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,15 @@ from funcmcp.state.sessions.ended import EndedSessions, digest_of
 ended = EndedSessions.of_environment(os.environ)
 for number in range(int(sys.argv[2])):
     ended.add(digest_of(f"{sys.argv[1]} {number}"), 1e12)
+"""
+
+PARENT = """
+import time
+from funcmcp.state.sessions.ended import VARIABLE, shared_with_workers
+environment = {}
+with shared_with_workers(environment):
+    print(environment[VARIABLE], flush=True)
+    time.sleep(60)
 """
 
 
@@ -72,9 +82,43 @@ def test_processes_that_write_at_the_same_time_lose_nothing() -> None:
         assert [child.wait(30) for child in children] == [0, 0, 0]
         assert all(digest_of(f"{name} {number}") in here for name in ("a", "b", "c") for number in range(400))
         path = Path(environment[VARIABLE])
-        assert path.stat().st_mode & 0o777 == 0o600
     assert not path.exists()
     assert environment == {}
+
+
+def test_a_temporary_file_is_open_to_its_user_alone_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    environment: dict[str, str] = {}
+    with shared_with_workers(environment, buckets=1):
+        path = Path(environment[VARIABLE])
+        assert path.is_relative_to(tempfile.gettempdir())
+        assert path.stat().st_mode & 0o777 == 0o600
+        EndedSessions.of_environment(environment).add(digest_of("a"), 1e12)
+        assert digest_of("a") in EndedSessions.of_environment(environment)
+    assert not path.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the table is a temporary file")
+def test_the_table_needs_no_room_in_a_folder_and_goes_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT], env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        path = Path(parent.stdout.readline().strip())
+        assert path.exists()
+        assert path.parts[1] == "proc"
+        assert list(tmp_path.iterdir()) == []
+        parent.kill()
+    assert not path.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_session_that_two_processes_end_takes_one_record(clock: Clock) -> None:
+    ended = EndedSessions(buckets=1, clock=clock)
+    for _ in range(RECORDS + 1):
+        ended.add(digest_of("a"), clock.now + 100)
+    ended.add(digest_of("b"), clock.now + 100)
+    assert digest_of("b") in ended
 
 
 def test_a_file_that_is_missing_is_a_warning(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ on the file, for microseconds; the operating system releases it if the process d
 its session has expired. If all records of a bucket are in use, one more session can't be ended: forgetting a
 revocation would bring an ended session back.
 
-``funcmcp run --workers`` makes the file and names it to its workers in the environment. Without one the table belongs
-to this process. The pages of the table take memory when they are first written.
+``funcmcp run --workers`` makes the file and names it to its workers in the environment. On Linux the file is in memory
+only, in no folder: no other user can open it, no full disk or cleaner of temporary files harms it, and it goes with the
+last process that maps it, even if all are killed. Elsewhere it is a temporary file. Without a file the table belongs to
+this process. The pages of the table take memory when they are first written.
 """
 
 from __future__ import annotations
@@ -40,9 +42,6 @@ _EXPIRY = struct.Struct("<d")
 _RECORD_BYTES = _DIGEST_BYTES + _EXPIRY.size
 _BUCKET_RECORDS = 64
 _BUCKET_BYTES = _BUCKET_RECORDS * _RECORD_BYTES
-_MEMORY_FOLDER = "/dev/shm"  # noqa: S108 - mkstemp makes the file, with a random name, for this user only
-"""Where Linux has files in memory, which no cleaner of old temporary files removes."""
-
 BUCKETS = 2560
 """5 MiB: room for about 100,000 sessions; a bucket is full by chance before all of them are."""
 
@@ -94,6 +93,8 @@ class EndedSessions:
         now = self._clock()
         first_expiry = float("inf")
         with self._locked():
+            if digest in self:  # another process was quicker
+                return
             start = self._start(digest)
             for position in range(start, start + _BUCKET_BYTES, _RECORD_BYTES):
                 [expiry] = _EXPIRY.unpack_from(self._table, position + _DIGEST_BYTES)
@@ -125,13 +126,35 @@ class EndedSessions:
 @contextlib.contextmanager
 def shared_with_workers(environment: MutableMapping[str, str], *, buckets: int = BUCKETS) -> Iterator[None]:
     """Let processes that are started inside a ``with`` block remember ended sessions together."""
-    memory = _MEMORY_FOLDER if os.access(_MEMORY_FOLDER, os.W_OK) else None
-    file, path = tempfile.mkstemp(prefix="funcmcp-ended-", dir=memory)
-    with os.fdopen(file, "wb") as table:
-        table.truncate(buckets * _BUCKET_BYTES)
-    environment[VARIABLE] = path
+    if sys.platform == "linux":
+        table = _memory_file()
+    else:
+        table = _temporary_file()
+    with table as (file, path):
+        os.truncate(file, buckets * _BUCKET_BYTES)
+        environment[VARIABLE] = path
+        try:
+            yield
+        finally:
+            del environment[VARIABLE]
+
+
+@contextlib.contextmanager
+def _memory_file() -> Iterator[tuple[int, str]]:
+    """Make a file in memory; yield its descriptor and a path by which other processes of this user can open it."""
+    file = os.memfd_create("funcmcp-ended")
     try:
-        yield
+        yield file, f"/proc/{os.getpid()}/fd/{file}"
     finally:
-        del environment[VARIABLE]
+        os.close(file)
+
+
+@contextlib.contextmanager
+def _temporary_file() -> Iterator[tuple[int, str]]:
+    """Make a temporary file, which only this user can open; yield its descriptor and its path."""
+    file, path = tempfile.mkstemp(prefix="funcmcp-ended-")
+    try:
+        yield file, path
+    finally:
+        os.close(file)
         Path(path).unlink(missing_ok=True)
