@@ -261,6 +261,16 @@ def test_a_request_without_host_is_400(port: int, version: bytes, path: bytes) -
         assert answer(connection)[0] == 400
 
 
+def test_a_request_with_two_lengths_is_400_and_what_follows_is_not_parsed(port: int) -> None:
+    """RFC 9112 section 6.1: a proxy in front may have used the other length."""
+    chunks = b"%x\r\n%b\r\n0\r\n\r\n" % (len(PING), PING)
+    with connect(port) as connection:
+        connection.sendall(GOOD % (len(chunks), b"transfer-encoding: chunked\r\n", chunks) + good())
+        text = everything(connection)
+    assert text.startswith(b"HTTP/1.1 400 ")
+    assert text.count(b"HTTP/1.1 ") == 1
+
+
 def test_the_server_takes_the_parser_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = Limits(message_seconds=7)
     assert issubclass(http_protocol(limits), HttpToolsServerProtocol)

@@ -37,6 +37,7 @@ _MERGES_TRAILERS = "uvicorn.protocols.http.httptools_impl"
 
 _CHUNKED = "This server can't take a chunked body: send Content-Length. (Operators: see docs/security.md, Servers.)"
 _CLOSE = (("connection", "close"),)
+_TWO_LENGTHS = "Send Content-Length or Transfer-Encoding, not both."
 _UPGRADE = "This server can't take a request with Upgrade. (Operators: see docs/security.md, Servers.)"
 
 
@@ -193,10 +194,15 @@ def _refusal_for_framing(request: HttpRequest, scope: Scope) -> HttpResponse | N
     uvicorn with httptools adds chunked trailers to the list of headers, and takes a body behind "Upgrade" for the next
     request. A proxy in front has checked neither. An application can't tell them apart: they may be there before it
     starts. The servers of `funcmcp.adapters` do, and say so in the scope.
+
+    A request with Content-Length and Transfer-Encoding may be an attempt at request smuggling (RFC 9112 section 6.1).
+    h11 takes it.
     """
     fields = request.fields
     if b"transfer-encoding" not in fields and b"upgrade" not in fields:
         return None
+    if b"transfer-encoding" in fields and b"content-length" in fields:
+        return refuse(400, INVALID_REQUEST, _TWO_LENGTHS, headers=_CLOSE)
     if _MERGES_TRAILERS not in sys.modules or not SEPARATES_TRAILERS.keys().isdisjoint(scope.get("extensions") or ()):
         return None
     if b"transfer-encoding" in fields:
