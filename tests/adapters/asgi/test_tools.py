@@ -243,6 +243,32 @@ async def test_a_value_that_no_header_can_have_is_refused(value: str) -> None:
     assert (found["isError"], text(found)[:8]) == (True, "x-trace:")
 
 
+def document_with_header(name: str) -> dict[str, Any]:
+    parameter = {"name": name, "in": "header", "schema": {"type": "string"}}
+    operation = {"operationId": "orders", "parameters": [parameter], "responses": {"200": {"description": "Orders"}}}
+    return {"openapi": "3.1.0", "info": {"title": "Orders", "version": "1"}, "paths": {"/orders": {"get": operation}}}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("X-Forwarded-For.", "x.forwarded.for", "x--real-ip", "_Authorization_", "Authorization.", "x-auth"),
+        *("X-Hasura-Role", "Impersonate-User", "x_user_roles", "X-MS-CLIENT-PRINCIPAL~ID"),
+        *("X\u2011Forwarded\u2011For", "X-Authentication", "\ufeffx-real-ip"),
+    ],
+)
+async def test_headers_that_name_the_caller_are_no_arguments_in_any_spelling(name: str) -> None:
+    tools = await definitions(restaurant(), openapi=document_with_header(name))
+    assert tools["orders"]["inputSchema"]["properties"] == {}
+
+
+@pytest.mark.parametrize("name", ["", "x trace", "x:trace", "x-trace\r\nx-admin", "x-tr\xe4ce"])
+def test_a_parameter_that_is_not_named_like_a_header_is_refused(name: str) -> None:
+    mcp = MCPServer("Tools")
+    with pytest.raises(RegistrationError, match="which is not the name of a header"):
+        mcp.tools_from_asgi(restaurant(), openapi=document_with_header(name))
+
+
 def echoing() -> FastAPI:
     app = FastAPI(generate_unique_id_function=lambda route: route.name)
 

@@ -5,6 +5,7 @@ What a model sends never decides where a request goes: a value fills one segment
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -30,6 +31,17 @@ _RESERVED = frozenset(
         *("x-arr-clientcert", "x-arr-ssl", "x-site-deployment-id", "x-appservice-proto"),  # Azure App Service
         *("x-http-method", "x-http-method-override", "x-method-override"),
         *("x-remote-user", "x-user", "x-username", "x-userid", "x-user-id", "x-user-email", "x-email", "x-groups"),
+        *(
+            "x-auth",
+            "x-amz-security-token",
+            "x-original-user",
+            "x-principal",
+            "x-roles",
+            "x-scheme",
+            "x-scope-orgid",
+            "x-session",
+        ),
+        *("x-user-name", "x-user-roles", "x-zumo-auth"),
         *("x-webauth-user", "x-webauth-email", "x-webauth-groups", "api-key", "x-xsrf-token"),
     }
 )
@@ -39,7 +51,17 @@ _RESERVED_BEGINNINGS = (
     *("x-ssl-", "x-tls-", "x-subject-"),  # certificates, and addresses of clients
     *("cf-", "true-client-", "fastly-", "x-real-", "x-forwarded", "x-original-forwarded-", "x-cluster-client-"),
     *("x-envoy-", "x-azure-", "x-amzn-", "x-goog-", "x-ms-client-principal", "x-ms-token-", "x-appengine-"),
-    *("x-auth-request-", "x-authenticated-", "x-authentik-", "x-identity-", "x-pomerium-", "x-remote-", "x-vouch-"),
+    *(
+        "impersonate-",
+        "x-auth-",
+        "x-authent",
+        "x-authoriz",
+        "x-hasura-",
+        "x-identity-",
+        "x-pomerium-",
+        "x-remote-",
+        "x-vouch-",
+    ),
     *("x-token", "x-jwt-", "x-endpoint-api-", "x-consumer-", "x-credential-", "x-anonymous-consumer"),
     *("remote-", "oidc-", "saml-", "mellon-", "shib-", "authentik-", "tailscale-user-", "x-tailscale-user-"),
 )
@@ -47,6 +69,8 @@ _RESERVED_BEGINNINGS = (
 oauth2-proxy, Authelia, authentik, Pomerium, Vouch, Kong, Cloudflare, Akamai, Fastly, AWS, Google Cloud, Azure,
 Tailscale."""
 
+_SEPARATORS = re.compile("[^a-z0-9]+")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _EXACT = 2**53
 _TEXTS = ("application/xml", "application/javascript", "application/yaml", "application/x-ndjson")
 _MOST_ERROR_CHARACTERS = 4000
@@ -108,8 +132,17 @@ def _stays(segment: str) -> bool:
 
 
 def header_key(name: str) -> str:
-    """Return a header's name for comparisons. Underscores count as hyphens: WSGI and CGI make one variable of both."""
-    return name.strip().lower().replace("_", "-")
+    """Return a header's name for comparisons.
+
+    Other characters than letters and digits count as one hyphen, and none at the ends: WSGI and CGI make one variable
+    of hyphens and underscores, and some servers of dots too.
+    """
+    return _SEPARATORS.sub("-", name.lower()).strip("-")
+
+
+def is_header_name(name: str) -> bool:
+    """Return whether a text is a header's name (RFC 9110, section 5.6.2)."""
+    return _TOKEN.fullmatch(name) is not None
 
 
 def is_reserved(header: str) -> bool:

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from funcmcp.authoring.openapi.http_calls import header_key, header_text, is_reserved, path_text, text_of, written_path
+from funcmcp.authoring.openapi.http_calls import (
+    header_key,
+    header_text,
+    is_header_name,
+    is_reserved,
+    path_text,
+    text_of,
+    written_path,
+)
 from funcmcp.authoring.openapi.schemas import Schemas, reading, resolved
 from funcmcp.authoring.signatures.naming import humanised
 from funcmcp.protocol.codec import encode
@@ -249,6 +257,8 @@ def _parameters(operation: Operation, document: Mapping[str, Any], forwarded: Co
 
 def _place(parameter: dict[str, Any], schemas: Schemas) -> tuple[Place, Any]:
     where, name = parameter["in"], parameter["name"]
+    if where == "header" and not is_header_name(name):
+        raise RegistrationError(f"has a parameter in a header named {name!r}, which is not the name of a header.")
     content = parameter.get("content")
     node = parameter.get("schema", {})
     if content is not None:
