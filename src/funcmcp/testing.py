@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _MAX_ROUNDS = 20
 _MAX_PAGES = 1000
+_MAX_VALUES = 2_000_000
+"""Values in one message of a server: more would take gigabytes of memory."""
 _LATEST_HANDSHAKE = max(date for date, revision in REVISIONS.items() if not revision.per_request)
 
 
@@ -326,12 +328,12 @@ async def read_messages(response: HttpResponse) -> AsyncIterator[dict[str, Any]]
 
 def _events(text: bytes) -> list[dict[str, Any]]:
     lines = [line[5:].strip() for line in text.splitlines() if line.startswith(b"data:")]
-    return [decode(line) for line in lines if line]
+    return [decode(line, values=_MAX_VALUES) for line in lines if line]
 
 
 def _message(body: bytes, status: int) -> dict[str, Any]:
     try:
-        message = decode(body)
+        message = decode(body, values=_MAX_VALUES)
     except InvalidJSONError:
         message = None
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":

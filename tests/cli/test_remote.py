@@ -13,6 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp.cli.failure import Failure
+from funcmcp.cli.remote import _Allowance, remote
+from funcmcp.cli.show import print_server
+from funcmcp.cli.terminal import Progress
+from funcmcp.testing import post
 from tests.cli.processes import FUNCMCP, funcmcp, running
 
 if TYPE_CHECKING:
@@ -307,3 +312,69 @@ def test_a_redirection_on_the_same_server_is_followed(folder: Path) -> None:
             server.shutdown()
             thread.join()
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, "Hello, Ann!\n", "")
+
+
+def test_a_response_in_chunks_of_one_byte_is_one_clear_line() -> None:
+    head = b"content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+    with sending(OK + head, b"1\r\n \r\n" * 10_000) as url:
+        ended = funcmcp("inspect", url)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{url} {TOO_MUCH}\n")
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        (b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (OK + b"content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    ],
+)
+async def test_a_response_has_to_begin_and_end_in_time(
+    first: bytes, again: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("funcmcp.cli.remote._SILENCE_SECONDS", 1.0)
+    with sending(first, again) as url:
+        async with remote(url) as exchange:
+            with pytest.raises(Failure, match="takes more than 1 seconds to answer"):
+                await post(exchange, "/mcp", b"{}", {})
+
+
+def test_the_responses_to_one_command_are_bounded_together() -> None:
+    allowance = _Allowance("http://127.0.0.1/mcp")
+    part = bytes(1024**2)
+    counted = [allowance.add(part, 0) for _ in range(255)]
+    assert counted == [1024**2 + 256] * 255
+    with pytest.raises(Failure, match="sends more than 256 MiB"):
+        allowance.add(part, 0)
+
+
+def test_a_message_of_too_many_values_is_one_clear_line() -> None:
+    def respond(message: dict[str, Any]) -> tuple[int, str, bytes]:
+        values = b"[]," * 2_000_000
+        return 200, "application/json", b'{"jsonrpc":"2.0","id":%d,"result":{"x":[%s1]}}' % (message["id"], values)
+
+    with answering(respond) as url:
+        ended = funcmcp("inspect", url)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == (
+        f"{url} does not answer as an MCP server does. The answer is not an MCP message (HTTP status 200).\n"
+    )
+
+
+@pytest.mark.parametrize("member", ["progress", "total"])
+@pytest.mark.parametrize("value", [None, "x", [], {}, True, 10**400, 1e308, -1])
+def test_progress_of_any_type_is_shown(member: str, value: object) -> None:
+    params = {"progressToken": 1, "progress": 1, "total": 2, "message": "half", member: value}
+    with Progress() as progress:
+        progress.show({"method": "notifications/progress", "params": params})
+        progress.show({"method": "notifications/progress", "params": {"progress": 1, "total": 2}})
+
+
+def test_a_table_has_a_bounded_number_of_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    tools = [{"name": f"tool-{number}", "inputSchema": {"type": "object"}} for number in range(1_500)]
+    others: dict[str, Any] = {"resources": [], "resourceTemplates": [], "prompts": []}
+    facts = {"server": {}, "revision": "2026-07-28", "capabilities": {}, "instructions": None, "tools": tools, **others}
+    print_server(facts)
+    shown = capsys.readouterr().out
+    assert "tool-999 " in shown
+    assert "tool-1000" not in shown
+    assert shown.endswith("and 500 more; --json shows them all\n")

@@ -1,11 +1,13 @@
 """A server at a URL as an exchange: the same function from HttpRequest to HttpResponse, over httpx2.
 
 The server may be hostile. What it can make the command do is bounded: it is sent on to the same origin only, the bytes
-of one response are counted, and nothing that it has compressed is unpacked.
+of one response and of all responses are counted, a response has to begin in time, and to end in time unless it is a
+stream, and nothing that it has compressed is unpacked.
 """
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 _CONNECT_SECONDS = 10.0
 _SILENCE_SECONDS = 300.0
 _MAX_BYTES = 64 * 1024 * 1024
+_MAX_TOTAL_BYTES = 4 * _MAX_BYTES
+_PART_BYTES = 256
+"""What a part of a body counts beside its bytes: a server may send each byte as a chunk of its own."""
+
 _MAX_REDIRECTS = 5
 _OWN_HEADERS = {"host", "content-length"}
 
@@ -41,6 +47,7 @@ async def remote(url: str) -> AsyncIterator[Exchange]:
     timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS)
     async with httpx2.AsyncClient(timeout=timeout) as client, AsyncExitStack() as streams:
         endpoint = httpx2.URL(url)
+        allowance = _Allowance(url)
 
         async def exchange(request: HttpRequest) -> HttpResponse:
             nonlocal endpoint
@@ -50,18 +57,39 @@ async def remote(url: str) -> AsyncIterator[Exchange]:
             try:
                 for _ in range(_MAX_REDIRECTS):
                     sent = client.build_request(request.method, endpoint, headers=headers, content=body)
-                    response = await client.send(sent, stream=True)
+                    async with asyncio.timeout(_SILENCE_SECONDS):
+                        response = await client.send(sent, stream=True)
                     if not response.has_redirect_location:
                         break
                     await response.aclose()
                     endpoint = _redirected(endpoint, response)
                 else:
                     raise Failure(f"{url} redirects more than {_MAX_REDIRECTS} times. Use the server's own URL.")
-                return await _received(response, streams, url)
+                return await _received(response, streams, allowance)
+            except TimeoutError:
+                raise Failure(f"{url} takes more than {_SILENCE_SECONDS:.0f} seconds to answer.") from None
             except httpx2.HTTPError as error:
                 raise Failure(_reason(url, error)) from error
 
         yield exchange
+
+
+class _Allowance:
+    """The bytes that a server may send in all responses to a command."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._total = 0
+
+    def add(self, part: bytes, size: int) -> int:
+        """Count a part of a response of which *size* bytes have come; return the new size, or raise Failure."""
+        size += len(part) + _PART_BYTES
+        self._total += len(part) + _PART_BYTES
+        if size > _MAX_BYTES:
+            raise Failure(f"{self.url} answers with more than {_MAX_BYTES // 1024**2} MiB. The rest is not read.")
+        if self._total > _MAX_TOTAL_BYTES:
+            raise Failure(f"{self.url} sends more than {_MAX_TOTAL_BYTES // 1024**2} MiB. The rest is not read.")
+        return size
 
 
 def _redirected(endpoint: httpx2.URL, response: httpx2.Response) -> httpx2.URL:
@@ -78,29 +106,27 @@ def _redirected(endpoint: httpx2.URL, response: httpx2.Response) -> httpx2.URL:
     return target
 
 
-async def _received(response: httpx2.Response, streams: AsyncExitStack, url: str) -> HttpResponse:
+async def _received(response: httpx2.Response, streams: AsyncExitStack, allowance: _Allowance) -> HttpResponse:
     """Return a response with its body, or with its events if it is a stream."""
     coding = response.headers.get("content-encoding", "identity")
     if coding.lower() != "identity":
         await response.aclose()
-        raise Failure(f"{url} answers with content coding {coding!r}, which was not asked for.")
+        raise Failure(f"{allowance.url} answers with content coding {coding!r}, which was not asked for.")
     received = tuple((name.lower(), value) for name, value in response.headers.multi_items())
-    parts = _bounded(response, url)
+    parts = _bounded(response, allowance)
     if response.headers.get("content-type", "").startswith(EVENT_STREAM):
-        events = await streams.enter_async_context(aclosing(_events(parts, url)))
+        events = await streams.enter_async_context(aclosing(_events(parts, allowance.url)))
         return HttpResponse(response.status_code, received, events)
-    async with aclosing(parts):
+    async with asyncio.timeout(_SILENCE_SECONDS), aclosing(parts):
         return HttpResponse(response.status_code, received, b"".join([part async for part in parts]))
 
 
-async def _bounded(response: httpx2.Response, url: str) -> AsyncGenerator[bytes, None]:
+async def _bounded(response: httpx2.Response, allowance: _Allowance) -> AsyncGenerator[bytes, None]:
     """Yield the parts of a response's body; raise Failure when there are too many bytes."""
     size = 0
     async with aclosing(response), aclosing(response.aiter_raw()) as parts:
         async for part in parts:
-            size += len(part)
-            if size > _MAX_BYTES:
-                raise Failure(f"{url} answers with more than {_MAX_BYTES // 1024**2} MiB. The rest is not read.")
+            size = allowance.add(part, size)
             yield part
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from funcmcp.cli.doctor.project import Finding
 
+_MOST_ROWS = 1_000
+"""Features of one kind that a table shows: 100,000 rows take minutes."""
+
 _COLOURS = {"error": "red", "warning": "yellow", "ok": "green"}
 
 
@@ -52,10 +55,12 @@ def print_server(facts: Mapping[str, Any]) -> None:
         console.print("It has no tools, resources or prompts.")
     for title, member, key, second, more in _TABLES:
         table = Table(title, second, "Description", show_lines=True)
-        for feature in map(_object, facts[member]):
+        for feature in map(_object, facts[member][:_MOST_ROWS]):
             table.add_row(styled(feature.get(key), "bold"), more(feature), str(feature.get("description") or ""))
         if facts[member]:
             console.print(table)
+        if len(facts[member]) > _MOST_ROWS:
+            console.print(f"and {len(facts[member]) - _MOST_ROWS:,} more; --json shows them all")
 
 
 def print_contents(contents: object) -> None:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 
+_MOST_PROGRESS = 2**53
+
+
 class Progress:
     """Shows what a running call reports on stderr.
 
@@ -54,16 +57,23 @@ class Progress:
         if notification["method"] == "notifications/message":
             write_line(f"{params.get('level')}: {params.get('data')}", error=True)
         elif notification["method"] == "notifications/progress" and self.verbose:
-            total = f"/{params['total']}" if "total" in params else ""
-            write_line(f"progress: {params.get('progress')}{total} {params.get('message') or ''}".rstrip(), error=True)
+            of_total = f"/{params['total']}" if "total" in params else ""
+            message = params.get("message") or ""
+            write_line(f"progress: {params.get('progress')}{of_total} {message}".rstrip(), error=True)
         elif notification["method"] == "notifications/progress":
             if self._task is None:
                 self._task = self._bar.add_task("")
                 self._bar.start()
             described = visible(params.get("message") or "")
-            self._bar.update(
-                self._task, completed=params.get("progress", 0), total=params.get("total"), description=described
-            )
+            completed, total = _number(params.get("progress")), _number(params.get("total"))
+            self._bar.update(self._task, completed=completed or 0, total=total, description=described)
+
+
+def _number(value: object) -> float | None:
+    """Return a number that a bar can show; a server may send anything in its place."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if abs(value) <= _MOST_PROGRESS else None
 
 
 async def answer(params: Mapping[str, Any]) -> dict[str, Any]:
