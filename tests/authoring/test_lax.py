@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -19,6 +20,14 @@ from tests.authoring.tool_calls import call, schema_of
 class Line(BaseModel):
     item: str
     count: int = 1
+
+
+class Plus(BaseModel):
+    left: Plus | Minus | None = None
+
+
+class Minus(BaseModel):
+    left: Plus | Minus | None = None
 
 
 class Order(BaseModel):
@@ -155,3 +164,16 @@ async def test_a_server_may_be_lax_and_a_tool_of_it_strict() -> None:
         refused = await client.call_tool("strict", {"numbers": "[1, 2]"})
     assert refused["isError"]
     assert refused["content"][0]["text"] == "numbers: must be an array, not a string"
+
+
+async def test_text_inside_text_can_not_be_read_in_too_many_ways() -> None:
+    def evaluate(term: Plus | Minus) -> str:
+        return type(term).__name__
+
+    wrong = "3"
+    for _ in range(14):
+        wrong = json.dumps({"left": wrong})
+    with pytest.raises(ToolError, match="there are too many ways to read it"):
+        await call(evaluate, {"term": wrong}, lax=True)
+    right = json.dumps({"left": json.dumps({"left": json.dumps({"left": None})})})
+    assert (await call(evaluate, {"term": right}, lax=True))["content"][0]["text"] == "Plus"

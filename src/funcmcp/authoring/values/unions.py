@@ -196,6 +196,11 @@ def _kind(choice: Node, definitions: Mapping[str, Node]) -> str:
     return "object" if choice["type"] in _OBJECTS else "array" if choice["type"] in _ARRAYS else ""
 
 
+def _may_be_json(value: Any) -> bool:
+    """Return whether a value may be an object or an array as text, which lax arguments are also read from."""
+    return isinstance(value, str) and value.lstrip()[:1] in {"{", "["}
+
+
 def _with_bounds(node: Node, ambiguous: set[int]) -> Node:
     copied = with_children(node, lambda child: _with_bounds(child, ambiguous))
     return _with_bound(copied) if id(node) in ambiguous else copied
@@ -208,7 +213,7 @@ def _with_bound(union: Node) -> Node:
     cost = _VISIT + _VISIT_PER_MEMBER * len(union["choices"])
 
     def count(value: Any) -> int:
-        if isinstance(value, dict | list):
+        if isinstance(value, dict | list) or _may_be_json(value):
             _tries.get().count(value, cost)
         return _TAG
 
