@@ -277,9 +277,19 @@ class TestBatches:
     async def test_a_batch_that_wants_no_answer_is_accepted(self) -> None:
         endpoint = Endpoint()
         session = await endpoint.begin("2025-03-26")
-        for batch in ([cancelled(1), cancelled(2)], [{"jsonrpc": "2.0", "id": "ask-0", "result": {}}]):
+        stray = {"jsonrpc": "2.0", "id": "ask-0", "result": {}}
+        for batch in ([cancelled(1), cancelled(2)], [stray, cancelled(1)], [cancelled(1), stray]):
             got = await endpoint.send(batch, session)
             assert (got.status, got.body) == (202, b"")
+
+    async def test_a_batch_of_responses_to_no_open_question_is_a_bad_request(self) -> None:
+        endpoint = Endpoint()
+        session = await endpoint.begin("2025-03-26")
+        strays: list[dict[str, Any]] = [
+            {"jsonrpc": "2.0", "id": request_id, "result": {}} for request_id in ("ask-0", 7)
+        ]
+        for batch in (strays[:1], strays):
+            assert is_refusal(await endpoint.send(batch, session), 400)
 
     async def test_the_requests_of_a_batch_run_side_by_side(self) -> None:
         met = asyncio.Barrier(3)

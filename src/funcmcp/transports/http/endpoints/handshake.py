@@ -283,15 +283,15 @@ class HandshakeEra:
             if isinstance(message, Request) and message.method == "initialize":
                 return refuse(400, INVALID_REQUEST, "initialize can't be part of a batch.")
             messages.append(message)
-        work = []
+        work, is_taken = [], self._stateless
         for message in messages:
             if isinstance(message, Request):
                 context = Context(message, client, _CLOSED, http)
                 work.append(_run(context, client.conversation, _in_batch(self._server, context)))
             elif not self._stateless:
-                await self._relay.receive(message, client)
+                is_taken = await self._relay.receive(message, client) or is_taken
         if not work:
-            return accepted()
+            return accepted() if is_taken else refuse(400, INVALID_REQUEST, "No question with these ids is open.")
         bodies = _bodies(await asyncio.gather(*work, return_exceptions=True))
         return HttpResponse(200, JSON_HEADERS, b"[" + b",".join(bodies) + b"]") if bodies else accepted()
 
