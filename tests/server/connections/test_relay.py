@@ -140,6 +140,13 @@ async def test_what_was_chosen_is_read_once_and_again_after_a_gap(memory: Shared
     assert (memory.read, here.conversation.log_level, set(here.conversation.subscribed)) == (2, "debug", set())
 
 
+@pytest.mark.parametrize("level", ["verbose", 7, None])
+async def test_a_level_of_another_version_is_ignored(here: Instance, there: Instance, level: object) -> None:
+    await here.relay.send(SESSION, "level", {"level": "error"})
+    await here.relay.send(SESSION, "level", {"level": level})
+    assert there.conversation.log_level == "error"
+
+
 async def test_a_session_that_has_chosen_nothing_keeps_the_usual_level(here: Instance) -> None:
     await here.conversation.restore()
     assert here.conversation.log_level == "info"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from funcmcp.protocol.jsonrpc import Notification, Response
+from funcmcp.protocol.levels import LEVELS
 from funcmcp.server.connections.clients import SessionClient
 from funcmcp.server.connections.conversation import cancel_requested
 from funcmcp.server.connections.hub import Change
@@ -142,7 +143,8 @@ def _cancelled(client: SessionClient, said: Mapping[str, Any]) -> None:
 
 
 def _level(client: SessionClient, said: Mapping[str, Any]) -> None:
-    client.conversation.log_level = said["level"]
+    if said["level"] in LEVELS:  # an instance of another version may know further ones
+        client.conversation.log_level = said["level"]
 
 
 def _subscription(client: SessionClient, said: Mapping[str, Any]) -> None:
