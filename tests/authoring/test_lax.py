@@ -177,3 +177,18 @@ async def test_text_inside_text_can_not_be_read_in_too_many_ways() -> None:
         await call(evaluate, {"term": wrong}, lax=True)
     right = json.dumps({"left": json.dumps({"left": json.dumps({"left": None})})})
     assert (await call(evaluate, {"term": right}, lax=True))["content"][0]["text"] == "Plus"
+
+
+async def test_text_has_as_many_values_as_a_message() -> None:
+    def count(items: list[list[int]]) -> int:
+        return len(items)
+
+    with pytest.raises(ToolError, match="items: must be an array, not a string"):
+        await call(count, {"items": f"[{'[],' * 300_000}[]]"}, lax=True)
+    assert (await call(count, {"items": f"[{'[],' * 10_000}[]]"}, lax=True))["structuredContent"] == {"result": 10_001}
+    texts = await call(len_of, {"texts": json.dumps([",[" * 200_000])}, lax=True)
+    assert texts["structuredContent"] == {"result": 1}
+
+
+def len_of(texts: list[str]) -> int:
+    return len(texts)

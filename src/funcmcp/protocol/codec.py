@@ -57,7 +57,7 @@ def decode(data: bytes, nesting: int = MAX_DEPTH, values: int | None = None) -> 
         InvalidJSONError: It is not JSON as the protocol wants it.
         RepeatedNameError: An object that the protocol reads has a member name twice.
     """
-    if values is not None and len(data) > values and _has_more_values(data, values):
+    if values is not None and len(data) > values and has_more_values(data, values):
         raise InvalidJSONError(f"The JSON has more than {values} values.")
     try:
         value = from_json(data, allow_inf_nan=False)
@@ -71,7 +71,7 @@ def decode(data: bytes, nesting: int = MAX_DEPTH, values: int | None = None) -> 
     return value
 
 
-def _has_more_values(data: bytes, values: int) -> bool:
+def has_more_values(data: bytes, values: int) -> bool:
     """Return whether a text has more commas and opening brackets than it may have, outside of texts."""
     if _count_values(data) <= values:
         return False

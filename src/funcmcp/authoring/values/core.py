@@ -24,6 +24,7 @@ from pydantic_core import (
 from funcmcp.authoring.values.core_tree import nodes_of, with_children
 from funcmcp.authoring.values.hashed import with_hash_limits
 from funcmcp.authoring.values.unions import BoundedValidator, bounded
+from funcmcp.protocol.codec import has_more_values
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ _MEMBERS = {"list": "items_schema", "dict": "values_schema"}
 """Where a collection says what is in it; without that, it is anything."""
 _FROM_JSON_TEXT = (_COLLECTIONS | _OBJECTS) | {"tagged-union"}
 """Kinds of schemas that are objects or arrays in JSON, which some clients send as a string with JSON in it."""
+
+_MOST_TEXT_VALUES = 250_000
+"""Values in a text that is read as JSON, counted by its commas and opening brackets: as many as a message may have."""
 
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.VERBOSE, "x"))
@@ -230,10 +234,12 @@ def _text_first(union: Node) -> Node:
 
 
 def _from_json_text(value: Any) -> Any:
-    """Return the object or array that a string has as JSON; other values as they are."""
+    """Return the object or array that a string has as JSON; other values as they are, and JSON of too many values."""
     if not isinstance(value, str) or value.lstrip()[:1] not in {"{", "["}:
         return value
     try:
+        if len(value) > _MOST_TEXT_VALUES and has_more_values(value.encode(), _MOST_TEXT_VALUES):
+            return value
         return from_json(value, allow_inf_nan=False)
     except ValueError:
         return value
