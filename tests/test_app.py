@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
-from funcmcp import HTTPOptions, MCPServer, ToolContext, content
+from funcmcp import HTTPOptions, MCPServer, RegistrationError, ToolContext, content
 from funcmcp.state.seal import KEY_BYTES, KeyRing
 from tests import schemas
 from tests.wire.peer import HANDSHAKE, Peer, exchange, initialize
@@ -189,6 +191,61 @@ def test_a_text_after_the_name_is_refused_with_what_to_write() -> None:
 def test_an_option_of_the_wrong_type_is_refused_when_the_server_is_made(options: dict[str, Any], words: str) -> None:
     with pytest.raises(TypeError, match=words):
         MCPServer(**{"name": "x", **options})
+
+
+def test_a_mistake_at_registration_says_what_to_write() -> None:
+    mcp: Any = MCPServer("x")
+
+    class Order:
+        pass
+
+    def ship(order: Order) -> str:
+        return ""
+
+    mcp.tool(ship)
+    cases: list[tuple[Any, str]] = [
+        (lambda: mcp.tool(property()), "A decorator needs a function or a name, not an object of the type property."),
+        (lambda: mcp.prompt(5), "A decorator needs a function or a name, not an object of the type int."),
+        (lambda: mcp.resource_list(ship), 'A list of resources needs a scheme: write @mcp.resource_list("menu").'),
+        (lambda: mcp.resource("today"), "The URI 'today' must begin with a scheme, such as 'menu://'."),
+        (
+            lambda: mcp.add(ship),
+            "mcp.add takes a class or an object with marked methods. Write mcp.tool(ship) for a function.",
+        ),
+        (
+            mcp.server.tools.get("ship").describe,
+            (
+                "The parameter 'order' of ship has a type that JSON can't carry and that is not a registered service "
+                "(Order). Use a dataclass, a TypedDict or a pydantic model, or register the type with mcp.services."
+            ),
+        ),
+    ]
+    for mistake, text in cases:
+        with pytest.raises(RegistrationError) as refused:
+            mistake()
+        assert str(refused.value) == text
+
+
+@pytest.mark.parametrize(
+    ("library", "code", "extra"),
+    [
+        ("azure.functions", "import funcmcp.azure; funcmcp.azure.http_app(MCPServer('x'))", "azure"),
+        ("azure.functions", "import funcmcp.azure; funcmcp.azure.trigger_app(MCPServer('x'))", "azure"),
+        (
+            "azurefunctions",
+            "import funcmcp.azure; funcmcp.azure.http_app(MCPServer('x'), streams=True)",
+            "azure-streams",
+        ),
+        ("redis", "import funcmcp.adapters.redis.sessions", "redis"),
+        ("opentelemetry", "MCPServer('x').trace()", "otel"),
+        ("joserfc", "import funcmcp.auth.tokens.bearer", "auth"),
+    ],
+)
+def test_a_missing_extra_is_named_with_the_command_that_installs_it(library: str, code: str, extra: str) -> None:
+    script = f"import sys; sys.modules[{library!r}] = None\nfrom funcmcp import MCPServer\n{code}"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    last = ended.stderr.splitlines()[-1]
+    assert (ended.returncode, last.endswith(f': pip install "funcmcp[{extra}]"')) == (1, True), last
 
 
 def test_a_class_without_parentheses_is_not_a_server() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import inspect
 import os
 import sys
 from contextlib import asynccontextmanager
@@ -264,6 +265,11 @@ class MCPServer(ASGIApplication):
         Raises:
             RegistrationError: nothing in it is marked, or a name is taken.
         """
+        if inspect.isroutine(owner):
+            raise RegistrationError(
+                "mcp.add takes a class or an object with marked methods. "
+                f"Write mcp.tool({owner.__name__}) for a function."
+            )
         features = features_of(owner, self.services)
         if not features:
             raise RegistrationError(f"{owner!r} has no method marked with @tool, @resource or @prompt of funcmcp.")

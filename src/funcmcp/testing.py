@@ -59,6 +59,8 @@ class Client:
         on_notification: Callable[[dict[str, Any]], None] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
+        if revision is not None and revision not in REVISIONS:
+            raise ValueError(f"revision must be one of {', '.join(REVISIONS)}; got {revision!r}.")
         self.exchange: Exchange = server.exchange if isinstance(server, MCPServer) else server
         self.path = server.path if isinstance(server, MCPServer) else "/mcp"
         self.revision = revision or ""
@@ -189,6 +191,8 @@ class Client:
 
     @property
     def _per_request(self) -> bool:
+        if not self.revision:
+            raise RuntimeError("The client is not connected. Write: async with Client(mcp) as client")
         return REVISIONS[self.revision].per_request
 
     def _envelope(self) -> dict[str, Any]:

@@ -73,4 +73,5 @@ def test_an_extra_that_the_server_needs_is_named_with_the_line_that_needs_it(
     assert ended.returncode == 1
     [line] = ended.stderr.splitlines()
     assert line.startswith(f"{server}, line ")
-    assert line.endswith(f'. Install it: pip install "funcmcp[{extra}]"')
+    assert line.endswith(f': pip install "funcmcp[{extra}]"')
+    assert line.count("pip install") == 1

@@ -341,3 +341,13 @@ async def test_a_server_that_never_ends_its_list_is_an_error() -> None:
         with pytest.raises(RuntimeError, match="tools/list has more than 1000 pages"):
             await client.list_tools()
     assert pages == 1000
+
+
+def test_an_unknown_revision_is_refused_with_the_valid_ones() -> None:
+    with pytest.raises(ValueError, match=r"revision must be one of 2024-11-05, .*; got '2025'\."):
+        Client(MCPServer("x"), revision="2025")
+
+
+async def test_a_client_that_is_not_entered_says_how_to_connect_it() -> None:
+    with pytest.raises(RuntimeError, match=r"not connected\. Write: async with Client\(mcp\) as client"):
+        await Client(MCPServer("x")).list_tools()

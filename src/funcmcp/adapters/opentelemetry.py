@@ -13,9 +13,12 @@ import json
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol
 
-from opentelemetry.context import attach, detach, get_current
-from opentelemetry.propagate import extract
-from opentelemetry.trace import Link, SpanKind, Status, StatusCode, get_current_span, get_tracer
+try:
+    from opentelemetry.context import attach, detach, get_current
+    from opentelemetry.propagate import extract
+    from opentelemetry.trace import Link, SpanKind, Status, StatusCode, get_current_span, get_tracer
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError('Traces need: pip install "funcmcp[otel]"', name=error.name) from None
 
 from funcmcp.protocol import errors
 from funcmcp.protocol.methods import METHODS

@@ -143,6 +143,8 @@ def _import_failure(target: Target, error: BaseException) -> str:
     where = _at(Path(frames[-1].filename), frames[-1].lineno) if frames else target.shown
     reason = " ".join(f"{type(error).__name__}: {error}".split())
     if isinstance(error, ModuleNotFoundError):
+        if "pip install" in reason:
+            return f"{where}: {reason}"
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is not None:
             return f'{where}: {reason}. Install it: pip install "funcmcp[{extra}]"'

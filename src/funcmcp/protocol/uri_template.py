@@ -166,7 +166,7 @@ class URITemplate:
 
     def _parse(self, text: str) -> Iterator[str | _Variable]:
         if not _SCHEME.match(text):
-            raise InvalidTemplateError(f"The template {text!r} must begin with a scheme, such as 'menu://'.")
+            raise InvalidTemplateError(f"The URI {text!r} must begin with a scheme, such as 'menu://'.")
         position = 0
         for match in _EXPRESSION.finditer(text):
             literal = text[position : match.start()]

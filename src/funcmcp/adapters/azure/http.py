@@ -12,7 +12,10 @@ import re
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
-import azure.functions as func
+try:
+    import azure.functions as func
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError('Function apps need: pip install "funcmcp[azure]"', name=error.name) from None
 
 from funcmcp.adapters.azure.indexed import functions_of
 from funcmcp.adapters.azure.lifetime import Life, Lived

@@ -13,8 +13,13 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import azure.functions as func
-import azurefunctions.extensions.base as extensions
+try:
+    import azure.functions as func
+    import azurefunctions.extensions.base as extensions
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        'HTTP streams of a function app need: pip install "funcmcp[azure-streams]"', name=error.name
+    ) from None
 
 from funcmcp.adapters.asgi.application import ASGIApplication
 from funcmcp.adapters.azure.http import StreamedRequest, StreamedResponse

@@ -276,7 +276,7 @@ def plan_of(
         if kind is not None:
             if issubclass(kind, FeatureContext) and kind is not context:
                 raise RegistrationError(
-                    f"{parameter.name!r} is a {kind.__name__}; what is wanted is {context.__name__}."
+                    f"The parameter {parameter.name!r} is a {kind.__name__}. Use {context.__name__} here."
                 )
             special[parameter.name] = kind
         elif bare in services and not is_spread(parameter):

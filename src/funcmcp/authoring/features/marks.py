@@ -35,6 +35,10 @@ def with_name(name: str | None, options: dict[str, Any]) -> dict[str, Any]:
     """Return options with a name that was given by position."""
     if name is None:
         return options
+    if not isinstance(name, str):
+        raise RegistrationError(
+            f"A decorator needs a function or a name, not an object of the type {type(name).__name__}."
+        )
     if "name" in options:
         raise RegistrationError("Give the name once: by position or as name=.")
     return {**options, "name": name}

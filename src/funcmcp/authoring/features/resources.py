@@ -211,6 +211,8 @@ def checked_uri(uri: object) -> str:
 
 def checked_scheme(scheme: object) -> str:
     """Return a scheme; raise RegistrationError if it is none."""
+    if callable(scheme):
+        raise RegistrationError('A list of resources needs a scheme: write @mcp.resource_list("menu").')
     if not isinstance(scheme, str) or not _SCHEME.fullmatch(scheme):
         raise RegistrationError(f"A scheme is a word such as 'menu', without '://'; got {scheme!r}.")
     return scheme

@@ -65,6 +65,9 @@ _FROM_JSON_TEXT = (_COLLECTIONS | _OBJECTS) | {"tagged-union"}
 _MOST_TEXT_VALUES = 250_000
 """Values in a text that is read as JSON, counted by its commas and opening brackets: as many as a message may have."""
 
+_UNKNOWN_CLASS = re.compile(r"schema for <class '(?:.*\.)?(\w+)'>")
+"""Finds the name of the class in pydantic's message about a type that it does not know."""
+
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.VERBOSE, "x"))
 
@@ -83,8 +86,12 @@ def core_schema_of(annotation: Any, what: str) -> Node:
         schema: Any = TypeAdapter(annotation).core_schema
     except PydanticUserError as error:
         reason = error.message.partition("\n")[0].partition(". ")[0].removesuffix(".")
+        unknown = _UNKNOWN_CLASS.search(reason)
+        if unknown is not None:
+            reason = unknown[1]
         raise RegistrationError(
-            f"{what} has a type that JSON can't carry and that is not a registered service ({reason})."
+            f"{what} has a type that JSON can't carry and that is not a registered service ({reason}). "
+            "Use a dataclass, a TypedDict or a pydantic model, or register the type with mcp.services."
         ) from None
     return dict(schema)
 

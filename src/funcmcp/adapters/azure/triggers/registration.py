@@ -14,7 +14,10 @@ from contextvars import ContextVar
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from azure.functions import FunctionApp, Out
+try:
+    from azure.functions import FunctionApp, Out
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError('Function apps need: pip install "funcmcp[azure]"', name=error.name) from None
 
 from funcmcp.adapters.azure.lifetime import Life
 from funcmcp.adapters.azure.triggers import bindings as bindings_json
