@@ -12,7 +12,10 @@ import os
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from redis.exceptions import ResponseError
+try:
+    from redis.exceptions import ResponseError
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError('Redis needs: pip install "funcmcp[redis]"', name=error.name) from None
 
 from funcmcp.adapters.redis.link import link_to
 from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode
