@@ -174,3 +174,19 @@ def test_a_bus_never_goes_on_from_a_position_that_is_not_one(forwarding: Forward
         await there.aclose()
 
     run(asyncio.new_event_loop, scenario())
+
+
+@EVENT_LOOPS
+def test_requests_that_find_all_connections_in_use_do_not_make_redis_look_away(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], forwarding: Forwarder, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def many_at_once() -> None:
+        link = RedisLink(forwarding.url, timeout=0.6)
+        steps = [link.do(lambda redis: redis.blpop(["nothing"], 0.4), kind=object) for _ in range(150)]
+        results = await asyncio.gather(*steps, return_exceptions=True)
+        assert {type(result) for result in results} == {type(None), StoreAwayError}
+        assert await link.do(lambda redis: redis.ping()) is True
+        await link.aclose()
+
+    run(new_loop, many_at_once())
+    assert not caplog.messages

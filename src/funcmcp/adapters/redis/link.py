@@ -31,6 +31,10 @@ From Python 3.12 on, writelines() of asyncio's transport for a closed socket rai
 """
 
 _CONNECTIONS = 32
+"""Connections for steps of requests; more requests at once wait for one."""
+
+_READERS = 8
+"""Connections for what waits on Redis for messages, such as a bus."""
 _REST = 0.25
 """Seconds for which nobody else has to find out that Redis is away."""
 
@@ -56,6 +60,7 @@ class RedisLink:
         self._url = url
         self._redis = self._connect()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._free = asyncio.Semaphore(_CONNECTIONS)
         self._away = False
         self._resting_until = 0.0
         self._quiet_until = 0.0
@@ -72,9 +77,16 @@ class RedisLink:
         """
         if monotonic() < self._resting_until:
             raise StoreAwayError
+        redis = self._here()
+        free = self._free
         try:
             async with asyncio.timeout(self.timeout):
-                result = await work(self._here())
+                await free.acquire()
+        except TimeoutError as error:  # the requests of this process use all connections; Redis is not away
+            raise StoreAwayError from error
+        try:
+            async with asyncio.timeout(self.timeout):
+                result = await work(redis)
                 if not isinstance(result, kind):
                     # A connection may be out of step: its next reply could be of another session.
                     await self._redis.connection_pool.disconnect(inuse_connections=False)
@@ -83,6 +95,8 @@ class RedisLink:
             # Not only RedisError and OSError: exceptions of the event loop and of the parser pass through the library.
             self.note_failure(error)
             raise StoreAwayError from error
+        finally:
+            free.release()
         if self._away:
             self.note_success()
         return result
@@ -124,12 +138,13 @@ class RedisLink:
             if self._loop is not None:
                 self._redis = self._connect()
             self._loop = loop
+            self._free = asyncio.Semaphore(_CONNECTIONS)
         return self._redis
 
     def _connect(self) -> Redis:
         pool = BlockingConnectionPool.from_url(
             self._url,
-            max_connections=_CONNECTIONS,
+            max_connections=_CONNECTIONS + _READERS,
             timeout=self.timeout,
             socket_connect_timeout=None,  # steps have their time limit here: asyncio.wait_for, which the client library
             socket_timeout=None,  # would use, loses cancellations in Python 3.11
