@@ -40,7 +40,7 @@ class ServerKeywords(TypedDict, total=False):
 _NAMES_ELSEWHERE = {
     "host": "mcp.run(host=...)",
     "port": "mcp.run(port=...)",
-    "stateless_http": 'sessions="signed", which is the default',
+    "stateless_http": "sessions=None",
     "streamable_http_path": "path=",
     "sse_path": "sse=",
     "lifespan": "mcp.services",
