@@ -37,6 +37,8 @@ class Limits:
         requests_per_principal: Requests of the same principal.
         body_bytes: Bytes of all HTTP bodies that come in more than one part, until their requests are answered.
         body_bytes_per_principal: Bytes of such bodies of the same principal.
+        unsent_bytes: Bytes of responses that wait for clients to read them, and as many on WebSockets; under
+            `funcmcp run` and `mcp.run("http")`.
         streams: Streams that are open at once: GET, `subscriptions/listen`, HTTP+SSE and WebSocket.
         streams_per_principal: Streams of the same principal.
         subscription_bytes: Bytes of memory that the URIs take up which clients subscribed to.
@@ -57,6 +59,7 @@ class Limits:
     requests_per_principal: int = 500
     body_bytes: int = 128 * _MIB
     body_bytes_per_principal: int = 32 * _MIB
+    unsent_bytes: int = 128 * _MIB
     streams: int = 10_000
     streams_per_principal: int = 1000
     subscription_bytes: int = 64 * _MIB

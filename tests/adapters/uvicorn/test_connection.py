@@ -274,6 +274,41 @@ def test_a_client_that_does_not_read_loses_its_connection(parser: Parser, closin
         assert gone(server)
 
 
+def test_clients_that_do_not_read_take_up_so_many_bytes_together(parser: Parser) -> None:
+    size = 20_000_000  # several times what the buffers of two sockets hold
+
+    async def large(scope: Any, receive: Any, send: Any) -> None:
+        del scope, receive
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x" * size})
+
+    with running(large, parser, Limits(unsent_bytes=3 * size)) as (port, server), contextlib.ExitStack() as stack:
+        lines = []
+        for _ in range(8):
+            line = stack.enter_context(connected(port))
+            line.sendall(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+            assert line.recv(15) == b"HTTP/1.1 200 OK"
+            lines.append(line)
+        deadline = time.monotonic() + PATIENCE
+        while len(server.server_state.connections) > 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert len(server.server_state.connections) == 3
+        assert until_the_end(lines[0]).count(b"x") < size
+        assert until_the_end(lines[-1]).count(b"x") == size
+
+
+def test_one_response_may_be_larger_than_what_may_wait_together(parser: Parser) -> None:
+    async def large(scope: Any, receive: Any, send: Any) -> None:
+        del scope, receive
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x" * 20_000_000})
+
+    with serving(large, parser, Limits(unsent_bytes=1000)) as port, connected(port) as line:
+        line.sendall(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        time.sleep(SHORT)
+        assert until_the_end(line).count(b"x") == 20_000_000
+
+
 def test_a_client_that_reads_a_large_response_slowly_gets_all_of_it(parser: Parser) -> None:
     async def large(scope: Any, receive: Any, send: Any) -> None:
         del scope, receive

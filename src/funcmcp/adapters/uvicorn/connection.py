@@ -8,6 +8,7 @@ How it works. `BoundedConnection` is the common base of `uvicorn_httptools.HttpT
 - *Time of an answer.* A timer runs while the transport holds more bytes than it wants to (`pause_writing`), and after
   the connection was closed with bytes unsent. When it fires, the connection is aborted: closing it would wait for the
   client to read.
+- *Bytes of answers.* `UnsentBytes` bounds what waits on all connections together for clients that do not read.
 - *One request at a time.* The subclass parses received data in slices of `SLICE_BYTES`. When a request waits for the
   response before it, the subclass calls `hold` and parses nothing more. Data is still read, so that the server notices
   when the client leaves, until `HIGH_WATER_LIMIT` bytes wait; then reading stays paused, even if the application asks
@@ -18,6 +19,7 @@ Source: RFC 9110 section 15.5.9 (408), RFC 6585 section 5 (431), RFC 9112 sectio
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
@@ -71,14 +73,52 @@ class HeldFlow(FlowControl):
             super().resume_reading()
 
 
+class UnsentBytes:
+    """What waits on the connections of a server for clients that do not read as fast as it writes.
+
+    How it works: a connection is in it from `pause_writing` to `resume_writing` or its end. When too many bytes wait,
+    the address with most of them loses the connection that has waited longest, until the remaining ones fit. One
+    connection alone may exceed the limit, because a response may be larger.
+
+    Args:
+        limit: Bytes that may wait on all connections together.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._addresses: dict[Any, str] = {}  # by transport, in the order in which they paused
+
+    def add(self, transport: Any) -> None:
+        """Count the bytes of a transport, and abort others or it if there are too many."""
+        peer = transport.get_extra_info("peername")
+        self._addresses[transport] = peer[0] if peer else ""
+        sizes = {paused: paused.get_write_buffer_size() for paused in self._addresses}
+        total = sum(sizes.values())
+        while total > self._limit and len(sizes) > 1:
+            by_address: Counter[str] = Counter()
+            for paused, size in sizes.items():
+                by_address[self._addresses[paused]] += size
+            [(address, _)] = by_address.most_common(1)
+            oldest = next(paused for paused in sizes if self._addresses[paused] == address)
+            total -= sizes.pop(oldest)
+            self.remove(oldest)
+            oldest.abort()
+
+    def remove(self, transport: Any) -> None:
+        """Count the bytes of a transport no more."""
+        self._addresses.pop(transport, None)
+
+
 class WriteDeadline(_Base):
     """Aborts a connection whose client does not read what is sent to it.
 
     Attributes:
         limits: `write_seconds` is the time that the client has.
+        unsent: What waits on all connections of the server.
     """
 
     limits: ClassVar[Limits] = Limits()
+    unsent: ClassVar[UnsentBytes] = UnsentBytes(limits.unsent_bytes)
     _write_timer: asyncio.TimerHandle | None = None
 
     loop: asyncio.AbstractEventLoop
@@ -88,15 +128,18 @@ class WriteDeadline(_Base):
         """Start the timer: the client does not read as fast as the server writes."""
         super().pause_writing()
         self.expect_reading()
+        self.unsent.add(self.transport)
 
     def resume_writing(self) -> None:
         """Stop the timer."""
         self._cancel_write_timer()
+        self.unsent.remove(self.transport)
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timer."""
         self._cancel_write_timer()
+        self.unsent.remove(self.transport)
         super().connection_lost(exc)
 
     def expect_reading(self) -> None:
@@ -181,6 +224,7 @@ class BoundedConnection(WriteDeadline):
         """Leave the connection, with what was not read of the responses, to the WebSocket protocol and its timer."""
         super().handle_websocket_upgrade(*args)  # type: ignore[misc]  # uvicorn's protocols have it
         self._cancel_write_timer()
+        self.unsent.remove(self.transport)
 
     def on_response_complete(self) -> None:
         """Abort the connection in time if it is closed and the client does not read the response."""

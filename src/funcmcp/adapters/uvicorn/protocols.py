@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING, Literal
 
+from funcmcp.adapters.uvicorn.connection import UnsentBytes
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -30,7 +32,7 @@ def http_protocol(limits: Limits, parser: Literal["httptools", "h11"] | None = N
         from funcmcp.adapters.uvicorn.h11_protocol import H11ServerProtocol  # noqa: PLC0415 - loaded where it is used
 
         protocol = H11ServerProtocol
-    return type(protocol.__name__, (protocol,), {"limits": limits})
+    return type(protocol.__name__, (protocol,), {"limits": limits, "unsent": UnsentBytes(limits.unsent_bytes)})
 
 
 def websocket_protocol(limits: Limits) -> type[asyncio.Protocol] | Literal["none"]:
@@ -39,4 +41,5 @@ def websocket_protocol(limits: Limits) -> type[asyncio.Protocol] | Literal["none
         return "none"
     from funcmcp.adapters.uvicorn.wsproto_protocol import WsprotoServerProtocol  # noqa: PLC0415 - needs wsproto
 
-    return type("WebSocketServerProtocol", (WsprotoServerProtocol,), {"limits": limits})
+    members = {"limits": limits, "unsent": UnsentBytes(limits.unsent_bytes)}
+    return type("WebSocketServerProtocol", (WsprotoServerProtocol,), members)
