@@ -84,17 +84,18 @@ async def test_requests_of_a_batch_with_the_same_id_are_all_answered(offering: O
     assert sorted(answer["result"]["content"][0]["text"] for answer in answers) == ["0", "1", "2"]
 
 
-@pytest.mark.parametrize(
-    "batch",
-    [
-        [{"jsonrpc": "2.0", "method": "notifications/initialized"}],
-        [{"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "id": 2, "result": {}}],
-    ],
-)
-async def test_a_batch_without_requests_is_202(offering: Offering, batch: list[Any]) -> None:
-    """J3, H6: notifications or responses only."""
+async def test_a_batch_of_notifications_is_202(offering: Offering) -> None:
+    """J3, H6: nothing in it wants an answer."""
+    batch = [{"jsonrpc": "2.0", "method": "notifications/initialized"}]
     answer = await (await connect(offering.app, BATCHES)).post(batch)
     assert (answer.status, answer.body) == (202, b"")
+
+
+async def test_a_batch_of_responses_to_no_open_question_is_400(offering: Offering) -> None:
+    """J3, H6: as one such response alone."""
+    batch: list[Any] = [{"jsonrpc": "2.0", "id": number, "result": {}} for number in (1, 2)]
+    answer = await (await connect(offering.app, BATCHES)).post(batch)
+    assert answer.outcome == (400, -32600)
 
 
 @pytest.mark.parametrize(
