@@ -35,6 +35,7 @@ _CONNECTIONS = 32
 
 _READERS = 8
 """Connections for what waits on Redis for messages, such as a bus."""
+
 _REST = 0.25
 """Seconds for which nobody else has to find out that Redis is away."""
 
@@ -80,8 +81,11 @@ class RedisLink:
         redis = self._here()
         free = self._free
         try:
-            async with asyncio.timeout(self.timeout):
-                await free.acquire()
+            if free.locked():
+                async with asyncio.timeout(self.timeout):
+                    await free.acquire()
+            else:
+                await free.acquire()  # it does not wait, so it needs no timer
         except TimeoutError as error:  # the requests of this process use all connections; Redis is not away
             raise StoreAwayError from error
         try:
