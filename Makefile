@@ -18,16 +18,16 @@ lint: .venv/.ready
 bench: .venv/.ready
 	.venv/bin/python benchmarks/run.py
 
-# FUZZ_RUNS=1000000 inputs for each target, or for those in TARGETS; the log is .fuzz/log.md, see docs/fuzzing.md.
+# FUZZ_RUNS=1000000 inputs for each target, or for those in TARGETS; the log is .fuzz/log.md, see docs/development/fuzzing.md.
 fuzz: .venv/.fuzz
 	.venv/bin/python -m fuzz.run $(TARGETS)
 
-# SOAK_SECONDS=600 of mixed traffic at three instances and a real Redis that fail all the time, see docs/fuzzing.md.
+# SOAK_SECONDS=600 of mixed traffic at three instances and a real Redis that fail all the time, see docs/development/fuzzing.md.
 soak: .venv/.ready
 	scripts/setup-redis.sh
 	.venv/bin/python -m tests.cluster.soak
 
-# Published servers on their own libraries and on funcmcp; writes docs/corpus.md.
+# Published servers on their own libraries and on funcmcp; writes docs/development/corpus.md.
 corpus: .venv/.ready
 	.venv/bin/python -m tests.corpus.run
 

@@ -436,7 +436,7 @@ class MCPServer(ASGIApplication):
                 logger.warning(
                     "%s is served without its lifespan, so its services with scope='app' and its connections are not "
                     "closed at the end. Enter `async with mcp.lifespan():` in the lifespan of the application around "
-                    "it; see docs/transports.md.",
+                    "it; see docs/guides/transports.md.",
                     self.name,
                 )
         if scope.get("server"):
@@ -491,7 +491,7 @@ class MCPServer(ASGIApplication):
 
     @on_instance
     def trace(self, tracer_provider: TracerProvider | None = None) -> None:
-        """Make an OpenTelemetry span of every request; call it once, before serving. See docs/telemetry.md.
+        """Make an OpenTelemetry span of every request; call it once, before serving. See docs/guides/telemetry.md.
 
         Needs ``pip install "funcmcp[otel]"``. A server on which it is not called loads nothing of OpenTelemetry.
 

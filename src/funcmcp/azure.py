@@ -1,4 +1,4 @@
-"""MCP servers on Azure Functions. Needs ``pip install "funcmcp[azure]"``; see docs/azure.md.
+"""MCP servers on Azure Functions. Needs ``pip install "funcmcp[azure]"``; see docs/guides/azure.md.
 
 Example:
     ```python
@@ -70,7 +70,8 @@ def trigger_app(
 ) -> FunctionApp:
     """Register a server's tools, resources and prompts as Azure's own MCP triggers; call it when all are registered.
 
-    The functions host speaks with the clients, at ``/runtime/webhooks/mcp``. docs/azure.md says what it can't do.
+    The functions host speaks with the clients, at ``/runtime/webhooks/mcp``. docs/guides/azure.md lists what
+    it can't do.
 
     Args:
         mcp: the server.

@@ -116,7 +116,7 @@ def test_without_the_lifespan_the_first_request_brings_a_line_that_says_how_to_c
     assert line == (
         "Shop is served without its lifespan, so its services with scope='app' and its connections are not closed at "
         "the end. Enter `async with mcp.lifespan():` in the lifespan of the application around it; "
-        "see docs/transports.md."
+        "see docs/guides/transports.md."
     )
     assert "the database is closed" not in lines
 

@@ -1,4 +1,4 @@
-"""The metadata of a server inside another application, as docs/authentication.md shows it."""
+"""The metadata of a server inside another application, as docs/guides/authentication.md shows it."""
 
 from __future__ import annotations
 

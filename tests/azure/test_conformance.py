@@ -58,4 +58,4 @@ def test_every_scenario_passes_that_can(
     problems = disagreements(report, failing)
     assert not problems, "\n" + "\n".join(problems)
     assert report.cells()[0] == (streamed if streams else whole)
-    assert (streamed if streams else whole) in (REPOSITORY / "docs/azure.md").read_text(encoding="utf-8")
+    assert (streamed if streams else whole) in (REPOSITORY / "docs/guides/azure.md").read_text(encoding="utf-8")

@@ -51,7 +51,7 @@ class Report:
     unscored: frozenset[str] = frozenset()
 
     def cells(self) -> list[str]:
-        """Return what `docs/conformance.md` says of the run.
+        """Return what `docs/development/conformance.md` says of the run.
 
         That is: scored scenarios that pass; checks that passed, failed and warned; and apart from these, checks of
         the tasks extension that passed and failed.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EXPECTED = read_expected(Path(__file__).parent / "expected_failures.txt")
-DOCUMENTED = (REPOSITORY / "docs" / "conformance.md").read_text(encoding="utf-8")
+DOCUMENTED = (REPOSITORY / "docs" / "development" / "conformance.md").read_text(encoding="utf-8")
 
 # The version of the suite, its options, and how many scenarios it runs.
 RUNS = [

@@ -1,4 +1,4 @@
-"""Writes what the corpus showed: lines for the terminal, and docs/corpus.md."""
+"""Writes what the corpus showed: lines for the terminal, and docs/development/corpus.md."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def failures(result: Comparison | str) -> list[str]:
 
 
 def page(rows: Sequence[tuple[Server, Comparison | str]]) -> str:
-    """Return docs/corpus.md."""
+    """Return docs/development/corpus.md."""
     total: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     table = [

@@ -1,4 +1,6 @@
-"""Installs the corpus, compares every server of it, and writes docs/corpus.md: `python -m tests.corpus.run [NAME...]`.
+"""Installs the corpus, compares every server of it, and writes docs/development/corpus.md.
+
+Run it with `python -m tests.corpus.run [NAME...]`.
 
 With names (or parts of them) only these are compared, and the page is not written.
 
@@ -27,7 +29,7 @@ from tests.corpus.report import failures, page
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
 STORE = REPOSITORY / ".corpus"
-PAGE = REPOSITORY / "docs" / "corpus.md"
+PAGE = REPOSITORY / "docs" / "development" / "corpus.md"
 _SECONDS = 120
 _AT_ONCE = 2
 _GENERATIONS = {

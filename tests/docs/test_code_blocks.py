@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CLI = "from funcmcp.cli.main import main; main()"
 
@@ -22,7 +22,7 @@ def blocks(language: str) -> list[pytest.ParameterSet]:
         for match in FENCE.finditer(document.read_text()):
             if match[1] == language:
                 line = document.read_text()[: match.start()].count("\n") + 1
-                found.append(pytest.param(match[2], id=f"{document.name}:{line}"))
+                found.append(pytest.param(match[2], id=f"{document.relative_to(ROOT)}:{line}"))
     return found
 
 
@@ -46,7 +46,7 @@ def sessions() -> list[pytest.ParameterSet]:
                 server = match[2]
             elif match[1] == "console":
                 line = document.read_text()[: match.start()].count("\n") + 1
-                found.append(pytest.param(server, match[2], id=f"{document.name}:{line}"))
+                found.append(pytest.param(server, match[2], id=f"{document.relative_to(ROOT)}:{line}"))
     return found
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+DOCUMENT = (ROOT / "docs" / "guides" / "security.md").read_text(encoding="utf-8")
 COLUMNS = ["#", "threat", "rule", "what funcmcp does", "shown by"]
 THREATS = 51
 _TEST = re.compile(r"`(tests/[\w/]+\.py)::([\w:]+)`")

@@ -26,7 +26,7 @@ RULES = [
         for number in (1, 2, 3, 6, 7, 8, 10, 17, 18, *range(20, 26), 28, 29, 32, 33, 34, 35, 36, 37, 38, 39, 40, 44, 45)
     ],
 ]
-"""Rows of the requirements' sections 1.1 to 1.9, its traps, and rows of docs/security.md that concern the wire."""
+"""Rows of the requirements' sections 1.1 to 1.9, its traps, and rows of the table of threats that concern the wire."""
 
 
 def ledger() -> dict[str, list[str]]:

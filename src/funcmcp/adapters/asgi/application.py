@@ -35,10 +35,10 @@ SEPARATES_TRAILERS: dict[str, dict[object, object]] = {"funcmcp.separates_traile
 _MERGES_TRAILERS = "uvicorn.protocols.http.httptools_impl"
 """A module of uvicorn; see `_refusal_for_framing`."""
 
-_CHUNKED = "This server can't take a chunked body: send Content-Length. (Operators: see docs/security.md, Servers.)"
+_CHUNKED = "Chunked bodies are not accepted: send Content-Length. (Operators: see docs/guides/security.md#servers.)"
 _CLOSE = (("connection", "close"),)
 _TWO_LENGTHS = "Send Content-Length or Transfer-Encoding, not both."
-_UPGRADE = "This server can't take a request with Upgrade. (Operators: see docs/security.md, Servers.)"
+_UPGRADE = "Requests with Upgrade are not accepted. (Operators: see docs/guides/security.md#servers.)"
 
 
 class ClientDisconnectedError(Exception):

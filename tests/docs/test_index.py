@@ -1,0 +1,69 @@
+"""docs/README.md lists every page of docs/, and links and mentions of pages lead to files that exist."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+INDEX = ROOT / "docs" / "README.md"
+FOLDERS = {"guides", "development"}
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+MENTION = re.compile(r"(?<![\w/.-])docs/[\w/-]+\.md")
+EXTERNAL = re.compile(r"[a-z]+:")
+TEXT_FILES = {".md", ".py", ".toml", ".sh", ".txt", ""}
+
+
+def tracked_files() -> list[Path]:
+    """Return the text files that git tracks, without the inputs of the fuzzers."""
+    output = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    paths = [Path(line) for line in output.splitlines() if not line.startswith("fuzz/corpus/")]
+    return [path for path in paths if path.suffix in TEXT_FILES and (ROOT / path).is_file()]
+
+
+DOCUMENTS = [path for path in tracked_files() if path.suffix == ".md"]
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors that GitHub gives to a document's headings."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", path.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_index_lists_each_page_once() -> None:
+    pages = sorted(path for path in (ROOT / "docs").rglob("*.md") if path != INDEX)
+    links = [target for target in LINK.findall(INDEX.read_text(encoding="utf-8")) if not target.startswith("..")]
+    assert sorted(INDEX.parent / target for target in links) == pages
+
+
+def test_pages_are_in_the_folder_of_guides_or_of_development() -> None:
+    folders = {path.parent.name for path in (ROOT / "docs").rglob("*.md")}
+    assert folders == FOLDERS | {"docs"}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_relative_links_lead_to_files_and_headings(document: Path) -> None:
+    text = FENCE.sub("", (ROOT / document).read_text(encoding="utf-8"))
+    for target in LINK.findall(text):
+        if EXTERNAL.match(target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = Path(os.path.normpath(ROOT / document.parent / name)) if name else ROOT / document
+        assert path.exists(), f"{document} links to {target}"
+        if anchor:
+            assert anchor in anchors(path), f"{document} links to {target}"
+
+
+def test_pages_that_texts_and_code_mention_exist() -> None:
+    missing = [
+        f"{path}: {mention}"
+        for path in tracked_files()
+        for mention in MENTION.findall((ROOT / path).read_text(encoding="utf-8"))
+        if not (ROOT / mention).exists()
+    ]
+    assert missing == []
