@@ -17,7 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.server import ServerState
 
-from funcmcp.adapters.uvicorn.connection import MAX_FIELDS, SLICE_BYTES
+from funcmcp.adapters.uvicorn.bounded_connection import MAX_FIELDS, SLICE_BYTES
 from funcmcp.adapters.uvicorn.protocols import http_protocol
 from funcmcp.server.limits import Limits
 

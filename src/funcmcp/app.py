@@ -41,10 +41,10 @@ from funcmcp.state.keys import VARIABLE, configured_keys
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.state.sessions.signed import SignedSessions
 from funcmcp.state.sessions.store import NoSessions, SharedSessions
+from funcmcp.transports.http.admission.authentication import Identity
 from funcmcp.transports.http.admission.cors import CORS
-from funcmcp.transports.http.admission.identity import Identity
 from funcmcp.transports.http.endpoints.http_sse import HTTPSSE
-from funcmcp.transports.http.endpoints.protected import Protected
+from funcmcp.transports.http.endpoints.resource_metadata import Protected
 from funcmcp.transports.http.endpoints.streamable import StreamableHTTP
 from funcmcp.transports.http.options import PORT_VARIABLE, HTTPOptions
 from funcmcp.transports.websocket import WebSocket
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from funcmcp.adapters.asgi.application import Receive, Scope, Send
-    from funcmcp.adapters.asgi.calls import Application
-    from funcmcp.adapters.asgi.tools import ASGIToolsKeywords, Document
-    from funcmcp.adapters.azure.existing import FunctionApp, HTTPFunctionKeywords
+    from funcmcp.adapters.asgi.in_process_calls import Application
+    from funcmcp.adapters.asgi.openapi_tools import ASGIToolsKeywords, Document
+    from funcmcp.adapters.azure.http_function_tools import FunctionApp, HTTPFunctionKeywords
     from funcmcp.auth.authenticator import Authenticator
     from funcmcp.authoring.features.permissions import AccessKeywords
     from funcmcp.authoring.features.prompts import PromptKeywords
@@ -285,7 +285,7 @@ class MCPServer(ASGIApplication):
         Calls stay in this process. `ASGIToolsOptions` says which operations, and how they are called. Raises
         RegistrationError: there is no document, an operation can't be a tool, or a name is taken.
         """
-        from funcmcp.adapters.asgi.tools import ASGIToolsOptions, tools_from_asgi  # noqa: PLC0415 - few servers do this
+        from funcmcp.adapters.asgi.openapi_tools import ASGIToolsOptions, tools_from_asgi  # noqa: PLC0415 - few servers do this
 
         for tool in tools_from_asgi(app, openapi, ASGIToolsOptions(**options), self.services):
             self.server.add(tool)
@@ -299,7 +299,7 @@ class MCPServer(ASGIApplication):
         Calls stay in this process. Variables of the route are arguments; `HTTPFunctionOptions` says what others there
         are. Raises RegistrationError: there is no such function, it can't be a tool, or a name is taken.
         """
-        from funcmcp.adapters.azure.existing import tool_from_http_function  # noqa: PLC0415 - vendor code
+        from funcmcp.adapters.azure.http_function_tools import tool_from_http_function  # noqa: PLC0415 - vendor code
 
         self.server.add(tool_from_http_function(app, function, dict(options), self.services))
 

@@ -20,7 +20,7 @@ from funcmcp.auth.protected_resource import WELL_KNOWN, ProtectedResource
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from funcmcp.adapters.azure.http import AuthLevel, FunctionApp
+    from funcmcp.adapters.azure.http_trigger import AuthLevel, FunctionApp
     from funcmcp.app import MCPServer
 
 __all__ = ["Bindings", "Input", "Output", "http_app", "protected_resource", "public_url", "trigger_app"]
@@ -53,10 +53,10 @@ def http_app(
         ValueError: the Functions host would not serve that route, or clients would not find the server's metadata.
         ImportError: another package has HTTP streams switched on in this app, or a package is missing.
     """
-    from funcmcp.adapters.azure import http as azure_http  # noqa: PLC0415 - vendor code is loaded by those who use it
+    from funcmcp.adapters.azure import http_trigger as azure_http  # noqa: PLC0415 - vendor code is loaded by those who use it
 
     if streams:
-        import funcmcp.adapters.azure.streams  # noqa: PLC0415, F401 - importing it switches them on
+        import funcmcp.adapters.azure.http_streams  # noqa: PLC0415, F401 - importing it switches them on
     found = azure_http.FunctionApp() if app is None else app
     azure_http.register(mcp, found, route=route, auth_level=auth_level)
     return found

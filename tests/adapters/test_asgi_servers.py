@@ -319,7 +319,7 @@ import asyncio
 import json
 import sys
 
-from funcmcp.adapters.azure.streams import WebApp, WebServer
+from funcmcp.adapters.azure.http_streams import WebApp, WebServer
 
 if sys.argv[2] == "h11":
     sys.modules["httptools"] = None

@@ -251,7 +251,7 @@ def test_a_browsers_preflight_needs_no_key(tmp_path: Path) -> None:
 
 async def test_lines_of_one_header_are_joined_as_the_platform_keeps_one_but_for_cookies() -> None:
     func = pytest.importorskip("azure.functions")
-    from funcmcp.adapters.azure.http import Site
+    from funcmcp.adapters.azure.http_trigger import Site
 
     lines = (
         ("www-authenticate", "Bearer"),

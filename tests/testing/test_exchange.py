@@ -10,7 +10,7 @@ import pytest
 from funcmcp.testing import Answers, post, read_messages
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS
-from funcmcp.transports.http.streams.stream import STREAM_HEADERS, event
+from funcmcp.transports.http.streams.request_stream import STREAM_HEADERS, event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

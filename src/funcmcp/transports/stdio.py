@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.server.log import write_to_stderr
 from funcmcp.transports.connection import GRACE_SECONDS, Connection
-from funcmcp.transports.leaving import leave_in_time
+from funcmcp.transports.exit_deadline import leave_in_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator

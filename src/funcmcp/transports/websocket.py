@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.transports.connection import Connection
-from funcmcp.transports.http.admission.limited import known_caller, no_room, pace_of, wrong_header
 from funcmcp.transports.http.admission.origin import OriginCheck
+from funcmcp.transports.http.admission.rate_limits import known_caller, no_room, pace_of, wrong_header
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from funcmcp.server.dispatch import Server
-    from funcmcp.transports.http.admission.identity import Identity
+    from funcmcp.transports.http.admission.authentication import Identity
     from funcmcp.transports.http.messages import HttpRequest, HttpResponse
     from funcmcp.transports.http.options import HTTPOptions
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from funcmcp.adapters.uvicorn.h11_protocol import ROUND_BYTES
 from funcmcp.server.limits import Limits
-from tests.adapters.uvicorn.test_connection import OK, PATIENCE, Application, connected, running
+from tests.adapters.uvicorn.test_bounded_connection import OK, PATIENCE, Application, connected, running
 
 CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 

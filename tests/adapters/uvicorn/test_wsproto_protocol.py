@@ -14,7 +14,7 @@ import uvicorn
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import CloseConnection, Ping, Pong, Request, TextMessage
 
-from funcmcp.adapters.uvicorn.connection import SLICE_BYTES
+from funcmcp.adapters.uvicorn.bounded_connection import SLICE_BYTES
 from funcmcp.adapters.uvicorn.protocols import websocket_protocol
 from funcmcp.adapters.uvicorn.wsproto_protocol import MAX_FRAGMENTS
 from funcmcp.server.limits import Limits

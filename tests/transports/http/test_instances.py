@@ -12,8 +12,8 @@ import pytest
 from funcmcp.server.connections.hub import TOOLS, updated
 from funcmcp.state.bus import RESUMED
 from funcmcp.testing import MemoryRequest
-from funcmcp.transports.http.streams import elsewhere
-from funcmcp.transports.http.streams.stream import KEEP_ALIVE
+from funcmcp.transports.http.streams import remote_streams as elsewhere
+from funcmcp.transports.http.streams.request_stream import KEEP_ALIVE
 from tests.server.parts import PATIENCE, resource, text_result, tool
 from tests.state.shared import SharedMemory, SharedMemorySessions
 from tests.transports.http.endpoint import Endpoint, events, request

@@ -10,7 +10,7 @@ from funcmcp import MCPServer, ToolContext
 from funcmcp.auth.policy import Auth
 from funcmcp.server.connections.hub import TOOLS
 from funcmcp.transports.http.messages import HttpRequest
-from funcmcp.transports.http.streams import elsewhere
+from funcmcp.transports.http.streams import remote_streams as elsewhere
 from tests.state.shared import SharedMemory, SharedMemorySessions
 from tests.wire.callers import ALICE, BOB, KEYS, Caller
 from tests.wire.peer import HANDSHAKE, exchange, initialize

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from funcmcp.adapters.azure.json import at, parse
+from funcmcp.adapters.azure.lenient_json import at, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

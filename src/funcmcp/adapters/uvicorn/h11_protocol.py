@@ -18,7 +18,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from funcmcp.adapters.asgi.application import SEPARATES_TRAILERS
-from funcmcp.adapters.uvicorn.connection import MAX_FIELDS, SLICE_BYTES, BoundedConnection
+from funcmcp.adapters.uvicorn.bounded_connection import MAX_FIELDS, SLICE_BYTES, BoundedConnection
 
 ROUND_BYTES = 8 * SLICE_BYTES
 """Bytes parsed in one round of the event loop."""

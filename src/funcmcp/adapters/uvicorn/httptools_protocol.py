@@ -24,7 +24,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from funcmcp.adapters.asgi.application import SEPARATES_TRAILERS
-from funcmcp.adapters.uvicorn.connection import MAX_FIELDS, SLICE_BYTES, BoundedConnection
+from funcmcp.adapters.uvicorn.bounded_connection import MAX_FIELDS, SLICE_BYTES, BoundedConnection
 
 
 class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING, Literal
 
-from funcmcp.adapters.uvicorn.connection import UnsentBytes
+from funcmcp.adapters.uvicorn.bounded_connection import UnsentBytes
 
 if TYPE_CHECKING:
     import asyncio
 
-    from funcmcp.adapters.uvicorn.connection import BoundedConnection
+    from funcmcp.adapters.uvicorn.bounded_connection import BoundedConnection
     from funcmcp.server.limits import Limits
 
 

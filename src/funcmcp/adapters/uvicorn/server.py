@@ -31,9 +31,9 @@ from funcmcp.server.limits import Limits
 from funcmcp.server.log import write_to_stderr
 from funcmcp.state.keys import shared_by_children
 from funcmcp.state.sessions.ended import shared_with_workers
+from funcmcp.transports.exit_deadline import leave_in_time
 from funcmcp.transports.http.options import PORT_VARIABLE
 from funcmcp.transports.http.status import refuse
-from funcmcp.transports.leaving import leave_in_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

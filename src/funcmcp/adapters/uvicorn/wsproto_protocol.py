@@ -18,7 +18,7 @@ from typing import Any
 import wsproto.events
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
-from funcmcp.adapters.uvicorn.connection import SLICE_BYTES, WriteDeadline
+from funcmcp.adapters.uvicorn.bounded_connection import SLICE_BYTES, WriteDeadline
 
 MAX_FRAGMENTS = 4096
 

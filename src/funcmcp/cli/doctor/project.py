@@ -12,7 +12,7 @@ import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from funcmcp.adapters.azure.json import at, parse
+from funcmcp.adapters.azure.lenient_json import at, parse
 from funcmcp.cli.failure import Failure
 
 if TYPE_CHECKING:

@@ -19,11 +19,10 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Function apps need: pip install "funcmcp[azure]"', name=error.name) from None
 
-from funcmcp.adapters.azure.lifetime import Life
-from funcmcp.adapters.azure.triggers import bindings as bindings_json
+from funcmcp.adapters.azure.triggers import binding_json as bindings_json
 from funcmcp.adapters.azure.triggers.extra_bindings import Bindings, arguments_of
 from funcmcp.adapters.azure.triggers.invocation import Invocation, as_texts
-from funcmcp.adapters.azure.triggers.results import (
+from funcmcp.adapters.azure.triggers.result_envelopes import (
     InvocationFailedError,
     failure_envelope,
     prompt_envelope,
@@ -31,6 +30,7 @@ from funcmcp.adapters.azure.triggers.results import (
     tool_envelope,
 )
 from funcmcp.adapters.azure.triggers.unsupported import check_features, warn_of_lost, watch
+from funcmcp.adapters.azure.worker_lifetime import Life
 from funcmcp.protocol.codec import InvalidJSONError, decode
 from funcmcp.protocol.errors import ToolError
 from funcmcp.protocol.jsonrpc import Request

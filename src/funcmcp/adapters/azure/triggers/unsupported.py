@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp.adapters.azure.triggers.bindings import equivalent
+from funcmcp.adapters.azure.triggers.binding_json import equivalent
 from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.log import logger, quote
 

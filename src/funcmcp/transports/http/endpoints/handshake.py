@@ -27,15 +27,15 @@ from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
 from funcmcp.state.sessions.store import Handshake, NoSessions, SessionsFullError, SharedSessions, StoreAwayError
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse
-from funcmcp.transports.http.streams.elsewhere import Elsewhere
-from funcmcp.transports.http.streams.resumable import KeptStreams, ResumableChannel, Streams, resumable_response
-from funcmcp.transports.http.streams.stream import (
+from funcmcp.transports.http.streams.remote_streams import Elsewhere
+from funcmcp.transports.http.streams.request_stream import (
     STREAM_HEADERS,
     BufferedChannel,
     StreamChannel,
     event,
     stream_response,
 )
+from funcmcp.transports.http.streams.resumable import KeptStreams, ResumableChannel, Streams, resumable_response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from funcmcp.server.connections.hub import Change, Listener
     from funcmcp.server.dispatch import Server
     from funcmcp.state.sessions.store import SessionStore
-    from funcmcp.transports.http.admission.gate import Entry
+    from funcmcp.transports.http.admission.header_checks import Entry
     from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.status import Accepts
 

@@ -22,17 +22,17 @@ from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.load import Body
 from funcmcp.transports.connection import Connection
 from funcmcp.transports.http.admission.body import read_body, wrong_length, wrong_type
-from funcmcp.transports.http.admission.limited import known_caller, no_room, pace_of, wrong_header
 from funcmcp.transports.http.admission.origin import OriginCheck
+from funcmcp.transports.http.admission.rate_limits import known_caller, no_room, pace_of, wrong_header
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import accepted, refuse
-from funcmcp.transports.http.streams.stream import KEEP_ALIVE, STREAM_HEADERS, event
+from funcmcp.transports.http.streams.request_stream import KEEP_ALIVE, STREAM_HEADERS, event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
     from funcmcp.server.dispatch import Server
-    from funcmcp.transports.http.admission.identity import Identity
+    from funcmcp.transports.http.admission.authentication import Identity
     from funcmcp.transports.http.messages import Exchange, HttpRequest
     from funcmcp.transports.http.options import HTTPOptions
 

@@ -23,12 +23,12 @@ from funcmcp.server.handlers.tools import find_tool
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import accepted, per_request_response, refuse
-from funcmcp.transports.http.streams.stream import BufferedChannel, Leaving, StreamChannel, stream_response
+from funcmcp.transports.http.streams.request_stream import BufferedChannel, Leaving, StreamChannel, stream_response
 
 if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import Body
     from funcmcp.server.dispatch import Reply, Server
-    from funcmcp.transports.http.admission.gate import Entry
+    from funcmcp.transports.http.admission.header_checks import Entry
     from funcmcp.transports.http.messages import HttpRequest
 
 _PATIENCE = 0.1

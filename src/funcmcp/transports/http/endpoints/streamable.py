@@ -14,22 +14,22 @@ from funcmcp.protocol.jsonrpc import Request, classify
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.load import Body
 from funcmcp.state.sessions.store import NoSessions, StoreAwayError
+from funcmcp.transports.http.admission.authentication import Guarded
 from funcmcp.transports.http.admission.body import read_body
-from funcmcp.transports.http.admission.gate import Gate
-from funcmcp.transports.http.admission.identity import Guarded
-from funcmcp.transports.http.admission.limited import known_caller, no_room, pace_of
+from funcmcp.transports.http.admission.header_checks import Gate
+from funcmcp.transports.http.admission.rate_limits import known_caller, no_room, pace_of
 from funcmcp.transports.http.endpoints.handshake import HandshakeEra
 from funcmcp.transports.http.endpoints.per_request import PerRequestEra
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import refuse
-from funcmcp.transports.http.streams.stream import as_stream
+from funcmcp.transports.http.streams.request_stream import as_stream
 
 if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import RequestId
     from funcmcp.server.dispatch import Server
     from funcmcp.state.sessions.store import SessionStore
-    from funcmcp.transports.http.admission.gate import Entry
-    from funcmcp.transports.http.admission.identity import Era, Identity
+    from funcmcp.transports.http.admission.authentication import Era, Identity
+    from funcmcp.transports.http.admission.header_checks import Entry
     from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.options import HTTPOptions
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import ToolError
 from funcmcp.transports.http.messages import HttpResponse
-from funcmcp.transports.http.streams.stream import KEEP_ALIVE, STREAM_HEADERS, see_outcome
+from funcmcp.transports.http.streams.request_stream import KEEP_ALIVE, STREAM_HEADERS, see_outcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping

@@ -21,7 +21,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from funcmcp.state.sessions.store import StoreAwayError
-from funcmcp.transports.http.streams.stream import KEEP_ALIVE
+from funcmcp.transports.http.streams.request_stream import KEEP_ALIVE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator

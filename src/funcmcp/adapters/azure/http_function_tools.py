@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode
 
 import azure.functions as func
 
-from funcmcp.adapters.azure.indexed import functions_of
-from funcmcp.adapters.azure.routes import path_of, variables_of
+from funcmcp.adapters.azure.app_functions import functions_of
+from funcmcp.adapters.azure.route_templates import path_of, variables_of
 from funcmcp.adapters.azure.settings import hostname, is_local, route_prefix
 from funcmcp.authoring.calling.arguments import input_schema, parts_of
 from funcmcp.authoring.calling.calls import is_async
@@ -29,7 +29,7 @@ from funcmcp.server.catalog.registry import RegistrationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from funcmcp.adapters.azure.routes import Variable
+    from funcmcp.adapters.azure.route_templates import Variable
     from funcmcp.authoring.calling.services import Services
     from funcmcp.authoring.features.tools import ToolKeywords
     from funcmcp.server.catalog.features import Tool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from funcmcp.testing import MemoryRequest
-from funcmcp.transports.http.admission.gate import Entry, Gate
+from funcmcp.transports.http.admission.header_checks import Entry, Gate
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.options import HTTPOptions
 from tests.server.parts import server

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from funcmcp import MCPServer, RegistrationError
-from funcmcp.adapters.asgi import calls as asgi_calls
+from funcmcp.adapters.asgi import in_process_calls as asgi_calls
 from funcmcp.testing import Client
 from tests.schemas import validate_as
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.transports.http.admission.body import wrong_length, wrong_type
-from funcmcp.transports.http.admission.limited import wrong_header
 from funcmcp.transports.http.admission.origin import OriginCheck
+from funcmcp.transports.http.admission.rate_limits import wrong_header
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import accepts, refuse
 

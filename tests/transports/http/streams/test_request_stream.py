@@ -16,8 +16,8 @@ from funcmcp.server.dispatch import Reply
 from funcmcp.server.run import Run, RunCancelledError
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS, handshake_response
-from funcmcp.transports.http.streams import stream as module
-from funcmcp.transports.http.streams.stream import (
+from funcmcp.transports.http.streams import request_stream as module
+from funcmcp.transports.http.streams.request_stream import (
     STREAM_HEADERS,
     Leaving,
     StreamChannel,

@@ -17,9 +17,9 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Function apps need: pip install "funcmcp[azure]"', name=error.name) from None
 
-from funcmcp.adapters.azure.indexed import functions_of
-from funcmcp.adapters.azure.lifetime import Life, Lived
+from funcmcp.adapters.azure.app_functions import functions_of
 from funcmcp.adapters.azure.settings import hostname, is_local, route_prefix
+from funcmcp.adapters.azure.worker_lifetime import Life, Lived
 from funcmcp.auth.protected_resource import WELL_KNOWN
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 

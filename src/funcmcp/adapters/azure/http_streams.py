@@ -22,7 +22,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from funcmcp.adapters.asgi.application import ASGIApplication
-from funcmcp.adapters.azure.http import StreamedRequest, StreamedResponse
+from funcmcp.adapters.azure.http_trigger import StreamedRequest, StreamedResponse
 from funcmcp.adapters.azure.settings import hostname, is_local
 from funcmcp.server.limits import Limits
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse

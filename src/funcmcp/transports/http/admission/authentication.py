@@ -22,7 +22,7 @@ from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.log import log_failure
 from funcmcp.server.run import Waiting, begin
 from funcmcp.transports.http.admission.credentials import RepeatedFieldError, credentials
-from funcmcp.transports.http.admission.limited import no_room
+from funcmcp.transports.http.admission.rate_limits import no_room
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS, refuse
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import Body, RequestId
     from funcmcp.server.dispatch import Server
     from funcmcp.server.guard import Guard, Refusal
-    from funcmcp.transports.http.admission.gate import Entry
+    from funcmcp.transports.http.admission.header_checks import Entry
     from funcmcp.transports.http.messages import HttpRequest
 
 _MOST = 100

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.adapters.asgi.calls import CallError, Request, call, lifespan
+from funcmcp.adapters.asgi.in_process_calls import CallError, Request, call, lifespan
 from funcmcp.authoring.calling.context import ToolContext
 from funcmcp.authoring.features.permissions import AccessOptions
 from funcmcp.authoring.features.tools import ToolOptions, make_tool
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import TypeAlias
 
-    from funcmcp.adapters.asgi.calls import Application
+    from funcmcp.adapters.asgi.in_process_calls import Application
     from funcmcp.authoring.calling.services import Services
     from funcmcp.authoring.features.permissions import AccessKeywords
     from funcmcp.authoring.features.tools import ToolKeywords

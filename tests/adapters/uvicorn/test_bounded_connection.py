@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import uvicorn
 
-from funcmcp.adapters.uvicorn.connection import SLICE_BYTES
+from funcmcp.adapters.uvicorn.bounded_connection import SLICE_BYTES
 from funcmcp.adapters.uvicorn.protocols import http_protocol
 from funcmcp.server.limits import Limits
 
