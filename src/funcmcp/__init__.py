@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from funcmcp import content
     from funcmcp.app import MCPServer
-    from funcmcp.authoring.calling.context import CancellationToken, PromptContext, ResourceContext, ToolContext
+    from funcmcp.authoring.calling.feature_context import CancellationToken, PromptContext, ResourceContext, ToolContext
     from funcmcp.authoring.calling.questions import Elicit, ListRoots, Sample
-    from funcmcp.authoring.features.pages import UI, UIResource
     from funcmcp.authoring.features.prompts import prompt
     from funcmcp.authoring.features.resources import resource
     from funcmcp.authoring.features.tools import tool
+    from funcmcp.authoring.features.ui import UI, UIResource
     from funcmcp.authoring.signatures.signature import Arguments, Header, JSONRPCRequest, JSONRPCResponse
-    from funcmcp.authoring.values.formats import Format
+    from funcmcp.authoring.values.string_formats import Format
     from funcmcp.protocol.errors import InvalidParams, MCPError, ResourceNotFound, ToolError
     from funcmcp.server.catalog.registry import RegistrationError
     from funcmcp.transports.http.options import HTTPOptions
@@ -27,9 +27,9 @@ _NAMES_ELSEWHERE = {"FastMCP": "MCPServer", "Context": "ToolContext"}
 
 _HOMES = {
     "Arguments": "authoring.signatures.signature",
-    "CancellationToken": "authoring.calling.context",
+    "CancellationToken": "authoring.calling.feature_context",
     "Elicit": "authoring.calling.questions",
-    "Format": "authoring.values.formats",
+    "Format": "authoring.values.string_formats",
     "HTTPOptions": "transports.http.options",
     "Header": "authoring.signatures.signature",
     "InvalidParams": "protocol.errors",
@@ -38,15 +38,15 @@ _HOMES = {
     "ListRoots": "authoring.calling.questions",
     "MCPError": "protocol.errors",
     "MCPServer": "app",
-    "PromptContext": "authoring.calling.context",
+    "PromptContext": "authoring.calling.feature_context",
     "RegistrationError": "server.catalog.registry",
-    "ResourceContext": "authoring.calling.context",
+    "ResourceContext": "authoring.calling.feature_context",
     "ResourceNotFound": "protocol.errors",
     "Sample": "authoring.calling.questions",
-    "ToolContext": "authoring.calling.context",
+    "ToolContext": "authoring.calling.feature_context",
     "ToolError": "protocol.errors",
-    "UI": "authoring.features.pages",
-    "UIResource": "authoring.features.pages",
+    "UI": "authoring.features.ui",
+    "UIResource": "authoring.features.ui",
     "content": "content",
     "prompt": "authoring.features.prompts",
     "resource": "authoring.features.resources",

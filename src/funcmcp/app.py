@@ -15,7 +15,7 @@ from funcmcp.adapters.asgi.application import ASGIApplication
 from funcmcp.adapters.asgi.websocket import serve_websocket
 from funcmcp.auth.policy import Auth
 from funcmcp.authoring.calling.services import Services
-from funcmcp.authoring.features.marks import features_of, with_name
+from funcmcp.authoring.features.decorators import features_of, with_name
 from funcmcp.authoring.features.permissions import AccessOptions
 from funcmcp.authoring.features.prompts import PromptOptions, make_prompt
 from funcmcp.authoring.features.resources import (

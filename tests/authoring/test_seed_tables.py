@@ -13,9 +13,9 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, Field
 
-from funcmcp.authoring.calling.context import CancellationToken, ToolContext
+from funcmcp.authoring.calling.feature_context import CancellationToken, ToolContext
 from funcmcp.authoring.calling.services import Services
-from funcmcp.authoring.features.marks import features_of
+from funcmcp.authoring.features.decorators import features_of
 from funcmcp.authoring.features.tools import tool
 from funcmcp.authoring.signatures.signature import JSONRPCRequest, JSONRPCResponse
 from funcmcp.protocol.errors import ToolError

@@ -12,9 +12,9 @@ from typing import Annotated, Any, NoReturn
 import pytest
 from pydantic import BaseModel, Field, StringConstraints
 
-from funcmcp.authoring.calling.context import ToolContext
+from funcmcp.authoring.calling.feature_context import ToolContext
 from funcmcp.authoring.calling.services import Services
-from funcmcp.authoring.features.marks import features_of
+from funcmcp.authoring.features.decorators import features_of
 from funcmcp.authoring.features.tools import ToolOptions, make_tool, tool
 from funcmcp.authoring.signatures.signature import Arguments, Header
 from funcmcp.authoring.values.content import Icon

@@ -8,7 +8,7 @@ import pytest
 
 from funcmcp import RegistrationError, ToolError
 from funcmcp.authoring.openapi.operations import Plan, Target, operations, plan_of
-from funcmcp.authoring.values.explicit import check_schema, explicit_errors
+from funcmcp.authoring.values.handwritten_schema import check_schema, explicit_errors
 
 
 def plan(operation: dict[str, Any], *, path: str = "/x", version: str = "3.1.0", **components: Any) -> Plan:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 
-from funcmcp.authoring.signatures.hints import parts_of_type, without_marks
+from funcmcp.authoring.signatures.annotations import parts_of_type, without_marks
 from funcmcp.authoring.signatures.signature import EMPTY, Header, Parameter, Signature, function_name
 from funcmcp.server.catalog.registry import RegistrationError
 

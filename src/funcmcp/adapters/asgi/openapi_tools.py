@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.adapters.asgi.in_process_calls import CallError, Request, call, lifespan
-from funcmcp.authoring.calling.context import ToolContext
+from funcmcp.authoring.calling.feature_context import ToolContext
 from funcmcp.authoring.features.permissions import AccessOptions
 from funcmcp.authoring.features.tools import ToolOptions, make_tool
-from funcmcp.authoring.openapi.http_calls import forwarded, result_of
+from funcmcp.authoring.openapi.http_requests import forwarded, result_of
 from funcmcp.authoring.openapi.operations import operations, plan_of
 from funcmcp.authoring.values.content import ToolResult
 from funcmcp.protocol.codec import InvalidJSONError, decode

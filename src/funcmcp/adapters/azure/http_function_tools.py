@@ -16,11 +16,11 @@ from funcmcp.adapters.azure.app_functions import functions_of
 from funcmcp.adapters.azure.route_templates import path_of, variables_of
 from funcmcp.adapters.azure.settings import hostname, is_local, route_prefix
 from funcmcp.authoring.calling.arguments import input_schema, parts_of
-from funcmcp.authoring.calling.calls import is_async
-from funcmcp.authoring.calling.context import ToolContext
-from funcmcp.authoring.features.option_types import Options
+from funcmcp.authoring.calling.feature_context import ToolContext
+from funcmcp.authoring.calling.function_call import is_async
+from funcmcp.authoring.features.options import Options
 from funcmcp.authoring.features.tools import ToolOptions, make_tool
-from funcmcp.authoring.openapi.http_calls import Response, forwarded, result_of, text_of
+from funcmcp.authoring.openapi.http_requests import Response, forwarded, result_of, text_of
 from funcmcp.authoring.signatures.signature import EMPTY, Arguments, Parameter
 from funcmcp.authoring.values.content import ToolResult
 from funcmcp.protocol.codec import encode

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from uuid import UUID
 
-from funcmcp.authoring.openapi.http_calls import path_text, text_of, written_path
+from funcmcp.authoring.openapi.http_requests import path_text, text_of, written_path
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired
 
-from funcmcp.authoring.signatures.hints import marks_of
+from funcmcp.authoring.signatures.annotations import marks_of
 from funcmcp.authoring.signatures.signature import EMPTY, Spread
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.registry import RegistrationError
@@ -35,7 +35,7 @@ class Part(NamedTuple):
     """Some of a tool's arguments, read by one validator.
 
     Attributes:
-        schema: the core schema, as `funcmcp.authoring.values.core.for_arguments` made it.
+        schema: the core schema, as `funcmcp.authoring.values.pydantic_schemas.for_arguments` made it.
         parameter: the parameter that gets the result; None if the result is a dict of several parameters.
         defaults: defaults of the function itself by parameter, for the JSON schema.
     """
@@ -51,7 +51,7 @@ def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[P
     Raises:
         RegistrationError: a type has no meaning as JSON, or two arguments have one name.
     """
-    from funcmcp.authoring.values.core import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic, see above
+    from funcmcp.authoring.values.pydantic_schemas import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic, see above
 
     parts = []
     spread = [parameter for parameter in parameters if is_spread(parameter)]
@@ -80,7 +80,7 @@ def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:
     """
     if any(is_spread(parameter) for parameter in parameters):
         raise RegistrationError(f"{feature} is no tool: its arguments are its own parameters, without Arguments[...].")
-    from funcmcp.authoring.values.core import for_texts  # noqa: PLC0415 - pydantic, see above
+    from funcmcp.authoring.values.pydantic_schemas import for_texts  # noqa: PLC0415 - pydantic, see above
 
     parts = [part._replace(schema=for_texts(part.schema)) for part in parts_of(parameters, feature, lax=True)]
     for part in parts:
@@ -116,7 +116,7 @@ def input_schema(parts: Sequence[Part], tool: str, descriptions: Mapping[str, st
     """
     if not parts:
         return dict(NO_ARGUMENTS)
-    from funcmcp.authoring.values.schema import arranged, json_schema  # noqa: PLC0415 - pydantic, see above
+    from funcmcp.authoring.values.json_schema import arranged, json_schema  # noqa: PLC0415 - pydantic, see above
 
     merged: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
     for part in parts:
@@ -139,7 +139,7 @@ def input_schema(parts: Sequence[Part], tool: str, descriptions: Mapping[str, st
 
 def _describe(part: Part, properties: dict[str, Any], descriptions: Mapping[str, str]) -> None:
     """Add what the schema of the types can't know: docstrings, and the function's own defaults."""
-    from funcmcp.authoring.values.schema import encoded_default  # noqa: PLC0415 - pydantic, see above
+    from funcmcp.authoring.values.json_schema import encoded_default  # noqa: PLC0415 - pydantic, see above
 
     for name, field in _fields(part.schema).items():
         argument = properties[_alias(field, name)]
@@ -201,14 +201,14 @@ def reader_of(parts: Sequence[Part], *, lax: bool) -> Reader:
 
 def reader_of_type(annotation: Any, what: str) -> Callable[[Any], Any]:
     """Return a function that reads one JSON value as a type, or raises ToolError."""
-    from funcmcp.authoring.values.core import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic, see above
+    from funcmcp.authoring.values.pydantic_schemas import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic, see above
 
     return _reporting(_Check(for_arguments(core_schema_of(annotation, what), what, lax=False), lax=False))
 
 
 def _no_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     if arguments:
-        from funcmcp.authoring.values.wording import path_text, wrong_arguments  # noqa: PLC0415 - only for errors
+        from funcmcp.authoring.values.argument_errors import path_text, wrong_arguments  # noqa: PLC0415 - only for errors
 
         raise wrong_arguments((path_text([name]), "is not expected") for name in islice(arguments, _FEW))
     return {}
@@ -218,7 +218,7 @@ def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:
     """Return a function that validates a JSON value and raises pydantic's ValidationError."""
     from pydantic_core import to_json  # noqa: PLC0415 - pydantic, see above
 
-    from funcmcp.authoring.values.core import is_plain, validator  # noqa: PLC0415 - pydantic, see above
+    from funcmcp.authoring.values.pydantic_schemas import is_plain, validator  # noqa: PLC0415 - pydantic, see above
 
     built = validator(schema)
     if lax:
@@ -253,7 +253,7 @@ class _Check:
     """
 
     def __init__(self, schema: dict[str, Any], *, lax: bool) -> None:
-        from funcmcp.authoring.values.core import hasty  # noqa: PLC0415 - pydantic, see above
+        from funcmcp.authoring.values.pydantic_schemas import hasty  # noqa: PLC0415 - pydantic, see above
 
         self.validate = _validating(hasty(schema), lax=lax)
         self._all_errors = cache(lambda: _validating(schema, lax=lax))
@@ -337,7 +337,7 @@ def _several(parts: Sequence[Part], checks: Sequence[tuple[str | None, _Check]])
 
 
 def _problems(errors: list[tuple[Any, Any]]) -> ToolError:
-    from funcmcp.authoring.values.wording import of_validation, wrong_arguments  # noqa: PLC0415 - only for errors
+    from funcmcp.authoring.values.argument_errors import of_validation, wrong_arguments  # noqa: PLC0415 - only for errors
 
     return wrong_arguments(line for error, value in errors for line in of_validation(error, value))
 
@@ -351,8 +351,8 @@ def explicit_reader(schema: Mapping[str, Any], tool: str, *, whole: str | None, 
         whole: the parameter that takes all arguments as a dict, if there is one.
         reader: reads the arguments for named parameters, if there are any.
     """
-    from funcmcp.authoring.values.explicit import explicit_errors  # noqa: PLC0415 - for hand-written schemas only
-    from funcmcp.authoring.values.wording import wrong_arguments  # noqa: PLC0415 - only for errors
+    from funcmcp.authoring.values.argument_errors import wrong_arguments  # noqa: PLC0415 - only for errors
+    from funcmcp.authoring.values.handwritten_schema import explicit_errors  # noqa: PLC0415 - for hand-written schemas only
 
     errors = explicit_errors(schema, f"The input_schema of {tool}")
 

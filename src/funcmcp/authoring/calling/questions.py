@@ -246,8 +246,8 @@ def _message(message: str | Content | Mapping[str, Any]) -> dict[str, Any]:
 def _form(form: Any) -> tuple[dict[str, Any], Callable[[Any], Any]]:
     """Return the form's schema of a type, and the reader of its content."""
     from funcmcp.authoring.calling.arguments import reader_of_type  # noqa: PLC0415 - pydantic, for tools that ask
-    from funcmcp.authoring.values.core import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic
-    from funcmcp.authoring.values.schema import json_schema  # noqa: PLC0415 - pydantic
+    from funcmcp.authoring.values.json_schema import json_schema  # noqa: PLC0415 - pydantic
+    from funcmcp.authoring.values.pydantic_schemas import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic
 
     name = getattr(form, "__name__", repr(form))
     schema = json_schema(for_arguments(core_schema_of(form, name), name, lax=False), "validation", name)

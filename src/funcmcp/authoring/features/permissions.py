@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from funcmcp.auth.scopes import distinct
-from funcmcp.authoring.features.option_types import Options
+from funcmcp.authoring.features.options import Options
 from funcmcp.server.catalog.access import Access
 from funcmcp.server.catalog.registry import RegistrationError
 

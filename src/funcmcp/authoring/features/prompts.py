@@ -12,24 +12,24 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp.authoring.calling.arguments import input_schema, optional_of, reader_of, text_parts_of
-from funcmcp.authoring.calling.calls import FunctionCall
-from funcmcp.authoring.calling.completions import choices_of, completers_of, own_completers
-from funcmcp.authoring.calling.context import PromptContext
-from funcmcp.authoring.features.marks import decorate
+from funcmcp.authoring.calling.completers import choices_of, completers_of, own_completers
+from funcmcp.authoring.calling.feature_context import PromptContext
+from funcmcp.authoring.calling.function_call import FunctionCall
+from funcmcp.authoring.features.decorators import decorate
 from funcmcp.authoring.features.permissions import AccessOptions, access_of
-from funcmcp.authoring.features.registration import (
+from funcmcp.authoring.features.registration_checks import (
     check_common,
     check_parameters,
     feature_name,
     is_interactive,
     shown_errors_of,
 )
+from funcmcp.authoring.signatures.annotations import union_members, without_marks
 from funcmcp.authoring.signatures.docstring import description, descriptions_in, parameter_descriptions
-from funcmcp.authoring.signatures.hints import union_members, without_marks
 from funcmcp.authoring.signatures.naming import title_of
 from funcmcp.authoring.signatures.signature import EMPTY, Signature, function_name
 from funcmcp.authoring.values.content import Content, Message, PromptResult, icon_list
-from funcmcp.authoring.values.sdk_types import converted
+from funcmcp.authoring.values.sdk_results import converted
 from funcmcp.protocol.codec import encode, encode_text
 from funcmcp.protocol.errors import InvalidParams, ToolError
 from funcmcp.server.catalog.features import EncodedResult, Prompt

@@ -10,25 +10,25 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.authoring.calling.calls import FunctionCall
-from funcmcp.authoring.calling.completions import completers_of, own_completers
-from funcmcp.authoring.calling.context import ResourceContext
-from funcmcp.authoring.features.marks import mark
+from funcmcp.authoring.calling.completers import completers_of, own_completers
+from funcmcp.authoring.calling.feature_context import ResourceContext
+from funcmcp.authoring.calling.function_call import FunctionCall
+from funcmcp.authoring.features.decorators import mark
 from funcmcp.authoring.features.permissions import AccessOptions, access_of
-from funcmcp.authoring.features.reading import Reading, check_lists, media_type_of
-from funcmcp.authoring.features.registration import (
+from funcmcp.authoring.features.registration_checks import (
     check_common,
     check_parameters,
     feature_name,
     is_interactive,
     shown_errors_of,
 )
+from funcmcp.authoring.features.resource_read import Reading, check_lists, media_type_of
+from funcmcp.authoring.signatures.annotations import description_mark
 from funcmcp.authoring.signatures.docstring import description
-from funcmcp.authoring.signatures.hints import description_mark
 from funcmcp.authoring.signatures.naming import title_of
 from funcmcp.authoring.signatures.signature import EMPTY, Signature, function_name
 from funcmcp.authoring.values.content import ResourceInfo, icon_list
-from funcmcp.authoring.values.explicit import check_json
+from funcmcp.authoring.values.handwritten_schema import check_json
 from funcmcp.protocol.apps import PAGE_TYPE, is_page
 from funcmcp.protocol.uri_template import InvalidTemplateError, URITemplate
 from funcmcp.server.catalog.features import Resource, ResourceLister, ResourceTemplate
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from funcmcp.authoring.calling.services import Services
-    from funcmcp.authoring.features.pages import UIResource
     from funcmcp.authoring.features.permissions import AccessKeywords
+    from funcmcp.authoring.features.ui import UIResource
     from funcmcp.authoring.values.content import Icon
     from funcmcp.server.calls.context import Context
     from funcmcp.server.options import ShowErrors

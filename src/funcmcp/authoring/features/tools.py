@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp.authoring.calling.arguments import input_schema, parts_of
-from funcmcp.authoring.calling.calls import FunctionCall, Schemas, ToolCall
-from funcmcp.authoring.calling.context import ToolContext
-from funcmcp.authoring.features.marks import decorate
-from funcmcp.authoring.features.pages import page_meta
+from funcmcp.authoring.calling.feature_context import ToolContext
+from funcmcp.authoring.calling.function_call import FunctionCall, Schemas, ToolCall
+from funcmcp.authoring.features.decorators import decorate
 from funcmcp.authoring.features.permissions import AccessOptions, access_of
-from funcmcp.authoring.features.registration import (
+from funcmcp.authoring.features.registration_checks import (
     check_common,
     check_parameters,
     feature_name,
     is_interactive,
     shown_errors_of,
 )
+from funcmcp.authoring.features.ui import page_meta
+from funcmcp.authoring.signatures.annotations import never_json, parts_of_type, without_marks
 from funcmcp.authoring.signatures.docstring import description, descriptions_in
-from funcmcp.authoring.signatures.hints import never_json, parts_of_type, without_marks
 from funcmcp.authoring.signatures.naming import title_of
 from funcmcp.authoring.signatures.signature import Header, JSONRPCResponse, Signature, function_name
 from funcmcp.authoring.values.content import icon_list
-from funcmcp.authoring.values.explicit import check_schema, explicit_errors
+from funcmcp.authoring.values.handwritten_schema import check_schema, explicit_errors
 from funcmcp.protocol.headers import mirrored_parameters
 from funcmcp.server.catalog.features import Tool
 from funcmcp.server.catalog.registry import RegistrationError
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from funcmcp.authoring.calling.services import Services
-    from funcmcp.authoring.features.pages import UI
     from funcmcp.authoring.features.permissions import AccessKeywords
+    from funcmcp.authoring.features.ui import UI
     from funcmcp.authoring.values.content import Icon
     from funcmcp.protocol.headers import MirroredParameter
     from funcmcp.server.options import ShowErrors
@@ -224,7 +224,7 @@ def _check_pattern(part: Any, what: str) -> None:
         pattern = getattr(mark, "pattern", None)
         if not isinstance(pattern, str | re.Pattern):
             continue
-        from funcmcp.authoring.values.core import compiles, linear_pattern  # noqa: PLC0415 - only where a pattern is
+        from funcmcp.authoring.values.pydantic_schemas import compiles, linear_pattern  # noqa: PLC0415 - only where a pattern is
 
         if not compiles(linear_pattern(pattern)):
             raise RegistrationError(

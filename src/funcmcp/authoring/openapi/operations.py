@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from funcmcp.authoring.openapi.http_calls import (
+from funcmcp.authoring.openapi.http_requests import (
     header_key,
     header_text,
     is_header_name,

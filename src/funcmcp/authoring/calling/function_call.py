@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_origin
 
 from funcmcp.authoring.calling.arguments import explicit_reader, input_schema, is_spread, parts_of, reader_of
-from funcmcp.authoring.calling.context import (
+from funcmcp.authoring.calling.feature_context import (
     CancellationToken,
     FeatureContext,
     PromptContext,
     ResourceContext,
     ToolContext,
 )
+from funcmcp.authoring.signatures.annotations import without_marks
 from funcmcp.authoring.signatures.docstring import parameter_descriptions
-from funcmcp.authoring.signatures.hints import without_marks
 from funcmcp.authoring.signatures.signature import EMPTY, JSONRPCRequest
-from funcmcp.authoring.values.results import declared_rendering, rendering_of
+from funcmcp.authoring.values.tool_results import declared_rendering, rendering_of
 from funcmcp.server.catalog.features import JSONResult, RawResponse
 from funcmcp.server.catalog.registry import RegistrationError
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.calling.arguments import Part, Reader
     from funcmcp.authoring.calling.services import Scope, Services
     from funcmcp.authoring.signatures.signature import Parameter, Signature
-    from funcmcp.authoring.values.results import Rendering
+    from funcmcp.authoring.values.tool_results import Rendering
     from funcmcp.server.calls.context import Context
 
 SPECIAL: tuple[type, ...] = (ToolContext, ResourceContext, PromptContext, CancellationToken, JSONRPCRequest)

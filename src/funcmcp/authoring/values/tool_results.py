@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import to_json
 
-from funcmcp.authoring.signatures.hints import parts_of_type, union_members, without_marks
+from funcmcp.authoring.signatures.annotations import parts_of_type, union_members, without_marks
 from funcmcp.authoring.signatures.signature import EMPTY, JSONRPCResponse
 from funcmcp.authoring.values.content import Content, ToolResult, base64
-from funcmcp.authoring.values.sdk_types import converted, is_sdk_type
-from funcmcp.authoring.values.writing import Writer, awaited, jsonable, unwritable
+from funcmcp.authoring.values.result_writer import Writer, awaited, jsonable, unwritable
+from funcmcp.authoring.values.sdk_results import converted, is_sdk_type
 from funcmcp.protocol.codec import encode
 from funcmcp.server.catalog.features import JSONResult, RawResponse
 
@@ -95,7 +95,7 @@ def declared_rendering(schema: dict[str, Any], tool: str) -> Rendering:
         if "isError" in result:
             return result
         if not checks:
-            from funcmcp.authoring.values.explicit import explicit_errors  # noqa: PLC0415 - for hand-written schemas only
+            from funcmcp.authoring.values.handwritten_schema import explicit_errors  # noqa: PLC0415 - for hand-written schemas only
 
             checks.append(explicit_errors(schema, f"The output_schema of {tool}"))
         errors = checks[0](result.get("structuredContent"))
@@ -168,7 +168,7 @@ class _Typed:
     def output_schema(self) -> dict[str, Any]:
         """Return the schema; anything but an object stands under ``result``, in every revision."""
         if self._schema is None:
-            from funcmcp.authoring.values.schema import json_schema  # noqa: PLC0415 - pydantic, loaded when it is needed
+            from funcmcp.authoring.values.json_schema import json_schema  # noqa: PLC0415 - pydantic, loaded when it is needed
 
             own = json_schema(self._writer.core(), "serialization", f"What {self._tool} returns")
             self._schema = own if own.get("type") == "object" else _wrapped(own)

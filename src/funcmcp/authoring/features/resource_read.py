@@ -8,13 +8,13 @@ from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from funcmcp.authoring.calling.arguments import is_field, reader_of, text_parts_of
-from funcmcp.authoring.calling.completions import choices_of
-from funcmcp.authoring.calling.context import ResourceContext
-from funcmcp.authoring.signatures.hints import marks_of, parts_of_type, union_members, without_marks
+from funcmcp.authoring.calling.completers import choices_of
+from funcmcp.authoring.calling.feature_context import ResourceContext
+from funcmcp.authoring.signatures.annotations import marks_of, parts_of_type, union_members, without_marks
 from funcmcp.authoring.signatures.signature import EMPTY
 from funcmcp.authoring.values.content import Contents, base64
-from funcmcp.authoring.values.sdk_types import converted, is_sdk_type
-from funcmcp.authoring.values.writing import Writer, awaited, unwritable
+from funcmcp.authoring.values.result_writer import Writer, awaited, unwritable
+from funcmcp.authoring.values.sdk_results import converted, is_sdk_type
 from funcmcp.protocol.codec import encode, encode_text
 from funcmcp.protocol.errors import InvalidParams, ResourceNotFound, ToolError
 from funcmcp.server.catalog.features import EncodedResult
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from funcmcp.authoring.calling.arguments import Reader
-    from funcmcp.authoring.calling.calls import FunctionCall
-    from funcmcp.authoring.features.pages import UIResource
+    from funcmcp.authoring.calling.function_call import FunctionCall
+    from funcmcp.authoring.features.ui import UIResource
     from funcmcp.authoring.signatures.signature import Parameter
     from funcmcp.protocol.uri_template import URITemplate, Values
     from funcmcp.server.calls.context import Context

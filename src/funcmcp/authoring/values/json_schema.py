@@ -14,7 +14,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError
 
-from funcmcp.authoring.signatures.field_docs import describe_fields
+from funcmcp.authoring.signatures.field_descriptions import describe_fields
 from funcmcp.protocol.codec import encode
 from funcmcp.server.catalog.registry import RegistrationError
 

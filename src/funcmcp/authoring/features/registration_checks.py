@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.authoring.calling.calls import special_type
-from funcmcp.authoring.calling.context import FeatureContext, PromptContext, ResourceContext, ToolContext
-from funcmcp.authoring.features.option_types import check_option_types
-from funcmcp.authoring.signatures.hints import never_json, union_members, without_marks
+from funcmcp.authoring.calling.feature_context import FeatureContext, PromptContext, ResourceContext, ToolContext
+from funcmcp.authoring.calling.function_call import special_type
+from funcmcp.authoring.features.options import check_option_types
+from funcmcp.authoring.signatures.annotations import never_json, union_members, without_marks
 from funcmcp.authoring.signatures.naming import is_name, is_text, snake_case
 from funcmcp.authoring.signatures.signature import EMPTY, function_name
 from funcmcp.authoring.values.content import icon_list
-from funcmcp.authoring.values.explicit import check_json
+from funcmcp.authoring.values.handwritten_schema import check_json
 from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.options import shown_types
 

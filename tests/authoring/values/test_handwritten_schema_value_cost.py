@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from funcmcp.authoring.values.explicit import explicit_errors
-from funcmcp.authoring.values.explicit_cost import cost_exceeds
-from tests.authoring.values.test_explicit_work import doubling, in_lists
+from funcmcp.authoring.values.handwritten_schema import explicit_errors
+from funcmcp.authoring.values.handwritten_schema_value_cost import cost_exceeds
+from tests.authoring.values.test_handwritten_schema_applications import doubling, in_lists
 
 TOO_MUCH = "The value is too large or too deeply nested to be checked against the schema"
 

@@ -11,8 +11,8 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from funcmcp.authoring.values.explicit_cost import cost_exceeds
-from funcmcp.authoring.values.explicit_work import Work
+from funcmcp.authoring.values.handwritten_schema_applications import Work
+from funcmcp.authoring.values.handwritten_schema_value_cost import cost_exceeds
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def explicit_errors(schema: Mapping[str, Any], what: str) -> Callable[[Any], lis
     """
     import jsonschema_rs  # noqa: PLC0415 - loaded when a hand-written schema is first applied
 
-    from funcmcp.authoring.values.wording import of_keyword  # noqa: PLC0415 - needed with the library alone
+    from funcmcp.authoring.values.argument_errors import of_keyword  # noqa: PLC0415 - needed with the library alone
 
     copied = json.loads(json.dumps(schema))
     try:

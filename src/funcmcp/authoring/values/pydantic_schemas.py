@@ -21,9 +21,9 @@ from pydantic_core import (
     from_json,
 )
 
-from funcmcp.authoring.values.core_tree import nodes_of, with_children
-from funcmcp.authoring.values.hashed import with_hash_limits
-from funcmcp.authoring.values.unions import BoundedValidator, bounded
+from funcmcp.authoring.values.hash_limits import with_hash_limits
+from funcmcp.authoring.values.pydantic_schema_tree import nodes_of, with_children
+from funcmcp.authoring.values.union_limits import BoundedValidator, bounded
 from funcmcp.protocol.codec import has_more_values
 from funcmcp.server.catalog.registry import RegistrationError
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import SchemaValidator, ValidationError, core_schema
 
-from funcmcp.authoring.values.core_tree import nodes_of, with_children
+from funcmcp.authoring.values.pydantic_schema_tree import nodes_of, with_children
 from funcmcp.protocol.errors import ToolError
 
 if TYPE_CHECKING:

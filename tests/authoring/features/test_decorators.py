@@ -8,7 +8,7 @@ import pytest
 
 import funcmcp
 from funcmcp import MCPServer, PromptContext, RegistrationError, ResourceContext
-from funcmcp.authoring.features.marks import decorate, with_name
+from funcmcp.authoring.features.decorators import decorate, with_name
 from tests.server.parts import answer, context
 
 

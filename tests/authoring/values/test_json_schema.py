@@ -14,7 +14,7 @@ import pytest
 from pydantic import AnyUrl, BaseModel, ConfigDict, EmailStr, Field
 
 from funcmcp.authoring.signatures.signature import Arguments
-from funcmcp.authoring.values.schema import arranged
+from funcmcp.authoring.values.json_schema import arranged
 from funcmcp.server.catalog.registry import RegistrationError
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Node, Point, Size
 from tests.authoring.tool_calls import schema_of

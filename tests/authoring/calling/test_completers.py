@@ -10,7 +10,7 @@ import pytest
 from pydantic import Field
 
 from funcmcp import MCPServer, ResourceContext
-from funcmcp.authoring.calling.completions import choices_of
+from funcmcp.authoring.calling.completers import choices_of
 from funcmcp.server.catalog.features import Completion
 from tests.authoring.models import Colour, Level
 from tests.server.parts import answer, context

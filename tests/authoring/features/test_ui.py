@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from funcmcp import UI, MCPServer, RegistrationError, UIResource
-from funcmcp.authoring.features.pages import page_meta
+from funcmcp.authoring.features.ui import page_meta
 from funcmcp.authoring.values.content import Contents
 from funcmcp.protocol.apps import EXTENSION, PAGE_TYPE, is_page
 from tests import schemas

@@ -17,7 +17,7 @@ from funcmcp.protocol.errors import ToolError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from funcmcp.authoring.calling.context import ToolContext
+    from funcmcp.authoring.calling.feature_context import ToolContext
     from funcmcp.authoring.values.content import Content
 
 _RESERVED = frozenset(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.authoring.values.explicit_work import Work
+from funcmcp.authoring.values.handwritten_schema_applications import Work
 
 ROOT: dict[str, Any] = {"$ref": "#"}
 MEMBER: dict[str, Any] = {"properties": {"x": ROOT}}

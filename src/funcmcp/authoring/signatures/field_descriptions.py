@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, NotRequired, Required, get_args, get_origin, get_type_hints
 
+from funcmcp.authoring.signatures.annotations import description_mark
 from funcmcp.authoring.signatures.docstring import class_description, described_fields, descriptions_in
-from funcmcp.authoring.signatures.hints import description_mark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,14 @@ import pytest
 from pydantic_core import core_schema
 from typing_extensions import get_type_hints, is_typeddict
 
-from funcmcp.authoring.values.core_tree import PARAMETER, SUBSCHEMAS, Holds, children, nodes_of, with_children
+from funcmcp.authoring.values.pydantic_schema_tree import (
+    PARAMETER,
+    SUBSCHEMAS,
+    Holds,
+    children,
+    nodes_of,
+    with_children,
+)
 
 SCHEMAS: Any = get_args(core_schema.CoreSchema)
 VALUES = {"config", "function", "serialization"}

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from funcmcp.authoring.calling.calls import FunctionCall
-from funcmcp.authoring.calling.context import ResourceContext
-from funcmcp.authoring.signatures.hints import without_marks
+from funcmcp.authoring.calling.feature_context import ResourceContext
+from funcmcp.authoring.calling.function_call import FunctionCall
+from funcmcp.authoring.signatures.annotations import without_marks
 from funcmcp.authoring.signatures.signature import Signature
 from funcmcp.server.catalog.features import Completion
 from funcmcp.server.catalog.registry import RegistrationError

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import SchemaValidator, core_schema, from_json, to_json
 
-from funcmcp.authoring.values.core_tree import children, with_children
+from funcmcp.authoring.values.pydantic_schema_tree import children, with_children
 from funcmcp.protocol.errors import ToolError
 
 if TYPE_CHECKING:

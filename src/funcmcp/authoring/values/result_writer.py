@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pydantic_core import SchemaValidator
 
-    from funcmcp.authoring.values.unions import BoundedValidator
+    from funcmcp.authoring.values.union_limits import BoundedValidator
 
 _LONGEST_PATH = 200
 _AWAITABLES = frozenset({"Awaitable", "Coroutine"})
@@ -39,8 +39,8 @@ class Writer:
 
     def core(self) -> dict[str, Any]:
         """Return pydantic's core schema of what is written; raise RegistrationError if the type is nothing in JSON."""
-        from funcmcp.authoring.values.core import core_schema_of  # noqa: PLC0415 - pydantic
-        from funcmcp.authoring.values.core_results import for_results  # noqa: PLC0415 - pydantic
+        from funcmcp.authoring.values.pydantic_result_schemas import for_results  # noqa: PLC0415 - pydantic
+        from funcmcp.authoring.values.pydantic_schemas import core_schema_of  # noqa: PLC0415 - pydantic
 
         return for_results(core_schema_of(self._annotation, f"What {self._name} returns"))
 
@@ -60,7 +60,7 @@ class Writer:
 
     def prepare(self) -> tuple[SchemaValidator | BoundedValidator, Callable[[Any], bytes]]:
         """Build what checks and what writes values; raise RegistrationError if the type is nothing in JSON."""
-        from funcmcp.authoring.values.core import is_finite, serializer, validator  # noqa: PLC0415 - pydantic
+        from funcmcp.authoring.values.pydantic_schemas import is_finite, serializer, validator  # noqa: PLC0415 - pydantic
 
         core = self.core()
         # A field that is not of its type, as an unchecked assignment leaves it, is a warning of the serializer. It has

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from funcmcp.authoring.signatures.signature import JSONRPCRequest
-from funcmcp.authoring.values.explicit import explicit_errors
-from funcmcp.authoring.values.wording import wrong_arguments
+from funcmcp.authoring.values.argument_errors import wrong_arguments
+from funcmcp.authoring.values.handwritten_schema import explicit_errors
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.registry import RegistrationError
 from tests.authoring.tool_calls import call, schema_of, tool_of
@@ -175,7 +175,7 @@ def test_the_library_is_not_loaded_when_a_tool_is_registered() -> None:
 
 BOUNDED = """
 import json, sys
-from funcmcp.authoring.values.explicit import explicit_errors
+from funcmcp.authoring.values.handwritten_schema import explicit_errors
 schema, value = json.load(sys.stdin)
 print(json.dumps(explicit_errors(schema, "input_schema")(value)))
 """

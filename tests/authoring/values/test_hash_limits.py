@@ -14,8 +14,8 @@ from pydantic import BaseModel
 
 from funcmcp import ToolError
 from funcmcp.authoring.calling.arguments import reader_of_type
-from funcmcp.authoring.values.core import core_schema_of
-from funcmcp.authoring.values.hashed import MOST_EQUAL_HASHES, MOST_MEMBERS, with_hash_limits
+from funcmcp.authoring.values.hash_limits import MOST_EQUAL_HASHES, MOST_MEMBERS, with_hash_limits
+from funcmcp.authoring.values.pydantic_schemas import core_schema_of
 
 MODULUS = 2**61 - 1
 COLLIDING = [number * MODULUS for number in range(MOST_EQUAL_HASHES + 1)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, get_args
 
-from funcmcp.authoring.values.formats import FORMATS
+from funcmcp.authoring.values.string_formats import FORMATS
 from funcmcp.protocol.errors import ToolError
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticKnownError, PydanticSerializationUnexpectedValue, core_schema
 
-from funcmcp.authoring.values.core import adapted
+from funcmcp.authoring.values.pydantic_schemas import adapted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from funcmcp.authoring.values.core import Node
+    from funcmcp.authoring.values.pydantic_schemas import Node
 
 _OF_URLS = str.maketrans("-_", "+/")
 _MOST_DIGITS = 307

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from funcmcp.authoring.calling.context import CancellationToken, Elicit, ListRoots, Sample, ToolContext
+from funcmcp.authoring.calling.feature_context import CancellationToken, Elicit, ListRoots, Sample, ToolContext
 from funcmcp.protocol.errors import MissingClientCapability, ToolError
 from tests.authoring.tool_calls import PATIENCE, Peer, call, context, tool_of
 

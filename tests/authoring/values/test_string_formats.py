@@ -4,7 +4,7 @@ from typing import Annotated
 
 import pytest
 
-from funcmcp.authoring.values.formats import FORMATS, Format
+from funcmcp.authoring.values.string_formats import FORMATS, Format
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.registry import RegistrationError
 from tests.authoring.tool_calls import call, schema_of

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from funcmcp.authoring.calling.calls import is_async
-from funcmcp.authoring.calling.context import CancellationToken, ToolContext
+from funcmcp.authoring.calling.feature_context import CancellationToken, ToolContext
+from funcmcp.authoring.calling.function_call import is_async
 from funcmcp.authoring.calling.services import Services
 from funcmcp.authoring.signatures.signature import JSONRPCRequest
 from funcmcp.protocol.errors import ToolError
