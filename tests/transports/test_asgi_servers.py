@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.adapters.test_asgi_servers import COMMANDS, serving
+from tests.adapters.asgi.test_application_servers import COMMANDS, serving
 from tests.transports.websocket_client import Client
 from tests.wire.peer import HANDSHAKE, PATIENCE, initialize
 

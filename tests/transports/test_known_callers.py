@@ -12,7 +12,7 @@ from funcmcp import MCPServer
 from funcmcp.auth.principal import Principal
 from funcmcp.testing import MemoryRequest
 from funcmcp.transports.connection import Connection
-from tests.transports.test_http_sse import HOST, JSON, OLD, Stream, call, exchange
+from tests.transports.http.endpoints.test_http_sse import HOST, JSON, OLD, Stream, call, exchange
 from tests.transports.test_websocket import Opened
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, CAROL, METADATA, Shop, open_shop
 from tests.wire.peer import ERAS, HANDSHAKE, META, PATIENCE, PER_REQUEST, initialize, to_bytes

@@ -13,7 +13,7 @@ import pytest
 from funcmcp.server.limits import Limits
 from funcmcp.state.rates import MemoryRates
 from funcmcp.transports import stdio
-from tests.transports.test_http_sse import HOST, JSON, Stream, call, exchange, opened, served
+from tests.transports.http.endpoints.test_http_sse import HOST, JSON, Stream, call, exchange, opened, served
 from tests.transports.test_known_callers import accepted, signed
 from tests.transports.test_websocket import Opened
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, open_shop

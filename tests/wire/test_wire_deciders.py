@@ -10,7 +10,7 @@ import pytest
 from funcmcp import MCPServer
 from funcmcp.auth.principal import Principal
 from funcmcp.server import guard
-from tests.transports.test_http_sse import OLD, call, opened
+from tests.transports.http.endpoints.test_http_sse import OLD, call, opened
 from tests.wire.callers import Caller
 from tests.wire.peer import ERAS, initialize
 

@@ -13,7 +13,7 @@ from funcmcp import MCPServer, content
 from tests.azure.host import read_binding
 from tests.azure.triggers import Triggers
 
-GOLDEN = Path(__file__).parents[1] / "data" / "azure"
+GOLDEN = Path(__file__).parents[3] / "data" / "azure"
 JSON_KEYS = {"toolProperties", "inputSchema", "outputSchema", "metadata", "promptArguments", "icons"}
 
 mcp = MCPServer("snippets")
