@@ -10,21 +10,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "funcmcp"
-BESIDE_THE_MIRROR = {
-    "apps",
-    "architecture",
-    "clients",
-    "cluster",
-    "conformance",
-    "corpus",
-    "data",
-    "docs",
-    "fuzz",
-    "node",
-    "samples",
-    "transcripts",
-    "wire",
-}
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +27,6 @@ def rooms(path: Path) -> set[str]:
 def test_every_folder_of_the_package_is_a_room() -> None:
     without = {path.parent for path in PACKAGE.rglob("*.py")} - {path.parent for path in PACKAGE.rglob("__init__.py")}
     assert without == set()
-
-
-def test_folders_of_tests_mirror_the_rooms() -> None:
-    folders = {name for name in rooms(ROOT / "tests") if (ROOT / "tests" / name).is_dir()}
-    assert folders - BESIDE_THE_MIRROR - rooms(PACKAGE) == set()
 
 
 def test_every_room_has_its_floor_in_the_import_rules(settings: dict[str, Any]) -> None:
