@@ -16,7 +16,7 @@ from funcmcp.auth.policy import Auth
 from funcmcp.auth.protected_resource import ProtectedResource
 from funcmcp.auth.tokens.bearer import BearerTokens
 from funcmcp.auth.tokens.claims import TokenRules
-from funcmcp.auth.tokens.keys import GivenKeys
+from funcmcp.auth.tokens.keys import StaticKeys
 from funcmcp.authoring.values.content import ResourceInfo
 from funcmcp.server.limits import Limits
 from funcmcp.state.seal import KeyRing
@@ -79,7 +79,7 @@ def _auth() -> Auth:
     bearer = BearerTokens(
         "https://login.example.com",
         _RESOURCE.resource,
-        keys=GivenKeys({"kty": "oct", "k": secret}),
+        keys=StaticKeys({"kty": "oct", "k": secret}),
         rules=TokenRules(algorithms=["HS256"]),
     )
     keys = APIKeys({"bob": KEY}, header="authorization", scopes={"bob": ["read"]})

@@ -17,7 +17,7 @@ from funcmcp.auth.protected_resource import unauthorized
 from funcmcp.auth.tokens.bearer import BearerTokens
 from funcmcp.auth.tokens.claims import TokenRules
 from funcmcp.auth.tokens.compact import TokenError, read
-from funcmcp.auth.tokens.keys import GivenKeys
+from funcmcp.auth.tokens.keys import StaticKeys
 from funcmcp.protocol.codec import encode
 from fuzz.driving import drive
 
@@ -32,7 +32,7 @@ def _text(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
-_KEYS = GivenKeys({"kty": "oct", "k": _text(_SECRET), "kid": "one"})
+_KEYS = StaticKeys({"kty": "oct", "k": _text(_SECRET), "kid": "one"})
 
 
 def sign(header: bytes, payload: bytes) -> str:

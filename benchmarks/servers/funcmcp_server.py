@@ -11,17 +11,16 @@ from settings import JWK, PLAIN, STREAMS, TOOLS, filler
 from funcmcp import MCPServer
 
 if TYPE_CHECKING:
-    from funcmcp.auth.authenticator import Authenticator
+    from funcmcp.auth import Authenticator
 
 
 def authenticator() -> Authenticator | None:
     """Return what finds out who calls, where that is measured."""
     if JWK is None:
         return None
-    from funcmcp.auth.tokens.bearer import BearerTokens
-    from funcmcp.auth.tokens.keys import GivenKeys
+    from funcmcp.auth import BearerTokens, StaticKeys
 
-    keys = GivenKeys(json.loads(JWK))
+    keys = StaticKeys(json.loads(JWK))
     return BearerTokens("https://login.example.com", "https://bench.example.com/mcp", keys=keys)
 
 

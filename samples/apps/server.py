@@ -16,7 +16,8 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 
-from funcmcp import UI, MCPServer, ToolError, UIResource
+from funcmcp import MCPServer, ToolError
+from funcmcp.content import UI, UIResource
 
 Step = Literal["waiting", "cooking", "ready", "served"]
 NEXT: dict[Step, Step] = {"waiting": "cooking", "cooking": "ready", "ready": "served"}

@@ -9,10 +9,7 @@ import functools
 from typing import Any
 
 from funcmcp import MCPServer
-from funcmcp.auth.policy import Auth
-from funcmcp.auth.protected_resource import ProtectedResource
-from funcmcp.auth.tokens.bearer import BearerTokens
-from funcmcp.auth.tokens.jwks import JWKS
+from funcmcp.auth import JWKS, Auth, BearerTokens, ProtectedResource
 from samples.orders import server as orders
 from samples.orders.restaurant import Order, OrderService
 

@@ -1,72 +1,51 @@
-"""Typed Python functions as MCP servers. Public names are loaded when they are first used."""
+"""MCP servers from typed Python functions.
+
+`MCPServer` is the server. The other names are what its functions and options need. The remaining public modules are
+`funcmcp.auth`, `funcmcp.azure`, `funcmcp.content`, `funcmcp.redis`, `funcmcp.state` and `funcmcp.testing`; every other
+module is private and may change in any release.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from funcmcp.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp import content
     from funcmcp.app import MCPServer
+    from funcmcp.auth.policy import Auth
+    from funcmcp.auth.principal import Principal
     from funcmcp.authoring.calling.feature_context import CancellationToken, PromptContext, ResourceContext, ToolContext
     from funcmcp.authoring.calling.questions import Elicit, ListRoots, Sample
     from funcmcp.authoring.features.prompts import prompt
     from funcmcp.authoring.features.resources import resource
     from funcmcp.authoring.features.tools import tool
-    from funcmcp.authoring.features.ui import UI, UIResource
-    from funcmcp.authoring.signatures.signature import Arguments, Header, JSONRPCRequest, JSONRPCResponse
+    from funcmcp.authoring.signatures.signature import Arguments, Header
     from funcmcp.authoring.values.string_formats import Format
     from funcmcp.protocol.errors import InvalidParams, MCPError, ResourceNotFound, ToolError
+    from funcmcp.server.catalog.features import Completion
     from funcmcp.server.catalog.registry import RegistrationError
+    from funcmcp.server.limits import Limits
     from funcmcp.transports.http.options import HTTPOptions
 
 __version__ = "0.1.0"
 
-_NAMES_ELSEWHERE = {"FastMCP": "MCPServer", "Context": "ToolContext"}
-"""What funcmcp calls things that programs look for by the names of other frameworks."""
-
-_HOMES = {
-    "Arguments": "authoring.signatures.signature",
-    "CancellationToken": "authoring.calling.feature_context",
-    "Elicit": "authoring.calling.questions",
-    "Format": "authoring.values.string_formats",
-    "HTTPOptions": "transports.http.options",
-    "Header": "authoring.signatures.signature",
-    "InvalidParams": "protocol.errors",
-    "JSONRPCRequest": "authoring.signatures.signature",
-    "JSONRPCResponse": "authoring.signatures.signature",
-    "ListRoots": "authoring.calling.questions",
-    "MCPError": "protocol.errors",
-    "MCPServer": "app",
-    "PromptContext": "authoring.calling.feature_context",
-    "RegistrationError": "server.catalog.registry",
-    "ResourceContext": "authoring.calling.feature_context",
-    "ResourceNotFound": "protocol.errors",
-    "Sample": "authoring.calling.questions",
-    "ToolContext": "authoring.calling.feature_context",
-    "ToolError": "protocol.errors",
-    "UI": "authoring.features.ui",
-    "UIResource": "authoring.features.ui",
-    "content": "content",
-    "prompt": "authoring.features.prompts",
-    "resource": "authoring.features.resources",
-    "tool": "authoring.features.tools",
-}
-
 __all__ = [
-    "UI",
     "Arguments",
+    "Auth",
     "CancellationToken",
+    "Completion",
     "Elicit",
     "Format",
     "HTTPOptions",
     "Header",
     "InvalidParams",
-    "JSONRPCRequest",
-    "JSONRPCResponse",
+    "Limits",
     "ListRoots",
     "MCPError",
     "MCPServer",
+    "Principal",
     "PromptContext",
     "RegistrationError",
     "ResourceContext",
@@ -74,25 +53,46 @@ __all__ = [
     "Sample",
     "ToolContext",
     "ToolError",
-    "UIResource",
     "content",
     "prompt",
     "resource",
     "tool",
 ]
 
+_HOMES = {
+    "app": ["MCPServer"],
+    "auth.policy": ["Auth"],
+    "auth.principal": ["Principal"],
+    "authoring.calling.feature_context": ["CancellationToken", "PromptContext", "ResourceContext", "ToolContext"],
+    "authoring.calling.questions": ["Elicit", "ListRoots", "Sample"],
+    "authoring.features.prompts": ["prompt"],
+    "authoring.features.resources": ["resource"],
+    "authoring.features.tools": ["tool"],
+    "authoring.signatures.signature": ["Arguments", "Header"],
+    "authoring.values.string_formats": ["Format"],
+    "content": ["content"],
+    "protocol.errors": ["InvalidParams", "MCPError", "ResourceNotFound", "ToolError"],
+    "server.catalog.features": ["Completion"],
+    "server.catalog.registry": ["RegistrationError"],
+    "server.limits": ["Limits"],
+    "transports.http.options": ["HTTPOptions"],
+}
+
+_NAMES_IN_OTHER_FRAMEWORKS = {
+    "FastMCP": "It is called MCPServer here.",
+    "Context": "It is called ToolContext here.",
+    "Image": "It is in funcmcp.content.",
+    "UI": "It is in funcmcp.content.",
+    "UIResource": "It is in funcmcp.content.",
+    "Client": "It is in funcmcp.testing.",
+}
+"""What funcmcp has for names that programs look for here."""
+
+_load, __dir__ = lazy_names(__name__, _HOMES)
+
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if name in _NAMES_ELSEWHERE:  # an ImportError, because `from funcmcp import X` drops the text of an AttributeError
-        raise ImportError(f"funcmcp has no {name}. It is called {_NAMES_ELSEWHERE[name]} here.", name="funcmcp")
-    if home is None:
-        raise AttributeError(f"module 'funcmcp' has no attribute {name!r}")
-    module = import_module(f"funcmcp.{home}")
-    value = module if home == name else getattr(module, name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    if name in _NAMES_IN_OTHER_FRAMEWORKS:
+        # An ImportError, because `from funcmcp import X` drops the text of an AttributeError.
+        raise ImportError(f"funcmcp has no {name}. {_NAMES_IN_OTHER_FRAMEWORKS[name]}", name="funcmcp")
+    return _load(name)

@@ -1,33 +1,65 @@
-"""Content blocks, messages and whole results that tools, resources and prompts may return."""
+"""Content blocks, messages and results that tools, resources and prompts return."""
 
 from __future__ import annotations
 
-from funcmcp.authoring.values.content import (
-    Audio,
-    Content,
-    Contents,
-    EmbeddedResource,
-    Icon,
-    Image,
-    Message,
-    PromptResult,
-    ResourceInfo,
-    ResourceLink,
-    Text,
-    ToolResult,
-)
+from typing import TYPE_CHECKING
+
+from funcmcp.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from funcmcp.authoring.features.ui import UI, UIResource
+    from funcmcp.authoring.signatures.signature import JSONRPCRequest, JSONRPCResponse
+    from funcmcp.authoring.values.content import (
+        Audio,
+        Content,
+        Contents,
+        EmbeddedResource,
+        Icon,
+        Image,
+        Message,
+        PromptResult,
+        ResourceInfo,
+        ResourceLink,
+        Text,
+        ToolResult,
+    )
 
 __all__ = [
+    "UI",
     "Audio",
     "Content",
     "Contents",
     "EmbeddedResource",
     "Icon",
     "Image",
+    "JSONRPCRequest",
+    "JSONRPCResponse",
     "Message",
     "PromptResult",
     "ResourceInfo",
     "ResourceLink",
     "Text",
     "ToolResult",
+    "UIResource",
 ]
+
+_HOMES = {
+    "authoring.features.ui": ["UI", "UIResource"],
+    "authoring.signatures.signature": ["JSONRPCRequest", "JSONRPCResponse"],
+    "authoring.values.content": [
+        "Audio",
+        "Content",
+        "Contents",
+        "EmbeddedResource",
+        "Icon",
+        "Image",
+        "Message",
+        "PromptResult",
+        "ResourceInfo",
+        "ResourceLink",
+        "Text",
+        "ToolResult",
+    ],
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -55,7 +55,7 @@ def test_a_missing_library_is_one_line_with_the_command_that_installs_it(library
 @pytest.mark.parametrize(
     ("library", "imported", "extra"),
     [
-        ("joserfc", "funcmcp.auth.entra", "auth"),
+        ("joserfc", "funcmcp.auth.entra_id", "auth"),
         ("redis", "funcmcp.adapters.redis.sessions", "redis"),
         ("azure", "funcmcp.azure", "azure"),
     ],

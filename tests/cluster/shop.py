@@ -22,7 +22,7 @@ from funcmcp.adapters.redis.sessions import RedisRevocations, RedisSessions
 from funcmcp.auth.policy import Auth
 from funcmcp.auth.tokens.bearer import BearerTokens
 from funcmcp.auth.tokens.claims import TokenRules
-from funcmcp.auth.tokens.keys import GivenKeys
+from funcmcp.auth.tokens.keys import StaticKeys
 from funcmcp.state.keys import configured_keys
 from funcmcp.state.sessions.signed import SignedSessions
 
@@ -42,7 +42,7 @@ def doorman(secret: str) -> Auth | None:
     tokens = BearerTokens(
         issuer="https://login.example.com",
         audience="https://shop.example.com/mcp",
-        keys=GivenKeys({"kty": "oct", "k": secret}),
+        keys=StaticKeys({"kty": "oct", "k": secret}),
         rules=TokenRules(algorithms=["HS256"]),
     )
     return Auth(tokens, lists="open" if os.environ["SHOP_LISTS"] == "open" else "closed")

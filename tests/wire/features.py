@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from funcmcp import MCPServer, PromptContext, ResourceContext, ResourceNotFound, ToolError, UIResource
+from funcmcp import MCPServer, PromptContext, ResourceContext, ResourceNotFound, ToolError
 from funcmcp.authoring.values.content import (
     Audio,
     Content,
@@ -21,6 +21,7 @@ from funcmcp.authoring.values.content import (
     ResourceInfo,
     ResourceLink,
 )
+from funcmcp.content import UIResource
 
 if TYPE_CHECKING:
     from tests.wire.gates import Gates

@@ -14,7 +14,7 @@ from funcmcp.auth.api_key import APIKeys
 from funcmcp.auth.authenticator import first_of
 from funcmcp.auth.principal import Principal
 from funcmcp.auth.tokens.bearer import BearerTokens
-from funcmcp.auth.tokens.keys import GivenKeys
+from funcmcp.auth.tokens.keys import StaticKeys
 from tests.auth.making_tokens import AUDIENCE, ISSUER, Clock, claims, public, sign
 from tests.serving import serve
 from tests.wire.callers import Shop
@@ -142,7 +142,7 @@ async def status(shop: Shop, *fields: tuple[str, str]) -> int:
 
 
 async def test_a_second_signed_token_is_400_whoever_is_asked_first() -> None:
-    tokens = BearerTokens(issuer=ISSUER, audience=AUDIENCE, keys=GivenKeys(public()), clock=Clock())
+    tokens = BearerTokens(issuer=ISSUER, audience=AUDIENCE, keys=StaticKeys(public()), clock=Clock())
     for authenticate in (tokens, first_of(APIKeys({"alice": ALICE}), tokens)):
         shop = app_with(authenticate)
         good = ("authorization", f"Bearer {sign(claims())}")

@@ -13,7 +13,7 @@ from funcmcp import MCPServer
 from funcmcp.auth.authenticator import first_of
 from funcmcp.auth.easy_auth import HEADER, EasyAuth
 from funcmcp.auth.tokens.bearer import BearerTokens
-from funcmcp.auth.tokens.keys import GivenKeys
+from funcmcp.auth.tokens.keys import StaticKeys
 from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW, Clock, claims, key, pem, public, sign, text
 from tests.wire.callers import Caller
 from tests.wire.peer import ERAS, PER_REQUEST, initialize
@@ -63,7 +63,7 @@ BAD = {
 def shop() -> tuple[MCPServer, list[str]]:
     """Return a server that wants tokens, and the list of what has run."""
     ran: list[str] = []
-    tokens = BearerTokens(ISSUER, AUDIENCE, keys=GivenKeys(public()), clock=Clock())
+    tokens = BearerTokens(ISSUER, AUDIENCE, keys=StaticKeys(public()), clock=Clock())
     mcp = MCPServer("Shop", auth=tokens)
 
     @mcp.tool

@@ -14,7 +14,7 @@ from funcmcp.auth.authenticator import Challenge
 from funcmcp.auth.principal import Principal
 from funcmcp.auth.tokens.bearer import BearerTokens
 from funcmcp.auth.tokens.claims import TokenRules
-from funcmcp.auth.tokens.keys import GivenKeys
+from funcmcp.auth.tokens.keys import StaticKeys
 from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW, Clock, bearing, claims, key, pem, public, sign, text
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 GOOD = sign(claims())
 
 
-def tokens(clock: Clock | None = None, *, keys: GivenKeys | None = None, **rules: Any) -> BearerTokens:
+def tokens(clock: Clock | None = None, *, keys: StaticKeys | None = None, **rules: Any) -> BearerTokens:
     return BearerTokens(
-        ISSUER, AUDIENCE, keys=keys or GivenKeys(public()), rules=TokenRules(**rules), clock=clock or Clock()
+        ISSUER, AUDIENCE, keys=keys or StaticKeys(public()), rules=TokenRules(**rules), clock=clock or Clock()
     )
 
 
@@ -68,7 +68,7 @@ async def test_a_good_token_names_its_caller() -> None:
     ],
 )
 async def test_every_algorithm_can_be_chosen(kind: str, algorithm: str) -> None:
-    bearer = tokens(keys=GivenKeys(public(kind)), algorithms=[algorithm])
+    bearer = tokens(keys=StaticKeys(public(kind)), algorithms=[algorithm])
     await accepted(sign(claims(), signer=key(kind), algorithm=algorithm), bearer)
 
 
@@ -126,7 +126,7 @@ async def test_a_token_signed_with_another_key_is_refused() -> None:
 
 
 async def test_a_token_without_a_key_id_is_checked_with_every_key_that_fits() -> None:
-    keys = GivenKeys(public("P-256", "other"), public("RSA", "second"), public())
+    keys = StaticKeys(public("P-256", "other"), public("RSA", "second"), public())
     await accepted(sign(claims(), header={"kid": None}), tokens(keys=keys))
 
 
@@ -144,7 +144,7 @@ class TestHeader:
         signed = sign(claims(), header={"alg": "HS256"}).rpartition(".")[0]
         forged = f"{signed}.{text(hmac.digest(pem(), signed.encode(), 'sha256'))}"
         assert "algorithm" in await refusal(forged)
-        assert "algorithm" in await refusal(forged, tokens(keys=GivenKeys(pem().decode())))
+        assert "algorithm" in await refusal(forged, tokens(keys=StaticKeys(pem().decode())))
 
     @pytest.mark.parametrize("critical", [["exp"], ["b64"], [], None, "b64", {}])
     async def test_extensions_that_must_be_understood_are_refused(self, critical: object) -> None:
@@ -217,7 +217,7 @@ class TestClaims:
         await accepted(sign(claims(aud=audience)))
 
     async def test_a_slash_at_the_end_of_the_configured_audience_does_not_matter_either(self) -> None:
-        bearer = BearerTokens(ISSUER, f"{AUDIENCE}/", keys=GivenKeys(public()), clock=Clock())
+        bearer = BearerTokens(ISSUER, f"{AUDIENCE}/", keys=StaticKeys(public()), clock=Clock())
         await accepted(GOOD, bearer)
         await accepted(sign(claims(aud=f"{AUDIENCE}/")), bearer)
 
@@ -287,7 +287,7 @@ class TestClaims:
         await refusal(sign(payload))
 
 
-class CountingKeys(GivenKeys):
+class CountingKeys(StaticKeys):
     """Keys that count how often they are asked for."""
 
     asked = 0
@@ -344,7 +344,7 @@ class TestMemory:
         assert GOOD not in repr(vars(bearer))
 
 
-class BrokenKeys(GivenKeys):
+class BrokenKeys(StaticKeys):
     """Keys whose library fails in a way that nobody thought of."""
 
     error: type[Exception] = RuntimeError
@@ -390,7 +390,7 @@ NAMES = st.sampled_from(["iss", "aud", "sub", "exp", "nbf", "iat", "scope", "scp
 @given(st.dictionaries(NAMES, JSON, max_size=4))
 async def test_signed_claims_of_any_kind_are_answered_by_a_principal_or_a_challenge(said: dict[str, Any]) -> None:
     token = sign({**claims(), **said}, signer=key("P-256"), algorithm="ES256")
-    identity = await tokens(keys=GivenKeys(public("P-256")), algorithms=["ES256"])(bearing(token))
+    identity = await tokens(keys=StaticKeys(public("P-256")), algorithms=["ES256"])(bearing(token))
     assert identity is not None
     assert identity != Challenge("invalid_token", "The token can't be checked.")
 
@@ -399,16 +399,16 @@ class TestConfiguration:
     @pytest.mark.parametrize("audience", ["", [], [""], ["a", ""]])
     def test_a_server_that_does_not_know_its_audience_does_not_start(self, audience: Any) -> None:
         with pytest.raises(ValueError, match="audience"):
-            BearerTokens(ISSUER, audience, keys=GivenKeys(public()))
+            BearerTokens(ISSUER, audience, keys=StaticKeys(public()))
 
     def test_there_is_no_audience_by_default(self) -> None:
         with pytest.raises(TypeError, match="audience"):
-            BearerTokens(ISSUER, keys=GivenKeys(public()))  # type: ignore[call-arg]
+            BearerTokens(ISSUER, keys=StaticKeys(public()))  # type: ignore[call-arg]
 
     @pytest.mark.parametrize("issuer", ["", [], [""]])
     def test_an_issuer_is_needed(self, issuer: Any) -> None:
         with pytest.raises(ValueError, match="issuer"):
-            BearerTokens(issuer, AUDIENCE, keys=GivenKeys(public()))
+            BearerTokens(issuer, AUDIENCE, keys=StaticKeys(public()))
 
     @pytest.mark.parametrize(
         ("rules", "message"),
@@ -434,4 +434,4 @@ class TestConfiguration:
     @pytest.mark.parametrize(("kind", "algorithm"), [("oct", "RS256"), ("RSA", "HS256")])
     def test_secrets_and_public_keys_have_algorithms_of_their_own(self, kind: str, algorithm: str) -> None:
         with pytest.raises(ValueError, match="go with secrets"):
-            tokens(keys=GivenKeys(public(kind)), algorithms=[algorithm])
+            tokens(keys=StaticKeys(public(kind)), algorithms=[algorithm])

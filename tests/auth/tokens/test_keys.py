@@ -19,7 +19,7 @@ from joserfc import jwe
 from joserfc.jwk import OctKey
 
 from funcmcp.auth.tokens.compact import TokenError, read
-from funcmcp.auth.tokens.keys import GivenKeys, UnfitKeyError, read_key
+from funcmcp.auth.tokens.keys import StaticKeys, UnfitKeyError, read_key
 from tests.auth import vectors
 from tests.auth.making_tokens import claims, key, pem, public, sign, text
 
@@ -67,7 +67,7 @@ async def is_accepted(key: dict[str, Any], token: object) -> bool:
         return False
     try:
         given = read(token)
-        return any(found.verifies(given) for found in await GivenKeys(key).find(given))
+        return any(found.verifies(given) for found in await StaticKeys(key).find(given))
     except (TokenError, UnfitKeyError):
         return False
 
@@ -157,7 +157,7 @@ SMALL = {"kty": "RSA", "e": "AQAB", "n": text(b"\xff" * 128)}
 )
 def test_a_key_that_is_not_sound_or_not_for_signatures_is_refused(jwk: dict[str, Any]) -> None:
     with pytest.raises(UnfitKeyError):
-        GivenKeys(jwk)
+        StaticKeys(jwk)
 
 
 @pytest.mark.parametrize(
@@ -173,22 +173,22 @@ def test_a_key_that_is_not_sound_or_not_for_signatures_is_refused(jwk: dict[str,
 )
 def test_keys_that_can_not_be_told_apart_or_do_not_go_together_are_refused(keys: Any) -> None:
     with pytest.raises(UnfitKeyError):
-        GivenKeys(*keys)
+        StaticKeys(*keys)
 
 
 async def test_a_key_is_only_for_the_algorithm_that_it_names() -> None:
-    keys = GivenKeys(public(alg="PS256"))
+    keys = StaticKeys(public(alg="PS256"))
     assert await keys.find(read(sign(claims(), algorithm="RS256"))) == []
     assert len(await keys.find(read(sign(claims(), algorithm="PS256")))) == 1
 
 
 def test_keys_of_one_name_for_different_algorithms_can_be_told_apart() -> None:
-    GivenKeys(public(alg="RS256"), public(alg="PS256"))
-    GivenKeys(public(), public("P-256"))
+    StaticKeys(public(alg="RS256"), public(alg="PS256"))
+    StaticKeys(public(), public("P-256"))
 
 
 async def test_keys_can_be_given_as_a_set_and_as_text() -> None:
-    for keys in (GivenKeys({"keys": [public(), public("P-256", "second")]}), GivenKeys(pem().decode())):
+    for keys in (StaticKeys({"keys": [public(), public("P-256", "second")]}), StaticKeys(pem().decode())):
         token = read(sign(claims()))
         assert [found.verifies(token) for found in await keys.find(token)] == [True]
 
@@ -208,7 +208,7 @@ def test_api_keys_load_no_cryptography_and_given_keys_no_http_client() -> None:
     code = (
         "import sys, funcmcp.auth.api_key, funcmcp.auth.easy_auth, funcmcp.auth.protected_resource\n"
         "assert not {'joserfc', 'cryptography', 'httpx2', 'asyncio'} & set(sys.modules)\n"
-        "import funcmcp.auth.entra\n"
+        "import funcmcp.auth.entra_id\n"
         "assert 'joserfc' in sys.modules and 'httpx2' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], timeout=60, check=True)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from funcmcp import UI, MCPServer, RegistrationError, UIResource
+from funcmcp import MCPServer, RegistrationError
 from funcmcp.authoring.features.ui import page_meta
 from funcmcp.authoring.values.content import Contents
+from funcmcp.content import UI, UIResource
 from funcmcp.protocol.apps import EXTENSION, PAGE_TYPE, is_page
 from tests import schemas
 from tests.server.parts import PER_REQUEST, answer, context

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from funcmcp.auth.authenticator import Challenge
 from funcmcp.auth.tokens.claims import TokenRules, check_audience, check_issuer
 from funcmcp.auth.tokens.compact import TokenError, read, read_object
-from funcmcp.auth.tokens.keys import SHARED_SECRET_ALGORITHMS, GivenKeys
+from funcmcp.auth.tokens.keys import SHARED_SECRET_ALGORITHMS, StaticKeys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ class BearerTokens:
     Args:
         issuer: the `iss` of tokens, exactly as they have it; several where they share their keys.
         audience: the `aud` that names this server, usually its URL; several where it has several names.
-        keys: what tokens are signed with: ``JWKS(url)`` or ``GivenKeys(...)``.
+        keys: what tokens are signed with: ``JWKS(url)`` or ``StaticKeys(...)``.
         rules: what else is demanded of tokens.
         clock: returns seconds since 1970.
 
@@ -61,9 +61,9 @@ class BearerTokens:
         self._rules = rules or TokenRules()
         self._clock = clock
         self._algorithms = frozenset(self._rules.algorithms)
-        secret = isinstance(keys, GivenKeys) and keys.secret
+        secret = isinstance(keys, StaticKeys) and keys.secret
         if secret == self._algorithms.isdisjoint(SHARED_SECRET_ALGORITHMS):
-            raise ValueError("Algorithms HS... go with secrets among GivenKeys, and only with them.")
+            raise ValueError("Algorithms HS... go with secrets among StaticKeys, and only with them.")
         self._verified: dict[bytes, tuple[Principal, float]] = {}
 
     async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:

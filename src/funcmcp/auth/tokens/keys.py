@@ -160,7 +160,7 @@ def _alike(key: VerificationKey, other: VerificationKey) -> bool:
     return key.key_id is not None and key.key_id == other.key_id and not key.algorithms.isdisjoint(other.algorithms)
 
 
-class GivenKeys:
+class StaticKeys:
     """Keys that are known from the start.
 
     Args:
@@ -181,7 +181,7 @@ class GivenKeys:
                 given.extend(read_key(jwk) for jwk in key.get("keys", [key]))
         self._keys = sort_out(given)
         if not given or len(self._keys) != len(given):
-            raise UnfitKeyError("GivenKeys needs keys, each with a name of its own.")
+            raise UnfitKeyError("StaticKeys needs keys, each with a name of its own.")
         kinds = {not key.algorithms.isdisjoint(SHARED_SECRET_ALGORITHMS) for key in given}
         if len(kinds) > 1:
             raise UnfitKeyError("Secrets and public keys don't go together.")

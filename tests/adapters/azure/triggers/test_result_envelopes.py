@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import BaseModel
 
-from funcmcp import InvalidParams, JSONRPCRequest, JSONRPCResponse, MCPServer, ToolError, content
+from funcmcp import InvalidParams, MCPServer, ToolError, content
 from tests.azure.host import HostError, read_prompt, read_resource, read_tool
 from tests.azure.triggers import Triggers
 
@@ -141,7 +141,7 @@ def an_error_with_a_full_link() -> content.ToolResult:
     return content.ToolResult([a_full_link(), an_embedded_text()], is_error=True)
 
 
-def a_response(request: JSONRPCRequest) -> JSONRPCResponse:
+def a_response(request: content.JSONRPCRequest) -> content.JSONRPCResponse:
     return {"jsonrpc": "2.0", "id": request.id, "result": {"content": [text("raw")]}}
 
 

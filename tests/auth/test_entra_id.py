@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from funcmcp.auth.authenticator import Challenge
-from funcmcp.auth.entra import entra
+from funcmcp.auth.entra_id import entra
 from funcmcp.auth.principal import Principal
 from funcmcp.auth.tokens.jwks import JWKS
-from funcmcp.auth.tokens.keys import GivenKeys
+from funcmcp.auth.tokens.keys import StaticKeys
 from tests.auth.making_tokens import NOW, Clock, bearing, claims, key, public, sign
 
 TENANT = "11111111-2222-3333-4444-555555555555"
@@ -27,7 +27,7 @@ V1 = {
 
 
 async def identity(said: dict[str, Any], *, app_id_uri: str | None = None) -> Principal | Challenge | None:
-    authenticate = entra(TENANT, APP, app_id_uri=app_id_uri, keys=GivenKeys(public()), clock=Clock())
+    authenticate = entra(TENANT, APP, app_id_uri=app_id_uri, keys=StaticKeys(public()), clock=Clock())
     return await authenticate(bearing(sign(claims(**said), header={"typ": "JWT"})))
 
 
@@ -83,7 +83,7 @@ async def test_the_application_id_uri_can_be_another() -> None:
 
 
 async def test_only_rs256_is_accepted() -> None:
-    authenticate = entra(TENANT, APP, keys=GivenKeys(public("P-256")), clock=Clock())
+    authenticate = entra(TENANT, APP, keys=StaticKeys(public("P-256")), clock=Clock())
     token = sign(claims(**V2), signer=key("P-256"), algorithm="ES256", header={"typ": "JWT"})
     assert isinstance(await authenticate(bearing(token)), Challenge)
 

@@ -1,0 +1,32 @@
+"""State that all instances of a server share in Redis. Needs ``pip install "funcmcp[redis]"``; see guides/scaling.md.
+
+Each class takes a URL or a `RedisLink`, which several of them can share.
+
+Example:
+    ```python
+    mcp = MCPServer("Orders", sessions=RedisSessions("redis://localhost:6379/0"))
+    ```
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funcmcp.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from funcmcp.adapters.redis.bus import RedisBus
+    from funcmcp.adapters.redis.link import RedisLink
+    from funcmcp.adapters.redis.rates import RedisRates
+    from funcmcp.adapters.redis.sessions import RedisRevocations, RedisSessions
+
+__all__ = ["RedisBus", "RedisLink", "RedisRates", "RedisRevocations", "RedisSessions"]
+
+_HOMES = {
+    "adapters.redis.bus": ["RedisBus"],
+    "adapters.redis.link": ["RedisLink"],
+    "adapters.redis.rates": ["RedisRates"],
+    "adapters.redis.sessions": ["RedisRevocations", "RedisSessions"],
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,0 +1,98 @@
+"""The public modules: their names are listed alike everywhere, and load nothing before they are used."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "funcmcp"
+LAZY_MODULES = ["funcmcp", "funcmcp.auth", "funcmcp.content", "funcmcp.redis", "funcmcp.state"]
+MAX_TOP_LEVEL_NAMES = 28
+HEAVY = {
+    "asyncio",
+    "azure",
+    "httpx2",
+    "joserfc",
+    "jsonschema_rs",
+    "pydantic",
+    "pydantic_core",
+    "redis",
+    "svcs",
+    "uvicorn",
+}
+
+
+def source_of(module: str) -> ast.Module:
+    path = SOURCE.parent / module.replace(".", "/")
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(file.read_text())
+
+
+def names_for_type_checkers(module: str) -> dict[str, str]:
+    """Return the names that a module imports under ``if TYPE_CHECKING``, with the modules that they come from."""
+    names = {}
+    for block in source_of(module).body:
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
+            for statement in block.body:
+                assert isinstance(statement, ast.ImportFrom)
+                for alias in statement.names:
+                    names[alias.name] = str(statement.module)
+    return names
+
+
+def names_at_run_time(module: str) -> dict[str, str]:
+    homes: dict[str, list[str]] = importlib.import_module(module)._HOMES
+    names = {}
+    for home, group in homes.items():
+        for name in group:
+            names[name] = "funcmcp" if name == home else f"funcmcp.{home}"
+    return names
+
+
+@pytest.mark.parametrize("module", LAZY_MODULES)
+def test_a_public_module_lists_the_same_names_for_type_checkers_readers_and_run_time(module: str) -> None:
+    public = importlib.import_module(module)
+    assert names_for_type_checkers(module) == names_at_run_time(module)
+    assert sorted(public.__all__) == sorted(names_at_run_time(module))
+    assert public.__doc__
+
+
+@pytest.mark.parametrize("module", LAZY_MODULES)
+def test_each_public_name_can_be_imported(module: str) -> None:
+    public = importlib.import_module(module)
+    for name, home in names_at_run_time(module).items():
+        assert getattr(public, name) is getattr(importlib.import_module(home), name)
+        assert name in dir(public)
+    with pytest.raises(AttributeError, match=f"module '{module}' has no attribute 'no_such_name'"):
+        _ = public.no_such_name
+
+
+@pytest.mark.parametrize("module", LAZY_MODULES)
+def test_no_public_name_is_also_a_private_submodule(module: str) -> None:
+    """Importing a submodule sets an attribute of its package, which would hide the public name."""
+    submodules = {path.stem for path in (SOURCE.parent / module.replace(".", "/")).glob("*")}
+    assert {name for name in names_at_run_time(module) if name in submodules} <= {"content"}
+
+
+def test_there_are_at_most_28_names_at_the_top_level() -> None:
+    assert len(importlib.import_module("funcmcp").__all__) <= MAX_TOP_LEVEL_NAMES
+
+
+def loaded(code: str) -> set[str]:
+    """Return the modules that a fresh interpreter has loaded after running code."""
+    script = f"{code}\nimport sys; print(*sys.modules, sep='\\n')"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    return set(run.stdout.split())
+
+
+def test_importing_the_public_modules_loads_no_library() -> None:
+    modules = loaded(f"import {', '.join(LAZY_MODULES)}")
+    assert not modules & HEAVY
+    own = {module for module in modules if module.startswith("funcmcp.")}
+    assert own == {*LAZY_MODULES, "funcmcp.lazy_names"} - {"funcmcp"}
