@@ -1,4 +1,4 @@
-"""Types that several tests of authoring use; S1 section 4a is `CreateOrder`."""
+"""Types that several tests of authoring use."""
 
 # ruff: noqa: TC003 - tools are made of these hints at run time
 

@@ -17,7 +17,7 @@ from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.testing import Client
 from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS
-from tests import schemas
+from tests import rules, schemas
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PER_REQUEST, text_result, tool
 from tests.transports.http.endpoint import Endpoint
 
@@ -324,8 +324,9 @@ async def test_input_without_a_state_is_sent_again_without_one() -> None:
     assert b'"inputResponses":{"r":{"roots":[]}}' in scripted.requests[-1]
 
 
+@rules.verifies(rules.THREAT_49)
 async def test_a_server_that_never_ends_its_list_is_an_error() -> None:
-    """Row 49: a hostile server can't keep a client busy for ever."""
+    """A hostile server can't keep a client busy for ever."""
     pages = 0
 
     async def endless(request: HttpRequest) -> HttpResponse:

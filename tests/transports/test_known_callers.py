@@ -12,6 +12,7 @@ from funcmcp import MCPServer
 from funcmcp.auth.principal import Principal
 from funcmcp.testing import MemoryRequest
 from funcmcp.transports.connection import Connection
+from tests import rules
 from tests.transports.http.endpoints.test_http_sse import HOST, JSON, OLD, Stream, call, exchange
 from tests.transports.test_websocket import Opened
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, CAROL, METADATA, Shop, open_shop
@@ -51,8 +52,9 @@ async def test_a_stream_is_refused_when_it_is_opened(key: str | None, status: in
     assert answer.header("cache-control") == "no-store"
 
 
+@rules.verifies(rules.THREAT_3)
 async def test_a_stream_takes_messages_of_the_principal_who_opened_it_and_of_nobody_else() -> None:
-    """Row 3: to all others it is as if it never was."""
+    """To all others it is as if it never was."""
     shop = open_shop(sse="/sse")
     stream = await streaming(shop, BOB)
     begun = initialize(OLD)
@@ -135,9 +137,10 @@ async def test_a_websocket_for_nobody_in_particular_serves_what_is_for_everybody
     await socket.leave()
 
 
+@rules.verifies(rules.U6)
 @pytest.mark.parametrize("later", [None, Principal("mallory")])
 async def test_a_websocket_ends_when_its_credentials_do(later: Principal | None) -> None:
-    """U6: each message is a request."""
+    """Each message is a request."""
     now: list[Principal | None] = [Principal("alice")]
 
     async def authenticate(_headers: Mapping[str, str]) -> Principal | None:

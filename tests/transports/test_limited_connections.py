@@ -13,6 +13,7 @@ import pytest
 from funcmcp.server.limits import Limits
 from funcmcp.state.rates import MemoryRates
 from funcmcp.transports import stdio
+from tests import rules
 from tests.transports.http.endpoints.test_http_sse import HOST, JSON, Stream, call, exchange, opened, served
 from tests.transports.test_known_callers import accepted, signed
 from tests.transports.test_websocket import Opened
@@ -52,8 +53,9 @@ async def test_a_stream_that_comes_too_early_is_429_and_a_message_too(clock: Clo
     await stream.leave()
 
 
+@rules.verifies(rules.THREAT_27)
 async def test_a_batch_on_a_stream_that_comes_too_early_is_429_as_a_whole_and_holds_no_place() -> None:
-    """Row 27: waiting for its time, each batch of a caller held one of the places that all requests share."""
+    """Waiting for its time, each batch of a caller held one of the places that all requests share."""
     app = served(rates=MemoryRates(HOURLY, 8), limits=Limits(requests=1)).app
     stream = await opened(app)  # one GET, two POSTs
     batch = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(6)]
@@ -105,8 +107,9 @@ async def test_a_call_beyond_those_that_may_run_at_once_is_refused_on_the_stream
     await stream.leave()
 
 
+@rules.verifies(rules.THREAT_23)
 async def test_a_message_on_a_connection_has_so_many_values_and_no_more() -> None:
-    """Row 23, on HTTP+SSE and WebSocket."""
+    """On HTTP+SSE and WebSocket."""
     stream = await opened(served(limits=Limits(message_values=100)).app)
     await stream.post(call("echo", {"many": [[]] * 60}))
     assert (await stream.hear())["error"]["code"] == -32700
@@ -119,8 +122,9 @@ async def test_a_message_on_a_connection_has_so_many_values_and_no_more() -> Non
     await socket.leave()
 
 
+@rules.verifies(rules.THREAT_26)
 async def test_a_half_sent_message_takes_no_place_from_others() -> None:
-    """Row 26, on HTTP+SSE."""
+    """On HTTP+SSE."""
     app = served(limits=Limits(requests=1)).app
     stream = await opened(app)
     half_sent = exchange(app, "POST", stream.endpoint, JSON)

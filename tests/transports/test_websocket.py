@@ -12,6 +12,7 @@ import pytest
 
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp.server.limits import Limits
+from tests import rules
 from tests.cli.processes import FUNCMCP, Running, running
 from tests.schemas import validate
 from tests.transports.websocket_client import Client
@@ -329,8 +330,9 @@ def test_a_real_binary_frame_closes_it(port: int) -> None:
         assert socket.closed_with() == 1003
 
 
+@rules.verifies(rules.THREAT_47)
 def test_a_real_client_that_offers_compression_is_not_taken_up_on_it(port: int) -> None:
-    """Row 47: a few bytes could become many."""
+    """A few bytes could become many."""
     with client(port, headers={"sec-websocket-extensions": "permessage-deflate"}) as socket:
         assert socket.accepted is not None
         assert socket.accepted.extensions == []

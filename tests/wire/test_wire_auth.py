@@ -10,6 +10,7 @@ import pytest
 from funcmcp import MCPServer
 from funcmcp.auth.authenticator import Challenge
 from funcmcp.auth.policy import Auth, Lists
+from tests import rules
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, CAROL, KEYS, METADATA, RESOURCE, Shop, open_shop
 from tests.wire.peer import BATCHES, ERAS, HANDSHAKE, PER_REQUEST, check, exchange, initialize, to_bytes
 
@@ -48,11 +49,12 @@ def reading(caller: Caller, uri: str) -> dict[str, Any]:
 # Without credentials, and with bad ones
 
 
+@rules.verifies(rules.U2, rules.U3, rules.THREAT_18)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_without_credentials_it_is_401_with_an_absolute_metadata_url_before_the_body_is_read(
     revision: str,
 ) -> None:
-    """U2, U3, row 18: nothing is said of an error, for there was none."""
+    """Nothing is said of an error, for there was none."""
     shop = open_shop(anonymous=False)
     caller = shop.caller(revision=revision)
     answer = await caller.call("whoami")
@@ -69,10 +71,11 @@ async def test_streams_and_endings_of_sessions_want_credentials_too(method: str)
     refused(await exchange(shop.mcp, method, headers.items()).answer(), 401, NOBODY)
 
 
+@rules.verifies(rules.U3, rules.U5)
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("tool", ["hours", "whoami"])
 async def test_a_bad_key_is_401_even_where_none_is_needed(revision: str, tool: str) -> None:
-    """U3, U5: what was refused never ends as nobody at all."""
+    """What was refused never ends as nobody at all."""
     shop = open_shop("open")
     answer = await shop.caller("not-a-key-of-anybody", revision).call(tool)
     refused(answer, 401, f'Bearer error="invalid_token", error_description="The API key is not known.", {NOBODY[7:]}')
@@ -80,9 +83,8 @@ async def test_a_bad_key_is_401_even_where_none_is_needed(revision: str, tool: s
     assert shop.ran == []
 
 
+@rules.verifies(rules.U3)
 async def test_a_malformed_header_is_400() -> None:
-    """U3."""
-
     async def particular(headers: Mapping[str, str]) -> Challenge:
         assert headers["authorization"] == "Bearer a b"
         return Challenge("invalid_request", "The Authorization header is not 'Bearer' with one token.")
@@ -93,16 +95,17 @@ async def test_a_malformed_header_is_400() -> None:
     refused(answer, 400, f'Bearer error="invalid_request", {said}')
 
 
+@rules.verifies(rules.THREAT_18)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_without_metadata_a_challenge_is_still_one(revision: str) -> None:
-    """Row 18: 401 always has a challenge, and one has a parameter."""
+    """401 always has a challenge, and one has a parameter."""
     shop = Shop(MCPServer("Shop", auth=KEYS))
     refused(await shop.caller(revision=revision).call("anything"), 401, 'Bearer realm="mcp"')
 
 
+@rules.verifies(rules.U5)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_key_in_the_query_string_is_no_key(revision: str) -> None:
-    """U5."""
     shop = open_shop(anonymous=False)
     caller = shop.caller(revision=revision)
     message = caller.call_message("whoami")
@@ -119,9 +122,10 @@ async def test_the_host_and_the_origin_are_checked_before_credentials() -> None:
         assert answer.header("www-authenticate") is None
 
 
+@rules.verifies(rules.U6)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_principal_is_let_in_and_the_function_sees_it(revision: str) -> None:
-    """U6: every request says who it is."""
+    """Every request says who it is."""
     shop = open_shop(anonymous=False)
     caller = await shop.connected(ALICE, revision)
     answer = await caller.call("whoami")
@@ -136,9 +140,9 @@ async def test_a_principal_is_let_in_and_the_function_sees_it(revision: str) -> 
 # Features
 
 
+@rules.verifies(rules.U7, rules.THREAT_37)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_what_allows_everybody_runs_for_nobody_in_particular(revision: str) -> None:
-    """U7, row 37."""
     shop = open_shop()
     caller = await shop.connected(revision=revision)
     assert (await caller.call("hours")).text == "nobody"
@@ -176,12 +180,13 @@ CLOSED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@rules.verifies(rules.U7, rules.THREAT_37, rules.THREAT_38)
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(("method", "params"), CLOSED)
 async def test_everything_else_is_one_and_the_same_401_whether_it_exists_or_not(
     revision: str, method: str, params: dict[str, Any]
 ) -> None:
-    """U7, rows 37 and 38: row 37, the template that takes the URI decides, not one that would take it, too."""
+    """The template that handles the URI decides, not another one that matches it."""
     shop = open_shop()
     caller = await shop.connected(revision=revision)
     answer = await caller.request(method, params)
@@ -200,6 +205,7 @@ async def test_a_principal_learns_what_does_not_exist(revision: str) -> None:
     assert (await caller.request("no/such/method")).error["code"] == -32601
 
 
+@rules.verifies(rules.U4, rules.U3)
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(
     ("method", "params"),
@@ -224,7 +230,7 @@ async def test_a_principal_learns_what_does_not_exist(revision: str) -> None:
 async def test_a_missing_scope_is_403_with_all_scopes_at_once(
     revision: str, method: str, params: dict[str, Any]
 ) -> None:
-    """U4, U3: with those that the caller has, as far as they are this server's: a client asks for exactly these."""
+    """With those that the caller has, as far as they are this server's: a client asks for exactly these."""
     shop = open_shop()
     answer = await (await shop.connected(ALICE, revision)).request(method, params)
     said = 'error_description="More scopes are needed.", scope="orders.write orders.read"'
@@ -251,9 +257,9 @@ async def test_an_authors_no_is_403_without_a_challenge(revision: str) -> None:
     assert (await (await shop.connected(BOB, revision)).call("audit")).text == "audited"
 
 
+@rules.verifies(rules.U3, rules.U4)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_scopes_that_every_principal_needs_are_named_in_each_challenge(revision: str) -> None:
-    """U3, U4."""
     shop = open_shop(anonymous=False, scopes=("orders.read",))
     caller = shop.caller(revision=revision)
     refused(await caller.call("whoami"), 401, f'Bearer scope="orders.read", {NOBODY[7:]}')
@@ -268,9 +274,10 @@ async def test_a_principal_without_the_scopes_begins_no_session() -> None:
     assert (await shop.caller(CAROL).post(initialize(HANDSHAKE))).status == 403
 
 
+@rules.verifies(rules.U3)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_where_lists_are_open_a_challenge_names_what_the_tool_needs(revision: str) -> None:
-    """U3: elsewhere that would tell whether the tool exists."""
+    """Elsewhere that would tell whether the tool exists."""
     shop = open_shop("open")
     refused(
         await (await shop.connected(revision=revision)).call("cancel"),
@@ -279,9 +286,9 @@ async def test_where_lists_are_open_a_challenge_names_what_the_tool_needs(revisi
     )
 
 
+@rules.verifies(rules.THREAT_37)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_call_as_a_notification_runs_nothing(revision: str) -> None:
-    """Row 37."""
     shop = open_shop()
     for key in (None, BOB):
         caller = await shop.connected(key, revision)
@@ -298,6 +305,7 @@ async def test_a_notification_of_nobody_is_401_where_nothing_is_for_everybody(re
 # Batches
 
 
+@rules.verifies(rules.U7, rules.THREAT_37)
 @pytest.mark.parametrize(
     ("key", "tools", "status"),
     [(None, ["hours", "whoami"], 401), (ALICE, ["whoami", "cancel"], 403), (ALICE, ["whoami", "audit"], 403)],
@@ -305,7 +313,6 @@ async def test_a_notification_of_nobody_is_401_where_nothing_is_for_everybody(re
 async def test_each_message_of_a_batch_is_decided_before_any_of_them_runs(
     key: str | None, tools: list[str], status: int
 ) -> None:
-    """U7, row 37."""
     shop = open_shop()
     caller = await shop.connected(key, BATCHES)
     batch = [caller.call_message(name, id=name) for name in tools]
@@ -354,10 +361,11 @@ async def listed(caller: Caller, method: str, member: str, key: str) -> list[str
     return [item[key] for item in answer.result[member]]
 
 
+@rules.verifies(rules.THREAT_35, rules.THREAT_38)
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("method", LISTED)
 async def test_lists_are_for_everybody_for_principals_or_for_each_its_own(revision: str, method: str) -> None:
-    """Rows 35 and 38: row 35, no list is public; row 38, a filtered one never comes from what others were given."""
+    """No list is public. A filtered list never comes from the cached list of another caller."""
     member, key, everything, for_alice, for_nobody = LISTED[method]
     shop = open_shop("open")
     for who in (None, ALICE, BOB):
@@ -376,6 +384,7 @@ async def test_lists_are_for_everybody_for_principals_or_for_each_its_own(revisi
     assert await listed(await shop.connected(ALICE, revision), method, member, key) == everything
 
 
+@rules.verifies(rules.THREAT_38)
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(
     ("lists", "key", "uris"),
@@ -392,7 +401,7 @@ async def test_lists_are_for_everybody_for_principals_or_for_each_its_own(revisi
 async def test_resources_are_listed_as_the_caller_may_read_them(
     revision: str, lists: Lists, key: str | None, uris: list[str]
 ) -> None:
-    """Row 38: a function that lists is asked only for those for whom it may be."""
+    """A function that lists is asked only for those for whom it may be."""
     shop = open_shop(lists)
     assert await listed(await shop.connected(key, revision), "resources/list", "resources", "uri") == uris
     assert shop.ran == ([] if key is None else ["list"])
@@ -413,24 +422,25 @@ async def test_pages_of_a_filtered_list_have_cursors_of_its_own(revision: str) -
     assert [tool["name"] for tool in other.result["tools"]] == ["ask"]  # another's cursor shows nothing of theirs
 
 
+@rules.verifies(rules.THREAT_38)
 @pytest.mark.parametrize("lists", ["auto", "filtered"])
 async def test_a_list_of_nothing_for_everybody_is_401(lists: Lists) -> None:
-    """Row 38: so that clients sign in."""
+    """So that clients sign in."""
     caller = open_shop(lists, anonymous=False).caller(revision=PER_REQUEST)
     refused(await caller.request("tools/list"), 401, NOBODY)
 
 
+@rules.verifies(rules.THREAT_35)
 @pytest.mark.parametrize("method", ["server/discover", "resources/read"])
 async def test_nothing_is_public_where_callers_are_known(method: str) -> None:
-    """Row 35."""
     caller = open_shop().caller(BOB, PER_REQUEST)
     answer = await caller.request(method, {"uri": "shop://hours"} if method == "resources/read" else {})
     assert answer.result["cacheScope"] == "private"
     assert answer.header("cache-control") == "no-store"
 
 
+@rules.verifies(rules.D3)
 async def test_the_handshake_and_discovery_are_for_nobody_only_where_something_is() -> None:
-    """D3."""
     for shop, status in ((open_shop(anonymous=False), 401), (open_shop(), 200), (open_shop("open"), 200)):
         assert (await shop.caller().post(initialize(HANDSHAKE))).status == status
         assert (await shop.caller(revision=PER_REQUEST).request("server/discover")).status == status
@@ -439,10 +449,11 @@ async def test_the_handshake_and_discovery_are_for_nobody_only_where_something_i
 # Sessions and states
 
 
+@rules.verifies(rules.THREAT_3, rules.U6)
 @pytest.mark.parametrize("sessions", ["signed", "memory"])
 @pytest.mark.parametrize("stranger", [None, ALICE])
 async def test_a_session_of_another_principal_is_as_if_it_never_was(sessions: str, stranger: str | None) -> None:
-    """Row 3, U6: in POST, GET and DELETE; and the owner goes on."""
+    """In POST, GET and DELETE; and the owner goes on."""
     shop = open_shop(sessions=sessions)
     owner = await shop.connected(BOB)
     thief = shop.caller(stranger)
@@ -460,9 +471,9 @@ async def test_a_session_of_another_principal_is_as_if_it_never_was(sessions: st
     assert (await owner.call("whoami")).text == "bob"
 
 
+@rules.verifies(rules.THREAT_3)
 @pytest.mark.parametrize("sessions", ["signed", "memory"])
 async def test_a_renewed_token_goes_on_with_the_session(sessions: str) -> None:
-    """Row 3."""
     shop = open_shop(sessions=sessions)
     caller = await shop.connected(BOB)
     caller.key = BOBS_NEXT
@@ -485,8 +496,9 @@ async def test_who_signs_in_during_a_session_goes_on_with_it(sessions: str) -> N
     assert (await caller.call("whoami")).status == 401
 
 
+@rules.verifies(rules.THREAT_3)
 async def test_in_a_session_of_nobody_each_principal_has_streams_of_its_own() -> None:
-    """Row 3: who knows the session's id alone reads nothing that was said to a principal."""
+    """Who knows the session's id alone reads nothing that was said to a principal."""
     shop = open_shop("open", sessions="memory")
     caller = await shop.connected(None)
     caller.capabilities = {}
@@ -507,8 +519,8 @@ async def test_in_a_session_of_nobody_each_principal_has_streams_of_its_own() ->
     assert "resources/updated" not in str(nobodys._sent)
 
 
+@rules.verifies(rules.THREAT_37)
 async def test_a_subscription_needs_what_reading_does() -> None:
-    """Row 37."""
     shop = open_shop(sessions="memory")
     wanted = {"uri": "shop://staff"}
     assert (await (await shop.connected(ALICE)).request("resources/subscribe", wanted)).status == 403
@@ -517,6 +529,7 @@ async def test_a_subscription_needs_what_reading_does() -> None:
     assert (await (await shop.connected(None)).request("resources/unsubscribe", wanted)).status == 200
 
 
+@rules.verifies(rules.THREAT_37, rules.THREAT_38)
 @pytest.mark.parametrize(
     ("lists", "key", "uris", "tells_of_tools"),
     [
@@ -531,7 +544,6 @@ async def test_a_subscription_needs_what_reading_does() -> None:
 async def test_a_listener_hears_of_what_it_may_read(
     lists: Lists, key: str | None, uris: list[str], tells_of_tools: bool
 ) -> None:
-    """Rows 37 and 38."""
     shop = open_shop(lists)
     caller = shop.caller(key, PER_REQUEST)
     wish = {
@@ -546,9 +558,9 @@ async def test_a_listener_hears_of_what_it_may_read(
     await stream.ended()
 
 
+@rules.verifies(rules.THREAT_7, rules.U6)
 @pytest.mark.parametrize(("first", "then", "status"), [(ALICE, BOB, 400), (None, ALICE, 400), (BOB, BOBS_NEXT, 200)])
 async def test_a_state_belongs_to_the_principal_who_was_asked(first: str | None, then: str | None, status: int) -> None:
-    """Row 7, U6."""
     shop = open_shop()
     asked = shop.caller(first, PER_REQUEST)
     asked.capabilities = {"elicitation": {}}
@@ -562,9 +574,9 @@ async def test_a_state_belongs_to_the_principal_who_was_asked(first: str | None,
     assert status == 400 or answer.text == "bob accept"
 
 
+@rules.verifies(rules.THREAT_10)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_no_answer_carries_the_token_on(revision: str) -> None:
-    """Row 10."""
     shop = open_shop()
     caller = await shop.connected(BOB, revision)
     for answer in (await caller.call("whoami"), await caller.call("nothing"), await caller.request("tools/list")):
@@ -576,9 +588,10 @@ async def test_no_answer_carries_the_token_on(revision: str) -> None:
 # Metadata and browsers
 
 
+@rules.verifies(rules.U1, rules.U2, rules.D4, rules.THREAT_35)
 @pytest.mark.parametrize("path", [OWN_PATH, ROOT])
 async def test_the_metadata_is_at_the_root_and_at_the_path_for_everybody(path: str) -> None:
-    """U1, U2, D4, row 35: it says what was configured and nothing that the request says."""
+    """It says what was configured and nothing that the request says."""
     shop = open_shop(anonymous=False)
     answer = await shop.caller().get({"host": "localhost:8000"}, path=path)
     assert (answer.status, answer.media_type) == (200, "application/json")
@@ -591,12 +604,12 @@ async def test_the_metadata_is_at_the_root_and_at_the_path_for_everybody(path: s
     assert answer.header("access-control-allow-origin") is None
 
 
+@rules.verifies(rules.THREAT_1)
 @pytest.mark.parametrize(
     ("headers", "status"),
     [({"host": "evil.example"}, 421), ({"origin": "https://evil.example"}, 403), ({"origin": "null"}, 403)],
 )
 async def test_the_checks_against_rebinding_hold_for_the_metadata(headers: dict[str, str], status: int) -> None:
-    """Row 1."""
     assert (await open_shop().caller().get(headers, path=ROOT)).status == status
 
 
@@ -624,9 +637,10 @@ async def preflight(shop: Shop, origin: str, path: str = "/mcp") -> Answer:
     return await exchange(shop.mcp, "OPTIONS", pairs, path=path).answer()
 
 
+@rules.verifies(rules.U2)
 @pytest.mark.parametrize("path", ["/mcp", ROOT])
 async def test_a_browser_on_an_allowed_page_may_send_credentials_and_read_the_challenge(path: str) -> None:
-    """U2: a client in a page can do the whole discovery."""
+    """A client in a page can do the whole discovery."""
     shop = open_shop(anonymous=False, origins=(APP + "/",))
     before = await preflight(shop, APP, path)
     assert (before.status, before.body) == (204, b"")
@@ -643,8 +657,8 @@ async def test_a_browser_on_an_allowed_page_may_send_credentials_and_read_the_ch
     assert (found.status, found.header("access-control-allow-origin")) == (200, APP)
 
 
+@rules.verifies(rules.THREAT_2)
 async def test_pages_of_other_origins_are_told_nothing() -> None:
-    """Row 2."""
     shop = open_shop(origins=(APP,))
     for origin in ("https://evil.example", APP + ".evil.example", "null"):
         answer = await preflight(shop, origin)

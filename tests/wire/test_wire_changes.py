@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import rules
 from tests.schemas import validate
 from tests.wire.peer import HANDSHAKES, META, PER_REQUEST, check, connect, exchange
 
@@ -51,9 +52,10 @@ def change_everything(offering: Offering) -> None:
     offering.app.resource("menu://late", name="late")(lambda: "")
 
 
+@rules.verifies(rules.S1)
 @pytest.mark.parametrize("id", [7, 0, "seven", ""])
 async def test_listening_begins_with_what_is_honoured(stocked: Offering, id: object) -> None:
-    """S1: the first message; the id of the request in every message; an event stream that no proxy buffers."""
+    """The first message; the id of the request in every message; an event stream that no proxy buffers."""
     peer = await connect(stocked.app, PER_REQUEST)
     wish = {**ALL, "resourceSubscriptions": ["menu://today", "menu://unheard_of"], "unheardOf": True}
     stream = listen(peer, wish, id)
@@ -72,9 +74,10 @@ async def test_listening_begins_with_what_is_honoured(stocked: Offering, id: obj
     await stream.ended()
 
 
+@rules.verifies(rules.S1, rules.A1)
 @pytest.mark.parametrize("wanted", LISTS)
 async def test_nothing_is_sent_that_was_not_asked_for(stocked: Offering, wanted: str) -> None:
-    """S1, A1: other lists and other resources are left out; the same change is told again when it comes again."""
+    """Other lists and other resources are left out; the same change is told again when it comes again."""
     peer = await connect(stocked.app, PER_REQUEST)
     stream = await listening(peer, {wanted: True, "resourceSubscriptions": ["menu://today"]})
     change_everything(stocked)
@@ -90,8 +93,9 @@ async def test_nothing_is_sent_that_was_not_asked_for(stocked: Offering, wanted:
     await stream.ended()
 
 
+@rules.verifies(rules.S1, rules.A1)
 async def test_what_is_not_offered_is_not_honoured(offering: Offering) -> None:
-    """S1, A1: a server without prompts and resources honours the rest."""
+    """A server without prompts and resources honours the rest."""
     peer = await connect(offering.app, PER_REQUEST)
     stream = listen(peer, {**ALL, "resourceSubscriptions": ["menu://today"]})
     assert (await event(stream))[1]["notifications"] == {"toolsListChanged": True}
@@ -99,8 +103,9 @@ async def test_what_is_not_offered_is_not_honoured(offering: Offering) -> None:
     await stream.ended()
 
 
+@rules.verifies(rules.X1, rules.S1)
 async def test_a_client_that_leaves_is_forgotten(stocked: Offering) -> None:
-    """X1, S1: closing the stream is how listening ends; nothing is sent after it."""
+    """Closing the stream is how listening ends; nothing is sent after it."""
     peer = await connect(stocked.app, PER_REQUEST)
     streams = [await listening(peer, ALL, number) for number in range(3)]
     assert len(stocked.app.server.hub) == 3
@@ -112,8 +117,9 @@ async def test_a_client_that_leaves_is_forgotten(stocked: Offering) -> None:
     assert [stream.late for stream in streams] == [[], [], []]
 
 
+@rules.verifies(rules.S1)
 async def test_the_stream_ends_with_a_result_when_the_server_is_about_to_stop(stocked: Offering) -> None:
-    """S1: `complete`, with the subscription's id; the last event, and the end of the body."""
+    """`complete`, with the subscription's id; the last event, and the end of the body."""
     peer = await connect(stocked.app, PER_REQUEST)
     stream = await listening(peer, ALL, "mine")
     stocked.app.drain()
@@ -126,8 +132,9 @@ async def test_the_stream_ends_with_a_result_when_the_server_is_about_to_stop(st
     assert late.result["resultType"] == "complete"
 
 
+@rules.verifies(rules.S2)
 async def test_progress_and_log_messages_stay_on_their_own_stream(stocked: Offering) -> None:
-    """S2: none of them comes on the stream of changes."""
+    """None of them comes on the stream of changes."""
     peer = await connect(stocked.app, PER_REQUEST)
     stream = await listening(peer, ALL)
     meta = {"progressToken": "t", META + "logLevel": "debug"}
@@ -139,6 +146,7 @@ async def test_progress_and_log_messages_stay_on_their_own_stream(stocked: Offer
     await stream.ended()
 
 
+@rules.verifies(rules.S1, rules.H16)
 @pytest.mark.parametrize(
     "wish",
     [
@@ -163,7 +171,7 @@ async def test_progress_and_log_messages_stay_on_their_own_stream(stocked: Offer
     ],
 )
 async def test_a_wish_of_the_wrong_shape_is_refused(stocked: Offering, wish: object) -> None:
-    """S1, H16: -32602, as JSON; nobody listens then."""
+    """-32602, as JSON; nobody listens then."""
     peer = await connect(stocked.app, PER_REQUEST)
     answer = check(await listen(peer, wish).answer(), PER_REQUEST, "subscriptions/listen")
     assert (answer.outcome, answer.media_type) == ((400, -32602), "application/json")
@@ -171,31 +179,35 @@ async def test_a_wish_of_the_wrong_shape_is_refused(stocked: Offering, wish: obj
     await peer.works()
 
 
+@rules.verifies(rules.S1)
 async def test_listening_to_nothing_said_is_refused(stocked: Offering) -> None:
-    """S1: without `notifications`."""
+    """Without `notifications`."""
     peer = await connect(stocked.app, PER_REQUEST)
     assert (await peer.request("subscriptions/listen")).outcome == (400, -32602)
 
 
+@rules.verifies(rules.S1, rules.D1)
 @pytest.mark.parametrize("accept", ["application/json", "*/*", None])
 async def test_a_client_that_takes_no_stream_cannot_listen(stocked: Offering, accept: str | None) -> None:
-    """S1, D1: no event stream to a client that did not ask for one."""
+    """No event stream to a client that did not ask for one."""
     peer = await connect(stocked.app, PER_REQUEST)
     answer = check(await listen(peer, ALL, accept=accept).answer(), PER_REQUEST, "subscriptions/listen")
     assert (answer.outcome, answer.media_type) == ((400, -32600), "application/json")
     await peer.works()
 
 
+@rules.verifies(rules.S1, rules.V8)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_listening_is_no_method_of_the_handshake_era(stocked: Offering, revision: str) -> None:
-    """S1, V8: -32601."""
+    """-32601."""
     peer = await connect(stocked.app, revision)
     assert (await peer.request("subscriptions/listen", {"notifications": ALL})).outcome == (200, -32601)
 
 
+@rules.verifies(rules.R4, rules.V8)
 @pytest.mark.parametrize("method", ["resources/subscribe", "resources/unsubscribe"])
 async def test_subscribing_is_no_method_of_the_per_request_era(stocked: Offering, method: str) -> None:
-    """R4, V8: 404 and -32601."""
+    """404 and -32601."""
     peer = await connect(stocked.app, PER_REQUEST)
     assert (await peer.request(method, {"uri": "menu://today"})).outcome == (404, -32601)
 
@@ -206,9 +218,10 @@ def own_stream(peer: Peer) -> Exchange:
     return exchange(peer.app, "GET", headers.items())
 
 
+@rules.verifies(rules.R4)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_subscriber_hears_of_the_resource_until_it_unsubscribes(stocked: Offering, revision: str) -> None:
-    """R4: `{}`, and resources/updated for what was subscribed to only."""
+    """`{}`, and resources/updated for what was subscribed to only."""
     peer = await connect(stocked.app, revision)
     stream = own_stream(peer)
     await stream.begun()
@@ -225,9 +238,10 @@ async def test_a_subscriber_hears_of_the_resource_until_it_unsubscribes(stocked:
     await stream.ended()
 
 
+@rules.verifies(rules.A1)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_session_hears_when_a_list_changes(stocked: Offering, revision: str) -> None:
-    """A1: one notification for each list, none twice before it was told."""
+    """One notification for each list, none twice before it was told."""
     peer = await connect(stocked.app, revision)
     stream = own_stream(peer)
     await stream.begun()
@@ -237,9 +251,10 @@ async def test_a_session_hears_when_a_list_changes(stocked: Offering, revision: 
     await stream.ended()
 
 
+@rules.verifies(rules.R4, rules.THREAT_8)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_session_never_hears_what_another_subscribed_to(stocked: Offering, revision: str) -> None:
-    """R4, row 8: subscriptions belong to their session."""
+    """Subscriptions belong to their session."""
     one, other = await connect(stocked.app, revision), await connect(stocked.app, revision)
     streams = [own_stream(peer) for peer in (one, other)]
     for stream in streams:
@@ -255,18 +270,20 @@ async def test_a_session_never_hears_what_another_subscribed_to(stocked: Offerin
         await stream.ended()
 
 
+@rules.verifies(rules.R4, rules.R2, rules.R3)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_what_cannot_be_read_cannot_be_subscribed_to(stocked: Offering, revision: str) -> None:
-    """R4, R2, R3: not found, or invalid."""
+    """Not found, or invalid."""
     peer = await connect(stocked.app, revision)
     for uri, code in (("menu://unheard_of", -32002), ("", -32002), ("file://docs/..", -32602)):
         assert (await peer.request("resources/subscribe", {"uri": uri})).outcome == (200, code)
     await peer.works()
 
 
+@rules.verifies(rules.R4)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_session_subscribes_to_so_many_resources_and_no_more(stocked: Offering, revision: str) -> None:
-    """R4: the thousand and first is -32602, and the others stay."""
+    """The thousand and first is -32602, and the others stay."""
     peer = await connect(stocked.app, revision)
     for number in range(1000):
         assert (await peer.request("resources/subscribe", {"uri": f"file://docs/{number}"})).result == {}

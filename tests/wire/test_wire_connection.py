@@ -11,6 +11,7 @@ import pytest
 
 from funcmcp.server.limits import Limits
 from funcmcp.transports.http.options import HTTPOptions
+from tests import rules
 from tests.wire.conftest import SMALL_LIMIT, serving
 from tests.wire.line import connection, head, post, request
 from tests.wire.offering import offer
@@ -51,9 +52,10 @@ def add(peer: Peer, port: int) -> None:
     assert check(post(peer, port, message), peer.revision, "tools/call").text == "42"
 
 
+@rules.verifies(rules.H1, rules.H5)
 @pytest.mark.parametrize("revision", ERAS)
 def test_an_answer_over_tcp_is_the_one_from_memory(offering: Offering, port: int, revision: str) -> None:
-    """H1, H5: JSON with its length, and a chunked stream that ends."""
+    """JSON with its length, and a chunked stream that ends."""
     peer = peer_at(offering.app, port, revision)
     message = peer.message("tools/call", {"name": "nothing", "arguments": {}})
     answer = check(post(peer, port, message), revision, "tools/call")
@@ -62,9 +64,10 @@ def test_an_answer_over_tcp_is_the_one_from_memory(offering: Offering, port: int
     assert (stream.media_type, stream.text) == ("text/event-stream", "talked")
 
 
+@rules.verifies(rules.H10, rules.H13)
 @pytest.mark.parametrize("revision", ERAS)
 def test_refusals_keep_the_connection_usable_or_close_it_cleanly(offering: Offering, port: int, revision: str) -> None:
-    """H10, H13: on one connection, the next good request after a bad one is answered."""
+    """On one connection, the next good request after a bad one is answered."""
     peer = peer_at(offering.app, port, revision)
     good = peer.message("tools/list")
     with connection(port) as line:
@@ -75,9 +78,10 @@ def test_refusals_keep_the_connection_usable_or_close_it_cleanly(offering: Offer
             assert check(line.answer(), revision, "tools/list").status == 200
 
 
+@rules.verifies(rules.H2, rules.H4)
 @pytest.mark.parametrize("method", ["GET", "PUT", "OPTIONS", "PATCH", "HEAD"])
 def test_other_methods_over_tcp_are_405(port: int, method: str) -> None:
-    """H2, H4: with Allow; the answer to HEAD has no body."""
+    """With Allow; the answer to HEAD has no body."""
     with connection(port) as line:
         line.send(head([("host", f"127.0.0.1:{port}"), ("connection", "close")], method=method))
         if method == "HEAD":
@@ -88,14 +92,16 @@ def test_other_methods_over_tcp_are_405(port: int, method: str) -> None:
             assert (answer.status, "POST" in (answer.header("allow") or "")) == (405, True)
 
 
+@rules.verifies(rules.H3, rules.D4)
 def test_a_session_ends_by_delete_over_tcp(offering: Offering, port: int) -> None:
-    """H3, D4: then it is 404."""
+    """Then it is 404."""
     peer = peer_at(offering.app, port, HANDSHAKE)
     with connection(port) as line:
         line.send(head({**peer.headers(None), "host": f"127.0.0.1:{port}"}.items(), method="DELETE"))
         assert (line.answer().status, post(peer, port, peer.message("ping")).status) == (204, 404)
 
 
+@rules.verifies(rules.THREAT_1, rules.D11)
 @pytest.mark.parametrize(
     "extra",
     [
@@ -105,7 +111,7 @@ def test_a_session_ends_by_delete_over_tcp(offering: Offering, port: int) -> Non
     ],
 )
 def test_two_hosts_or_origins_over_tcp_are_400(offering: Offering, port: int, extra: list[tuple[str, str]]) -> None:
-    """Row 1, D11: whether the HTTP server or the endpoint says so."""
+    """Whether the HTTP server or the endpoint says so."""
     peer = Peer(offering.app, PER_REQUEST)
     body = to_bytes(peer.message("tools/list"))
     usual = [(name, value) for name, value in peer.headers(peer.message("tools/list")).items() if name != "host"]
@@ -114,8 +120,9 @@ def test_two_hosts_or_origins_over_tcp_are_400(offering: Offering, port: int, ex
         assert line.answer().status == 400
 
 
+@rules.verifies(rules.THREAT_1, rules.D9)
 def test_a_foreign_host_over_tcp_is_refused(offering: Offering, port: int) -> None:
-    """Row 1, D9: the address of the connection is known, and the defaults are enough."""
+    """The address of the connection is known, and the defaults are enough."""
     peer = Peer(offering.app, PER_REQUEST)
     message = peer.message("tools/list")
     for host in ("evil.com", "localhost.evil.com", "127.0.0.1.evil.com:80", "localhost.", ""):
@@ -128,8 +135,9 @@ def test_a_foreign_host_over_tcp_is_refused(offering: Offering, port: int) -> No
         assert line.answer().status == 400
 
 
+@rules.verifies(rules.D11, rules.THREAT_33)
 def test_two_routing_headers_over_tcp_are_400(offering: Offering, port: int) -> None:
-    """D11, row 33: header mismatch, in any case of the name."""
+    """Header mismatch, in any case of the name."""
     peer = Peer(offering.app, PER_REQUEST)
     message = peer.message("tools/list")
     body = to_bytes(message)
@@ -139,8 +147,9 @@ def test_two_routing_headers_over_tcp_are_400(offering: Offering, port: int) -> 
         assert check(line.answer(), PER_REQUEST).outcome == (400, -32020)
 
 
+@rules.verifies(rules.D10)
 def test_white_space_around_values_over_tcp_does_not_count(offering: Offering, port: int) -> None:
-    """D10: one of the parsers hands it through."""
+    """One of the parsers hands it through."""
     peer = Peer(offering.app, PER_REQUEST)
     message = peer.message("tools/call", {"name": "nothing", "arguments": {}})
     answer = post(
@@ -161,11 +170,12 @@ def small_port(limited: Offering, parser: Literal["httptools", "h11"]) -> Iterat
         yield found
 
 
+@rules.verifies(rules.THREAT_22)
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_chunked_body_over_the_limit_is_413_and_the_answer_arrives(
     limited: Offering, small_port: int, revision: str
 ) -> None:
-    """Row 22: without a Content-Length; the client hears why, though it is still sending."""
+    """Without a Content-Length; the client hears why, though it is still sending."""
     peer = peer_at(limited.app, small_port, revision)
     headers = {
         **peer.headers(peer.message("tools/list")),
@@ -179,9 +189,10 @@ def test_a_chunked_body_over_the_limit_is_413_and_the_answer_arrives(
     add(peer, small_port)
 
 
+@rules.verifies(rules.THREAT_22)
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_chunked_body_within_the_limit_is_taken(limited: Offering, small_port: int, revision: str) -> None:
-    """Row 22: in chunks of one byte."""
+    """In chunks of one byte."""
     peer = peer_at(limited.app, small_port, revision)
     message = peer.message("tools/list")
     headers = {**peer.headers(message), "host": f"127.0.0.1:{small_port}", "transfer-encoding": "chunked"}
@@ -190,11 +201,12 @@ def test_a_chunked_body_within_the_limit_is_taken(limited: Offering, small_port:
         assert check(line.answer(), revision, "tools/list").status == 200
 
 
+@rules.verifies(rules.THREAT_22)
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_declared_length_over_the_limit_is_413_without_its_body(
     limited: Offering, small_port: int, revision: str
 ) -> None:
-    """Row 22: answered at once, though the body never comes."""
+    """Answered at once, though the body never comes."""
     peer = peer_at(limited.app, small_port, revision)
     headers = {**peer.headers(peer.message("tools/list")), "host": f"127.0.0.1:{small_port}"}
     with connection(small_port) as line:
@@ -203,8 +215,9 @@ def test_a_declared_length_over_the_limit_is_413_without_its_body(
     add(peer, small_port)
 
 
+@rules.verifies(rules.THREAT_22, rules.H10)
 def test_lies_about_the_length_are_400(offering: Offering, port: int) -> None:
-    """Row 22, H10: too short a length cuts the message, and what is left is no request."""
+    """Too short a length cuts the message, and what is left is no request."""
     peer = Peer(offering.app, PER_REQUEST)
     message = peer.message("tools/list")
     for length in ("5", "0", "-1", "abc", "+5", "5, 6"):
@@ -212,11 +225,12 @@ def test_lies_about_the_length_are_400(offering: Offering, port: int) -> None:
         add(peer, port)
 
 
+@rules.verifies(rules.THREAT_26)
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_half_sent_body_holds_up_nobody_and_may_still_be_finished(
     offering: Offering, port: int, revision: str
 ) -> None:
-    """Row 26: others are answered meanwhile."""
+    """Others are answered meanwhile."""
     peer = peer_at(offering.app, port, revision)
     whole = request(peer, port, peer.message("tools/list"))
     with connection(port) as slow:
@@ -228,11 +242,12 @@ def test_a_half_sent_body_holds_up_nobody_and_may_still_be_finished(
         assert check(slow.answer(), revision, "tools/list").status == 200
 
 
+@rules.verifies(rules.THREAT_26)
 @pytest.mark.parametrize("revision", ERAS)
 def test_more_half_sent_bodies_than_requests_may_be_under_way_turn_nobody_away(
     parser: Literal["httptools", "h11"], revision: str
 ) -> None:
-    """Row 26: neither requests in one packet nor those whose body comes after their header."""
+    """Neither requests in one packet nor those whose body comes after their header."""
     app = offer(limits=Limits(requests=2)).app
     with serving(app, parser) as port, contextlib.ExitStack() as lines:
         peer = peer_at(app, port, revision)
@@ -247,11 +262,12 @@ def test_more_half_sent_bodies_than_requests_may_be_under_way_turn_nobody_away(
             assert check(line.answer(), revision, "tools/list").status == 200
 
 
+@rules.verifies(rules.THREAT_26, rules.H18)
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_client_that_leaves_in_the_middle_of_its_body_leaves_no_trace(
     offering: Offering, port: int, revision: str
 ) -> None:
-    """Row 26, H18: no answer, no log line, and the next request is served."""
+    """No answer, no log line, and the next request is served."""
     peer = peer_at(offering.app, port, revision)
     for cut in (-1, -20, 60):
         with connection(port) as line:
@@ -259,11 +275,12 @@ def test_a_client_that_leaves_in_the_middle_of_its_body_leaves_no_trace(
     add(peer, port)
 
 
+@rules.verifies(rules.H18, rules.THREAT_40)
 @pytest.mark.parametrize("tool", ["wait", "wait_quietly", "talk"])
 def test_a_client_that_hangs_up_cancels_its_request_in_the_per_request_era(
     offering: Offering, port: int, tool: str
 ) -> None:
-    """H18, row 40: JSON, a stream that has not begun, and one that has."""
+    """JSON, a stream that has not begun, and one that has."""
     peer = Peer(offering.app, PER_REQUEST)
     with connection(port) as line:
         line.send(request(peer, port, peer.call_message(tool, {"key": "mine"})))
@@ -274,9 +291,10 @@ def test_a_client_that_hangs_up_cancels_its_request_in_the_per_request_era(
     add(peer, port)
 
 
+@rules.verifies(rules.H18, rules.THREAT_40)
 @pytest.mark.parametrize("tool", ["wait", "wait_quietly", "talk"])
 def test_a_client_that_hangs_up_cancels_nothing_in_the_handshake_era(offering: Offering, port: int, tool: str) -> None:
-    """H18, row 40: the tool goes on to its end."""
+    """The tool goes on to its end."""
     peer = peer_at(offering.app, port, HANDSHAKE)
     with connection(port) as line:
         line.send(request(peer, port, peer.call_message(tool, {"key": "mine"})))
@@ -290,12 +308,13 @@ def test_a_client_that_hangs_up_cancels_nothing_in_the_handshake_era(offering: O
     add(peer, port)
 
 
+@rules.verifies(rules.THREAT_8, rules.J1)
 @pytest.mark.parametrize("ids", [(1, 1), (1, "1")])
 @pytest.mark.parametrize("revision", ERAS)
 def test_two_in_flight_with_the_same_id_are_both_answered_right(
     offering: Offering, port: int, revision: str, ids: tuple[object, object]
 ) -> None:
-    """Row 8, J1: on two connections, in the other order than asked."""
+    """On two connections, in the other order than asked."""
     peer = peer_at(offering.app, port, revision)
     calls = [
         peer.message("tools/call", {"name": "wait", "arguments": {"key": key}}, given)
@@ -312,9 +331,10 @@ def test_two_in_flight_with_the_same_id_are_both_answered_right(
             assert (answer.text, answer.message["id"], type(answer.message["id"])) == (key, given, type(given))
 
 
+@rules.verifies(rules.THREAT_8)
 @pytest.mark.parametrize("revision", ERAS)
 def test_pipelined_requests_are_answered_in_their_order(offering: Offering, port: int, revision: str) -> None:
-    """Row 8: one after the other on one connection, a bad one between them."""
+    """One after the other on one connection, a bad one between them."""
     peer = peer_at(offering.app, port, revision)
     messages: list[object] = [peer.message("tools/list", id="a"), b"{", peer.message("tools/list", id="b")]
     with connection(port) as line:
@@ -324,8 +344,9 @@ def test_pipelined_requests_are_answered_in_their_order(offering: Offering, port
     assert [answer.message.get("id") for answer in answers] == ["a", None, "b"]
 
 
+@rules.verifies(rules.H5, rules.H6)
 def test_a_question_is_answered_by_another_request_in_the_handshake_era(offering: Offering, port: int) -> None:
-    """H5, H6: the question comes on the stream, the answer in a POST of its own, the result on the stream."""
+    """The question comes on the stream, the answer in a POST of its own, the result on the stream."""
     peer = peer_at(offering.app, port, HANDSHAKE)
     other = peer_at(offering.app, port, HANDSHAKE)
     with connection(port) as line:
@@ -343,8 +364,9 @@ def _data(line: bytes) -> Any:
     return json.loads(line.removeprefix(b"data:"))
 
 
+@rules.verifies(rules.THREAT_22)
 def test_the_default_limit_holds_over_tcp(parser: Literal["httptools", "h11"]) -> None:
-    """Row 22: 4 MiB, chunked, one MiB too much."""
+    """4 MiB, chunked, one MiB too much."""
     offering = offer(http=HTTPOptions())
     with serving(offering.app, parser) as port:
         peer = Peer(offering.app, PER_REQUEST)

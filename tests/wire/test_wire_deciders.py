@@ -10,6 +10,7 @@ import pytest
 from funcmcp import MCPServer
 from funcmcp.auth.principal import Principal
 from funcmcp.server import guard
+from tests import rules
 from tests.transports.http.endpoints.test_http_sse import OLD, call, opened
 from tests.wire.callers import Caller
 from tests.wire.peer import ERAS, initialize
@@ -43,11 +44,12 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "LONGEST_DECISION", 0.01)
 
 
+@rules.verifies(rules.THREAT_37)
 @pytest.mark.usefixtures("_soon")
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("fault", [*FAULTS, None])
 async def test_a_permission_that_ends_badly_or_never_is_a_no(fault: BaseException | None, revision: str) -> None:
-    """Row 37: whoever asks is 403, and the next request is answered as ever."""
+    """Whoever asks is 403, and the next request is answered as ever."""
     ran: list[str] = []
     mcp = MCPServer("Orders", auth=anybody)
     mcp.tool("it", authorize=lambda _principal: fail(fault))(lambda: ran.append("it"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import rules
 from tests.wire.peer import ERAS, HANDSHAKE, PER_REQUEST, connect
 
 if TYPE_CHECKING:
@@ -53,12 +54,13 @@ def lines(log: pytest.LogCaptureFixture) -> list[str]:
     return found
 
 
+@rules.verifies(rules.THREAT_21)
 @pytest.mark.parametrize("how", _SECRETS)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_an_exception_in_a_tool_is_told_by_an_id_that_is_in_the_log(
     offering: Offering, log: pytest.LogCaptureFixture, revision: str, how: str
 ) -> None:
-    """Row 21: the client gets a neutral sentence, the log one line with the same id."""
+    """The client gets a neutral sentence, the log one line with the same id."""
     peer = await connect(offering.app, revision)
     answer = await peer.call("fail", {"how": how})
     assert answer.status == 200
@@ -71,22 +73,24 @@ async def test_an_exception_in_a_tool_is_told_by_an_id_that_is_in_the_log(
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_21)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_the_text_of_a_tool_error_is_sent_and_not_logged(
     offering: Offering, log: pytest.LogCaptureFixture, revision: str
 ) -> None:
-    """Row 21: the one exception whose text is meant for the client."""
+    """The one exception whose text is meant for the client."""
     answer = await (await connect(offering.app, revision)).call("fail", {"how": "tool error"})
     assert answer.result["isError"] is True
     assert answer.text == "The kitchen is closed."
     assert lines(log) == []
 
 
+@rules.verifies(rules.J5, rules.H16)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_invalid_params_and_own_codes_are_errors_of_the_protocol(
     offering: Offering, log: pytest.LogCaptureFixture, revision: str
 ) -> None:
-    """J5, H16: -32602 from InvalidParams; a code, its text and its data are kept."""
+    """-32602 from InvalidParams; a code, its text and its data are kept."""
     peer = await connect(offering.app, revision)
     refused = await peer.call("fail", {"how": "invalid params"})
     assert refused.outcome == (INVALID_PARAMS_STATUS[revision], -32602)
@@ -97,6 +101,7 @@ async def test_invalid_params_and_own_codes_are_errors_of_the_protocol(
     assert lines(log) == []
 
 
+@rules.verifies(rules.THREAT_24, rules.THREAT_21)
 @pytest.mark.parametrize(
     "how",
     [
@@ -117,7 +122,7 @@ async def test_invalid_params_and_own_codes_are_errors_of_the_protocol(
 async def test_what_json_cannot_say_is_an_error_and_not_a_fault(
     offering: Offering, log: pytest.LogCaptureFixture, revision: str, how: str
 ) -> None:
-    """Row 24, row 21: NaN, lone surrogates and objects on the way out; in results, errors and their data."""
+    """NaN, lone surrogates and objects on the way out; in results, errors and their data."""
     peer = await connect(offering.app, revision)
     answer = await peer.call("fail", {"how": how}, id="mine")
     assert answer.message["id"] == "mine"
@@ -160,6 +165,7 @@ async def hostile(peer: Peer, text: str) -> int:
     return requests
 
 
+@rules.verifies(rules.THREAT_34)
 @pytest.mark.parametrize(
     "text", [FORGED, "x" * 100_000, "%s%n{0}{x.__class__}%(name)s"], ids=["forged", "long", "format"]
 )
@@ -167,7 +173,7 @@ async def hostile(peer: Peer, text: str) -> int:
 async def test_what_a_client_sends_forges_no_line_and_fills_no_log(
     offering: Offering, log: pytest.LogCaptureFixture, revision: str, text: str
 ) -> None:
-    """Row 34: one line at most for each fault of a client, and no more than 200 characters of what it sent."""
+    """One line at most for each fault of a client, and no more than 200 characters of what it sent."""
     peer = await connect(offering.app, revision)
     requests = await hostile(peer, text)
     found = lines(log)
@@ -176,6 +182,7 @@ async def test_what_a_client_sends_forges_no_line_and_fills_no_log(
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_34)
 @pytest.mark.parametrize(
     "text", [FORGED, "x" * 100_000, "\U0001f600" * 1000, "%s%n{0}"], ids=["forged", "long", "emoji", "format"]
 )
@@ -183,7 +190,7 @@ async def test_what_a_client_sends_forges_no_line_and_fills_no_log(
 async def test_an_exception_that_repeats_what_a_client_sent_is_one_short_line(
     offering: Offering, log: pytest.LogCaptureFixture, revision: str, text: str
 ) -> None:
-    """Row 34: at most 200 characters of it, escaped."""
+    """At most 200 characters of it, escaped."""
     peer = await connect(offering.app, revision)
     answer = await peer.call("fail", {"how": text})
     assert answer.result["isError"] is True
@@ -193,11 +200,12 @@ async def test_an_exception_that_repeats_what_a_client_sent_is_one_short_line(
     assert "x" * (QUOTED + 1) not in line
 
 
+@rules.verifies(rules.THREAT_34)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_secrets_in_headers_never_reach_the_log(
     offering: Offering, log: pytest.LogCaptureFixture, revision: str
 ) -> None:
-    """Row 34: no header is logged, whatever fails."""
+    """No header is logged, whatever fails."""
     peer = await connect(offering.app, revision)
     secrets = {"authorization": "Bearer hush-hush", "cookie": "id=hush-hush", "x-functions-key": "hush-hush"}
     for how in ("value error", "tool error", "own code"):
@@ -206,12 +214,13 @@ async def test_secrets_in_headers_never_reach_the_log(
     assert all("hush-hush" not in line for line in lines(log))
 
 
+@rules.verifies(rules.THREAT_32)
 @pytest.mark.parametrize("name", ["x-evil\r\nset-cookie: a=b", "a\nb", "\x00"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_nothing_that_a_client_sent_stands_in_a_header_of_the_answer(
     offering: Offering, revision: str, name: str
 ) -> None:
-    """Row 32: headers come from the server alone."""
+    """Headers come from the server alone."""
     peer = await connect(offering.app, revision)
     headers = {"x-request-id": "echo-me", "last-event-id": "echo-me"}
     answers = [
@@ -225,9 +234,10 @@ async def test_nothing_that_a_client_sent_stands_in_a_header_of_the_answer(
         assert all(value.isascii() and value.isprintable() for _, value in answer.headers)
 
 
+@rules.verifies(rules.THREAT_21, rules.THREAT_34)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_no_refusal_repeats_much_of_what_it_refuses(offering: Offering, revision: str) -> None:
-    """Row 21, row 34: an answer to a refused request stays short, the echoed id aside."""
+    """An answer to a refused request stays short, the echoed id aside."""
     peer = await connect(offering.app, revision)
     long = "y" * 100_000
     bodies: list[Any] = [

@@ -1,4 +1,4 @@
-"""Request headers: rows D1 to D11 of the requirements' section 1.2."""
+"""Request headers, in both eras."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import rules
 from tests.wire.peer import (
     ALL,
     BATCHES,
@@ -36,6 +37,7 @@ async def post_pairs(peer: Peer, message: object, extra: list[tuple[str, str]], 
     return check(await exchange(peer.app, "POST", [*pairs, *extra], [to_bytes(message)]).answer(), peer.revision)
 
 
+@rules.verifies(rules.D1, rules.TRAP_7)
 @pytest.mark.parametrize(
     "accept", [None, "", "*/*", "application/*", JSON, f"{JSON};q=0.1", "Application/JSON", "text/html, */*;q=0.8"]
 )
@@ -43,12 +45,13 @@ async def post_pairs(peer: Peer, message: object, extra: list[tuple[str, str]], 
 async def test_a_client_that_does_not_list_events_gets_json(
     offering: Offering, revision: str, accept: str | None
 ) -> None:
-    """D1, trap 7: lenient, but never a stream to a client that did not ask for one."""
+    """Lenient, but never a stream to a client that did not ask for one."""
     peer = await connect(offering.app, revision, {"elicitation": {}})
     answer = await peer.call("talk", headers={"accept": accept})
     assert (answer.status, answer.media_type, answer.text) == (200, JSON, "talked")
 
 
+@rules.verifies(rules.D1)
 @pytest.mark.parametrize(
     "accept", [f"{JSON}, {EVENTS}", f"{EVENTS}, {JSON}", EVENTS, f"{EVENTS};q=0.2,{JSON}", "TEXT/Event-Stream, */*"]
 )
@@ -56,35 +59,38 @@ async def test_a_client_that_does_not_list_events_gets_json(
 async def test_a_client_that_lists_events_gets_a_stream_where_there_is_one(
     offering: Offering, revision: str, accept: str
 ) -> None:
-    """D1: in any order, case and quality."""
+    """In any order, case and quality."""
     peer = await connect(offering.app, revision)
     answer = await peer.call("talk", headers={"accept": accept})
     assert (answer.status, answer.media_type, answer.text) == (200, EVENTS, "talked")
 
 
+@rules.verifies(rules.D1)
 @pytest.mark.parametrize(
     "accept",
     ["text/html", "image/*", f"{JSON};q=0", f"{JSON};q=0, {EVENTS};q=0.0", "*/*;q=0", "nonsense", "application/jsonx"],
 )
 @pytest.mark.parametrize("revision", ERAS)
 async def test_406_only_where_json_and_events_are_both_excluded(offering: Offering, revision: str, accept: str) -> None:
-    """D1: not acceptable."""
+    """Not acceptable."""
     answer = await (await connect(offering.app, revision)).call("add", {"a": 1, "b": 2}, headers={"accept": accept})
     assert answer.status == 406
 
 
+@rules.verifies(rules.D1, rules.D10)
 @pytest.mark.parametrize("lines", [(JSON, EVENTS), (EVENTS, JSON), (JSON, "text/html"), ("text/html", JSON)])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_an_accept_header_in_two_lines_is_one_list(
     offering: Offering, revision: str, lines: tuple[str, str]
 ) -> None:
-    """D1, D10: RFC 9110 section 5.3 joins the lines of a list."""
+    """RFC 9110 section 5.3 joins the lines of a list."""
     peer = await connect(offering.app, revision)
     message = peer.call_message("talk")
     answer = await post_pairs(peer, message, [("accept", line) for line in lines], without="accept")
     assert (answer.status, answer.media_type) == (200, EVENTS if EVENTS in lines else JSON)
 
 
+@rules.verifies(rules.D2, rules.THREAT_2)
 @pytest.mark.parametrize(
     "content_type",
     [
@@ -98,11 +104,12 @@ async def test_an_accept_header_in_two_lines_is_one_list(
 )
 @pytest.mark.parametrize("revision", ERAS)
 async def test_json_in_any_spelling_is_taken(offering: Offering, revision: str, content_type: str) -> None:
-    """D2, row 2: case-insensitive, parameters allowed."""
+    """Case-insensitive, parameters allowed."""
     peer = await connect(offering.app, revision)
     assert (await peer.call("add", {"a": 1, "b": 2}, headers={"content-type": content_type})).text == "3"
 
 
+@rules.verifies(rules.D2, rules.THREAT_2)
 @pytest.mark.parametrize(
     "content_type",
     [
@@ -125,47 +132,52 @@ async def test_json_in_any_spelling_is_taken(offering: Offering, revision: str, 
 )
 @pytest.mark.parametrize("revision", ERAS)
 async def test_anything_but_json_is_415(offering: Offering, revision: str, content_type: str | None) -> None:
-    """D2, row 2: a page elsewhere can only send a simple request, which is never application/json."""
+    """A page elsewhere can only send a simple request, which is never application/json."""
     answer = await (await connect(offering.app, revision)).call("nothing", headers={"content-type": content_type})
     assert answer.status == 415
 
 
+@rules.verifies(rules.D2, rules.D11, rules.THREAT_2)
 @pytest.mark.parametrize("lines", [(JSON, "text/plain"), ("text/plain", JSON)])
 async def test_two_content_types_that_differ_are_refused(offering: Offering, lines: tuple[str, str]) -> None:
-    """D2, D11, row 2: exactly application/json."""
+    """Exactly application/json."""
     peer = await connect(offering.app, HANDSHAKE)
     message = peer.message("tools/list")
     answer = await post_pairs(peer, message, [("content-type", line) for line in lines], without="content-type")
     assert answer.status in {400, 415}
 
 
+@rules.verifies(rules.D2, rules.THREAT_22)
 @pytest.mark.parametrize("coding", ["gzip", "br", "deflate", "GZIP", "identity, gzip", "nonsense"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_coded_body_is_415(offering: Offering, revision: str, coding: str) -> None:
-    """D2, row 22: no Content-Encoding but identity."""
+    """No Content-Encoding but identity."""
     peer = await connect(offering.app, revision)
     assert (await peer.call("nothing", headers={"content-encoding": coding})).status == 415
     assert (await peer.call("nothing", headers={"content-encoding": "identity"})).status == 200
 
 
+@rules.verifies(rules.D3, rules.TRAP_8)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_without_a_version_header_the_session_knows_the_version(offering: Offering, revision: str) -> None:
-    """D3, trap 8: an array is a batch in a session of 2025-03-26 and nowhere else."""
+    """An array is a batch in a session of 2025-03-26 and nowhere else."""
     peer = await connect(offering.app, revision)
     answer = await peer.post([peer.message("ping")], {"mcp-protocol-version": None})
     assert answer.status == (200 if revision == BATCHES else 400)
 
 
+@rules.verifies(rules.D3)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_the_version_header_may_stand_on_initialize(offering: Offering, revision: str) -> None:
-    """D3: conformance sends it there."""
+    """Conformance sends it there."""
     answer = await Peer(offering.app, revision).post(initialize(revision), {"mcp-protocol-version": revision})
     assert answer.result["protocolVersion"] == revision
 
 
+@rules.verifies(rules.D4, rules.TRAP_17)
 @pytest.mark.parametrize("method", ["server/discover", "tools/list", "tools/call"])
 async def test_a_session_id_means_nothing_in_the_per_request_era(offering: Offering, method: str) -> None:
-    """D4, trap 17: it is ignored if sent, never minted, never echoed."""
+    """It is ignored if sent, never minted, never echoed."""
     peer = await connect(offering.app, PER_REQUEST)
     session_id = (await connect(offering.app, HANDSHAKE)).session_id
     for given in (None, session_id, "unheard-of"):
@@ -174,28 +186,31 @@ async def test_a_session_id_means_nothing_in_the_per_request_era(offering: Offer
         assert answer.header("mcp-session-id") is None
 
 
+@rules.verifies(rules.D5)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_last_event_id_is_ignored(offering: Offering, revision: str) -> None:
-    """D5: nothing is replayed."""
+    """Nothing is replayed."""
     peer = await connect(offering.app, revision)
     assert (await peer.call("talk", headers={"last-event-id": "1"})).text == "talked"
     pairs = [*peer.headers(None).items(), ("last-event-id", "1")]
     assert check(await exchange(peer.app, "GET", pairs).answer(), revision).status == 405
 
 
+@rules.verifies(rules.D6)
 @pytest.mark.parametrize(
     "said", [None, "", "tools/lists", "TOOLS/LIST", "Tools/List", "tools", "tools/list,tools/list"]
 )
 async def test_mcp_method_must_say_what_the_body_says(offering: Offering, said: str | None) -> None:
-    """D6: required on every request; the value is case-sensitive."""
+    """Required on every request; the value is case-sensitive."""
     peer = await connect(offering.app, PER_REQUEST)
     assert (await peer.request("tools/list", headers={"mcp-method": said})).outcome == (400, -32020)
     assert (await peer.request("tools/list")).status == 200
 
 
+@rules.verifies(rules.D6)
 @pytest.mark.parametrize("method", ["server/discover", "tools/list", "tools/call", "unheard/of"])
 async def test_mcp_method_is_required_on_all_requests(offering: Offering, method: str) -> None:
-    """D6: also on those that the server does not know."""
+    """Also on those that the server does not know."""
     peer = await connect(offering.app, PER_REQUEST)
     answer = await peer.request(method, {"name": "nothing"}, headers={"mcp-method": None})
     assert answer.outcome == (400, -32020)
@@ -206,13 +221,15 @@ def coded(value: str) -> str:
     return f"=?base64?{base64.b64encode(value.encode()).decode()}?="
 
 
+@rules.verifies(rules.D7, rules.D10, rules.TRAP_20)
 @pytest.mark.parametrize("said", ["nothing", "  nothing  ", "\tnothing", coded("nothing"), f" {coded('nothing')} "])
 async def test_mcp_name_may_be_spelled_in_base64_and_with_blanks(offering: Offering, said: str) -> None:
-    """D7, D10, trap 20: blanks are stripped, the sentinel is decoded, then the two are compared."""
+    """Blanks are stripped, the sentinel is decoded, then the two are compared."""
     peer = await connect(offering.app, PER_REQUEST)
     assert (await peer.call("nothing", headers={"mcp-name": said})).text == "nothing"
 
 
+@rules.verifies(rules.D7, rules.TRAP_20, rules.THREAT_33)
 @pytest.mark.parametrize(
     "said",
     [
@@ -236,13 +253,14 @@ async def test_mcp_name_may_be_spelled_in_base64_and_with_blanks(offering: Offer
     ],
 )
 async def test_any_other_mcp_name_is_refused(offering: Offering, said: str | None) -> None:
-    """D7, trap 20, row 33: strict alphabet, canonical padding, case-sensitive marks."""
+    """Strict alphabet, canonical padding, case-sensitive marks."""
     peer = await connect(offering.app, PER_REQUEST)
     assert (await peer.call("nothing", headers={"mcp-name": said})).outcome == (400, -32020)
 
 
+@rules.verifies(rules.D8)
 async def test_a_mirrored_argument_that_agrees_passes(offering: Offering) -> None:
-    """D8: strings, integers as numbers, booleans as words, nested ones."""
+    """Strings, integers as numbers, booleans as words, nested ones."""
     peer = await connect(offering.app, PER_REQUEST)
     arguments = {"region": "Zürich", "count": 42, "flag": True, "nested": {"inner": "in"}}
     headers = {
@@ -255,6 +273,7 @@ async def test_a_mirrored_argument_that_agrees_passes(offering: Offering) -> Non
     assert answer.result["structuredContent"] == arguments
 
 
+@rules.verifies(rules.D8)
 @pytest.mark.parametrize(
     ("arguments", "headers"),
     [
@@ -275,10 +294,11 @@ async def test_a_mirrored_argument_that_agrees_passes(offering: Offering) -> Non
 async def test_mirrored_arguments_are_only_expected_where_there_is_a_value(
     offering: Offering, arguments: dict[str, object], headers: dict[str, str | None]
 ) -> None:
-    """D8: an absent or null argument has no header."""
+    """An absent or null argument has no header."""
     assert (await (await connect(offering.app, PER_REQUEST)).call("region", arguments, headers=headers)).status == 200
 
 
+@rules.verifies(rules.D8, rules.THREAT_33)
 @pytest.mark.parametrize(
     ("arguments", "headers"),
     [
@@ -304,7 +324,7 @@ async def test_mirrored_arguments_are_only_expected_where_there_is_a_value(
 async def test_a_mirrored_argument_that_disagrees_is_refused(
     offering: Offering, arguments: dict[str, object], headers: dict[str, str | None]
 ) -> None:
-    """D8, row 33: value without header, another value, bad base64, bad characters."""
+    """Value without header, another value, bad base64, bad characters."""
     peer = await connect(offering.app, PER_REQUEST)
     answer = await peer.call("region", arguments, id=3, headers=headers)
     assert answer.outcome == (400, -32020)
@@ -312,44 +332,49 @@ async def test_a_mirrored_argument_that_disagrees_is_refused(
     await peer.works()
 
 
+@rules.verifies(rules.D6, rules.D7, rules.D8)
 async def test_mirroring_headers_mean_nothing_in_the_handshake_era(offering: Offering) -> None:
-    """D6, D7, D8: they are not defined there."""
+    """They are not defined there."""
     peer = await connect(offering.app, HANDSHAKE)
     headers = {"mcp-method": "tools/list", "mcp-name": "add", "mcp-param-region": "else"}
     assert (await peer.call("region", {"region": "here"}, headers=headers)).status == 200
 
 
+@rules.verifies(rules.D9)
 @pytest.mark.parametrize("revision", ALL)
 async def test_its_own_host_and_origin_pass(offering: Offering, revision: str) -> None:
-    """D9: conformance sends both with the server's own address and port."""
+    """Conformance sends both with the server's own address and port."""
     peer = await connect(offering.app, revision)
     headers = {"host": "127.0.0.1:8000", "origin": "http://127.0.0.1:8000"}
     assert (await peer.request("tools/list", headers=headers)).status == 200
 
 
+@rules.verifies(rules.D10)
 @pytest.mark.parametrize(
     "name", ["mcp-protocol-version", "mcp-method", "mcp-name", "accept", "content-type", "host", "origin"]
 )
 async def test_white_space_around_a_value_does_not_count(offering: Offering, name: str) -> None:
-    """D10: RFC 9110 section 5.5; some HTTP servers hand it through."""
+    """RFC 9110 section 5.5; some HTTP servers hand it through."""
     peer = await connect(offering.app, PER_REQUEST)
     message = peer.message("tools/call", {"name": "nothing", "arguments": {}})
     headers = {**peer.headers(message), "origin": "http://localhost"}
     assert (await peer.post(message, {**headers, name: f" \t{headers[name]}\t "})).status == 200
 
 
+@rules.verifies(rules.D10)
 @pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-session-id"])
 async def test_white_space_around_a_session_header_does_not_count(offering: Offering, name: str) -> None:
-    """D10: the handshake era's own headers."""
+    """The handshake era's own headers."""
     peer = await connect(offering.app, HANDSHAKE)
     message = peer.message("ping")
     assert (await peer.post(message, {name: f"\t {peer.headers(message)[name]} "})).status == 200
 
 
+@rules.verifies(rules.D11, rules.THREAT_33)
 @pytest.mark.parametrize("same", [True, False])
 @pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-region"])
 async def test_a_repeated_routing_header_is_refused(offering: Offering, name: str, same: bool) -> None:
-    """D11, row 33: which of the two a proxy reads, nobody knows."""
+    """Which of the two a proxy reads, nobody knows."""
     peer = await connect(offering.app, PER_REQUEST)
     message = peer.message("tools/call", {"name": "region", "arguments": {"region": "here"}})
     usual = {**peer.headers(message), "mcp-param-region": "here"}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import rules
 from tests.wire.offering import offer
 from tests.wire.peer import BATCHES, ERAS, HANDSHAKE, HANDSHAKES, PER_REQUEST, check, connect
 
@@ -22,13 +23,14 @@ async def held(offering: Offering, peer: Peer, key: str, *, tool: str = "wait", 
     return under_way
 
 
+@rules.verifies(rules.THREAT_8, rules.J1)
 @pytest.mark.parametrize("ids", [(1, 1), ("1", "1"), (1, "1"), ("1", 1), (0, "0"), ("", "")])
 @pytest.mark.parametrize("tool", ["wait", "wait_quietly", "talk"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_two_requests_with_the_same_id_each_get_their_own_answer(
     offering: Offering, revision: str, tool: str, ids: tuple[object, object]
 ) -> None:
-    """Row 8, J1: in one session, answered in the other order than asked, JSON and stream."""
+    """In one session, answered in the other order than asked, JSON and stream."""
     peer = await connect(offering.app, revision)
     first = await held(offering, peer, "first", tool=tool, id=ids[0])
     second = await held(offering, peer, "second", tool=tool, id=ids[1])
@@ -39,13 +41,14 @@ async def test_two_requests_with_the_same_id_each_get_their_own_answer(
         assert (type(answer.message["id"]), answer.message["id"]) == (type(given), given)
 
 
+@rules.verifies(rules.THREAT_8)
 @pytest.mark.parametrize(
     "revisions", [(HANDSHAKE, HANDSHAKE), (PER_REQUEST, PER_REQUEST), (HANDSHAKE, PER_REQUEST), (BATCHES, HANDSHAKE)]
 )
 async def test_clients_with_the_same_id_never_see_each_others_answer(
     offering: Offering, revisions: tuple[str, str]
 ) -> None:
-    """Row 8: across sessions and eras."""
+    """Across sessions and eras."""
     peers = [await connect(offering.app, revision) for revision in revisions]
     under_way = [await held(offering, peer, f"key {number}") for number, peer in enumerate(peers)]
     for number in (1, 0):
@@ -54,18 +57,20 @@ async def test_clients_with_the_same_id_never_see_each_others_answer(
         assert answer.text == f"key {number}"
 
 
+@rules.verifies(rules.THREAT_8)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_many_in_flight_with_one_id_are_all_answered(offering: Offering, revision: str) -> None:
-    """Row 8: fifty at once."""
+    """Fifty at once."""
     peer = await connect(offering.app, revision)
     answers = await asyncio.gather(*(peer.call("add", {"a": number, "b": 0}, id="same") for number in range(50)))
     assert [answer.text for answer in answers] == [str(number) for number in range(50)]
 
 
+@rules.verifies(rules.THREAT_40)
 @pytest.mark.parametrize("tool", ["wait", "wait_quietly", "talk"])
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_client_cancels_its_own_request(offering: Offering, revision: str, tool: str) -> None:
-    """Row 40: the run stops, no result is sent, and the exchange ends."""
+    """The run stops, no result is sent, and the exchange ends."""
     peer = await connect(offering.app, revision)
     under_way = await held(offering, peer, "mine", tool=tool, id="to cancel")
     assert (await peer.notify("notifications/cancelled", {"requestId": "to cancel", "reason": "no more"})).status == 202
@@ -75,9 +80,10 @@ async def test_a_client_cancels_its_own_request(offering: Offering, revision: st
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_40, rules.THREAT_8)
 @pytest.mark.parametrize("request_id", [2, "1", 1.0, True, None, [1], {"id": 1}, "mine", ""])
 async def test_an_unknown_id_cancels_nothing(offering: Offering, request_id: object) -> None:
-    """Row 40, row 8: ignored; 1 is not "1", not 1.0 and not true."""
+    """Ignored; 1 is not "1", not 1.0 and not true."""
     peer = await connect(offering.app, HANDSHAKE)
     under_way = await held(offering, peer, "mine", id=1)
     assert (await peer.notify("notifications/cancelled", {"requestId": request_id})).status == 202
@@ -88,9 +94,10 @@ async def test_an_unknown_id_cancels_nothing(offering: Offering, request_id: obj
     assert not offering.gates.was("cancelled", "mine")
 
 
+@rules.verifies(rules.THREAT_40, rules.THREAT_3)
 @pytest.mark.parametrize("revision", [HANDSHAKE, PER_REQUEST])
 async def test_nobody_cancels_the_request_of_another(offering: Offering, revision: str) -> None:
-    """Row 40, row 3: in another session, without one, or from the other era, the id means nothing."""
+    """In another session, without one, or from the other era, the id means nothing."""
     victim = await connect(offering.app, HANDSHAKE)
     under_way = await held(offering, victim, "mine", id=1)
     attacker = await connect(offering.app, revision)
@@ -104,8 +111,9 @@ async def test_nobody_cancels_the_request_of_another(offering: Offering, revisio
     assert (await under_way.answer()).text == "mine"
 
 
+@rules.verifies(rules.THREAT_40, rules.X1)
 async def test_a_cancel_notification_means_nothing_in_the_per_request_era(offering: Offering) -> None:
-    """Row 40, X1: closing the stream is how a client cancels there."""
+    """Closing the stream is how a client cancels there."""
     peer = await connect(offering.app, PER_REQUEST)
     under_way = await held(offering, peer, "mine", id=1)
     assert (await peer.notify("notifications/cancelled", {"requestId": 1})).status == 202
@@ -114,8 +122,9 @@ async def test_a_cancel_notification_means_nothing_in_the_per_request_era(offeri
     assert (await under_way.answer()).text == "mine"
 
 
+@rules.verifies(rules.J3, rules.THREAT_40)
 async def test_a_cancelled_request_of_a_batch_leaves_the_others_alone(offering: Offering) -> None:
-    """J3, row 40: the rest is answered."""
+    """The rest is answered."""
     peer = await connect(offering.app, BATCHES)
     calls = [
         peer.message("tools/call", {"name": "wait", "arguments": {"key": "one"}}, id="one"),
@@ -129,9 +138,10 @@ async def test_a_cancelled_request_of_a_batch_leaves_the_others_alone(offering: 
     assert [answer["id"] for answer in answers if "result" in answer] == ["two"]
 
 
+@rules.verifies(rules.H18, rules.THREAT_40)
 @pytest.mark.parametrize("tool", ["wait", "wait_quietly", "talk"])
 async def test_leaving_cancels_in_the_per_request_era(offering: Offering, tool: str) -> None:
-    """H18, row 40: a plain tool, one that has sent nothing yet, and one in the middle of its stream."""
+    """A plain tool, one that has sent nothing yet, and one in the middle of its stream."""
     peer = await connect(offering.app, PER_REQUEST)
     under_way = await held(offering, peer, "mine", tool=tool)
     under_way.leave()
@@ -141,10 +151,11 @@ async def test_leaving_cancels_in_the_per_request_era(offering: Offering, tool: 
     await peer.works()
 
 
+@rules.verifies(rules.H18, rules.THREAT_40)
 @pytest.mark.parametrize("tool", ["wait", "wait_quietly", "talk"])
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_leaving_cancels_nothing_in_the_handshake_era(offering: Offering, revision: str, tool: str) -> None:
-    """H18, row 40: the tool goes on to its end."""
+    """The tool goes on to its end."""
     peer = await connect(offering.app, revision)
     under_way = await held(offering, peer, "mine", tool=tool)
     under_way.leave()
@@ -155,9 +166,10 @@ async def test_leaving_cancels_nothing_in_the_handshake_era(offering: Offering, 
     assert not offering.gates.was("cancelled", "mine")
 
 
+@rules.verifies(rules.THREAT_26, rules.H18)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_client_that_leaves_before_its_body_is_whole_leaves_nothing(offering: Offering, revision: str) -> None:
-    """Row 26, H18: no answer, no error, and the next request is served."""
+    """No answer, no error, and the next request is served."""
     peer = await connect(offering.app, revision)
     under_way = peer.start(peer.message("tools/list"))
     under_way.parts[:] = [b'{"jsonrpc":', b""]
@@ -167,12 +179,13 @@ async def test_a_client_that_leaves_before_its_body_is_whole_leaves_nothing(offe
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_39)
 @pytest.mark.parametrize("tool", ["hang", "stuck"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_tool_that_hangs_is_an_error_result_after_its_time(
     offering: Offering, revision: str, tool: str
 ) -> None:
-    """Row 39: async and plain; the next call of it and of others works."""
+    """Async and plain; the next call of it and of others works."""
     peer = await connect(offering.app, revision)
     try:
         for _ in range(2):
@@ -184,9 +197,10 @@ async def test_a_tool_that_hangs_is_an_error_result_after_its_time(
         offering.gates.stuck.set()
 
 
+@rules.verifies(rules.THREAT_39)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_plain_tools_that_are_stuck_hold_up_nobody(revision: str) -> None:
-    """Row 39: many of them at once; calls beside and after them are answered."""
+    """Many of them at once; calls beside and after them are answered."""
     offering = offer()
     peer = await connect(offering.app, revision)
     try:

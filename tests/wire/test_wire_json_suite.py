@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import rules
 from tests.nodejs import HOME
 from tests.requirements import require
 from tests.wire.peer import ERAS, PATIENCE, PER_REQUEST, connect
@@ -54,10 +55,11 @@ def case(name: str) -> bytes:
     return CASES[name]
 
 
+@rules.verifies(rules.H10, rules.THREAT_24)
 @pytest.mark.parametrize("name", list(CASES) or _NOTHING_TO_READ)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_case_as_a_whole_body_gets_the_right_refusal(offering: Offering, revision: str, name: str) -> None:
-    """H10, row 24: what is JSON is no message (-32600), what is not is -32700; never a fault of the server."""
+    """What is JSON is no message (-32600), what is not is -32700; never a fault of the server."""
     body = case(name)
     peer = await connect(offering.app, revision)
     answer = await peer.post(body, like=peer.message("tools/list"))
@@ -66,12 +68,13 @@ async def test_a_case_as_a_whole_body_gets_the_right_refusal(offering: Offering,
     await peer.works()
 
 
+@rules.verifies(rules.H10, rules.THREAT_24)
 @pytest.mark.parametrize("name", list(CASES) or _NOTHING_TO_READ)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_case_as_an_argument_is_taken_exactly_where_it_is_json(
     offering: Offering, revision: str, name: str
 ) -> None:
-    """H10, row 24: no valid value is refused or changed, no invalid one is accepted."""
+    """No valid value is refused or changed, no invalid one is accepted."""
     value = case(name)
     peer = await connect(offering.app, revision)
     message = peer.message("tools/call", {"name": "echo", "arguments": {"value": "PLACE"}})
@@ -86,8 +89,9 @@ async def test_a_case_as_an_argument_is_taken_exactly_where_it_is_json(
     await peer.works()
 
 
+@rules.verifies(rules.H10, rules.THREAT_24)
 def test_every_case_is_answered_over_a_socket(port: int) -> None:
-    """H10, row 24: all of them on one connection, as both HTTP parsers hand them over."""
+    """All of them on one connection, as both HTTP parsers hand them over."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     headers = {"content-type": "application/json", "mcp-protocol-version": PER_REQUEST, "connection": "keep-alive"}
     with closing(connection):

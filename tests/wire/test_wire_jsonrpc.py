@@ -1,4 +1,4 @@
-"""JSON-RPC framing: rows J1 to J7 of the requirements' section 1.3."""
+"""JSON-RPC messages, in both eras."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import rules
 from tests.wire.peer import (
     ALL,
     BATCHES,
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
 IDS = [0, 1, -1, 2**31, 2**53 + 1, 2**63, 10**30, "", "1", "a b", 'é\u2028\\"', "x" * 5000]
 
 
+@rules.verifies(rules.J1, rules.THREAT_8)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_an_answer_has_the_very_id_of_its_request(offering: Offering, revision: str) -> None:
-    """J1, row 8: strings and integers, of any size, come back with their type; success and error alike."""
+    """Strings and integers, of any size, come back with their type; success and error alike."""
     peer = await connect(offering.app, revision)
     for given in IDS:
         for method in ("tools/list", "unheard/of"):
@@ -39,10 +41,11 @@ async def test_an_answer_has_the_very_id_of_its_request(offering: Offering, revi
             assert (type(found), found) == (type(given), given)
 
 
+@rules.verifies(rules.J1, rules.J2, rules.TRAP_6)
 @pytest.mark.parametrize("given", [None, 1.5, True, False, {}, [], [1], {"id": 1}])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_any_other_id_is_400_invalid_request(offering: Offering, revision: str, given: object) -> None:
-    """J1, J2, trap 6: an id is a string or an integer; the error has none, not null."""
+    """An id is a string or an integer; the error has none, not null."""
     peer = await connect(offering.app, revision)
     answer = await peer.request("tools/list", id=given)
     assert answer.outcome == (400, -32600)
@@ -50,17 +53,19 @@ async def test_any_other_id_is_400_invalid_request(offering: Offering, revision:
     await peer.works()
 
 
+@rules.verifies(rules.J2, rules.TRAP_6)
 @pytest.mark.parametrize("revision", ALL)
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b"7"])
 async def test_an_error_without_a_readable_id_leaves_it_out(offering: Offering, revision: str, body: bytes) -> None:
-    """J2, trap 6: `id: null` is not valid from 2025-11-25 on."""
+    """`id: null` is not valid from 2025-11-25 on."""
     answer = await (await connect(offering.app, revision)).post(body)
     assert answer.status == 400
     assert "id" not in answer.message
 
 
+@rules.verifies(rules.J3, rules.TRAP_8)
 async def test_a_batch_gets_an_array_of_answers(offering: Offering) -> None:
-    """J3, trap 8: requests and notifications; only requests are answered, in their order."""
+    """Requests and notifications; only requests are answered, in their order."""
     peer = await connect(offering.app, BATCHES)
     batch = [
         peer.message("ping", id="first"),
@@ -74,8 +79,9 @@ async def test_a_batch_gets_an_array_of_answers(offering: Offering) -> None:
     assert answer.message[2]["error"]["code"] == -32601
 
 
+@rules.verifies(rules.J3, rules.THREAT_8)
 async def test_requests_of_a_batch_with_the_same_id_are_all_answered(offering: Offering) -> None:
-    """J3, row 8: by their place, not by their id."""
+    """By their place, not by their id."""
     peer = await connect(offering.app, BATCHES)
     batch = [
         peer.message("tools/call", {"name": "add", "arguments": {"a": number, "b": 0}}, id=1) for number in range(3)
@@ -84,40 +90,45 @@ async def test_requests_of_a_batch_with_the_same_id_are_all_answered(offering: O
     assert sorted(answer["result"]["content"][0]["text"] for answer in answers) == ["0", "1", "2"]
 
 
+@rules.verifies(rules.J3, rules.H6)
 async def test_a_batch_of_notifications_is_202(offering: Offering) -> None:
-    """J3, H6: nothing in it wants an answer."""
+    """Nothing in it wants an answer."""
     batch = [{"jsonrpc": "2.0", "method": "notifications/initialized"}]
     answer = await (await connect(offering.app, BATCHES)).post(batch)
     assert (answer.status, answer.body) == (202, b"")
 
 
+@rules.verifies(rules.J3, rules.H6)
 async def test_a_batch_of_responses_to_no_open_question_is_400(offering: Offering) -> None:
-    """J3, H6: as one such response alone."""
+    """As one such response alone."""
     batch: list[Any] = [{"jsonrpc": "2.0", "id": number, "result": {}} for number in (1, 2)]
     answer = await (await connect(offering.app, BATCHES)).post(batch)
     assert answer.outcome == (400, -32600)
 
 
+@rules.verifies(rules.J3)
 @pytest.mark.parametrize(
     "batch", [[], [initialize(BATCHES)], [[]], [1], [{}], [{"jsonrpc": "2.0", "id": None, "method": "ping"}]]
 )
 async def test_a_bad_batch_is_400(offering: Offering, batch: list[Any]) -> None:
-    """J3: empty, with `initialize`, or with something that is no message."""
+    """Empty, with `initialize`, or with something that is no message."""
     peer = await connect(offering.app, BATCHES)
     assert (await peer.post(batch)).outcome == (400, -32600)
     assert (await peer.post([peer.message("ping"), *batch])).status == (400 if batch else 200)
     await peer.works()
 
 
+@rules.verifies(rules.J3, rules.THREAT_22)
 async def test_a_batch_is_bounded(offering: Offering) -> None:
-    """J3, row 22: one body can't start any number of runs."""
+    """One body can't start any number of runs."""
     peer = await connect(offering.app, BATCHES)
     assert (await peer.post([peer.message("ping", id=number) for number in range(10_000)])).outcome == (400, -32600)
 
 
+@rules.verifies(rules.J3, rules.TRAP_8)
 @pytest.mark.parametrize("revision", [revision for revision in ALL if revision != BATCHES])
 async def test_a_batch_is_refused_by_every_other_revision(offering: Offering, revision: str) -> None:
-    """J3, trap 8: a single message is the body; nothing of the batch is run."""
+    """A single message is the body; nothing of the batch is run."""
     peer = await connect(offering.app, revision)
     message = peer.message("tools/call", {"name": "wait", "arguments": {"key": "batch"}})
     for batch in ([message], [message, message], []):
@@ -125,21 +136,23 @@ async def test_a_batch_is_refused_by_every_other_revision(offering: Offering, re
     assert not offering.gates.was("arrived", "batch")
 
 
+@rules.verifies(rules.J4, rules.THREAT_37)
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(
     "method", ["tools/call", "tools/list", "ping", "initialize", "unheard/of", "notifications/unheard_of"]
 )
 async def test_a_notification_runs_nothing_and_is_not_answered(offering: Offering, revision: str, method: str) -> None:
-    """J4, row 37: a request without id is a notification, and no notification calls a tool."""
+    """A request without id is a notification, and no notification calls a tool."""
     peer = await connect(offering.app, revision)
     answer = await peer.notify(method, {"name": "wait", "arguments": {"key": "notified"}})
     assert (answer.status, answer.body) == (202, b"")
     assert not offering.gates.was("arrived", "notified")
 
 
+@rules.verifies(rules.J5, rules.TRAP_2)
 @pytest.mark.parametrize("revision", ALL)
 async def test_no_error_has_a_code_that_the_revision_does_not_define(offering: Offering, revision: str) -> None:
-    """J5, trap 2: never -32002 or -32042 at 2026-07-28, nothing in -32000 to -32019 at all."""
+    """Never -32002 or -32042 at 2026-07-28, nothing in -32000 to -32019 at all."""
     peer = await connect(offering.app, revision)
     answers = [
         await peer.request("unheard/of"),
@@ -159,23 +172,25 @@ async def test_no_error_has_a_code_that_the_revision_does_not_define(offering: O
         assert answer.error["code"] in {-32700, -32600, -32601, -32602, -32603, -32020, -32022}
 
 
+@rules.verifies(rules.J6, rules.TRAP_15, rules.TRAP_18)
 @pytest.mark.parametrize("method", ["server/discover", "tools/list", "tools/call"])
 async def test_every_result_says_its_type_and_its_server_in_the_per_request_era(
     offering: Offering, method: str
 ) -> None:
-    """J6, trap 15, trap 18: `resultType`, and `serverInfo` in `_meta`, not in the body."""
+    """`resultType`, and `serverInfo` in `_meta`, not in the body."""
     result = (await (await connect(offering.app, PER_REQUEST)).request(method, {"name": "nothing"})).result
     assert result["resultType"] == "complete"
     assert result["_meta"][META + "serverInfo"] == {"name": "wire", "version": "1.0"}
     assert "serverInfo" not in result
 
 
+@rules.verifies(rules.J6, rules.TRAP_15, rules.TRAP_16)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 @pytest.mark.parametrize("method", ["tools/list", "tools/call", "ping"])
 async def test_no_result_of_the_handshake_era_has_what_belongs_to_the_other(
     offering: Offering, revision: str, method: str
 ) -> None:
-    """J6, trap 15, trap 16: no `resultType`, no cache hints, no server info."""
+    """No `resultType`, no cache hints, no server info."""
     result = (await (await connect(offering.app, revision)).request(method, {"name": "nothing"})).result
     assert not {"resultType", "ttlMs", "cacheScope", "_meta"} & set(result)
 
@@ -197,9 +212,10 @@ def meta_keys(value: object) -> Iterator[str]:
             yield from meta_keys(member)
 
 
+@rules.verifies(rules.J7)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_meta_names_keep_the_rules_and_foreign_ones_are_let_be(offering: Offering, revision: str) -> None:
-    """J7: what the server sends fits the grammar; what a client adds of its own changes nothing."""
+    """What the server sends fits the grammar; what a client adds of its own changes nothing."""
     peer = await connect(offering.app, revision)
     foreign = {"com.example/key": {"a": [1]}, "traceparent": "00-0-0-01", "plain": None, META + "unheardOf": 1, "": 0}
     for method in ("tools/list", "tools/call"):
@@ -208,19 +224,21 @@ async def test_meta_names_keep_the_rules_and_foreign_ones_are_let_be(offering: O
         assert all(_META_KEY.fullmatch(key) for key in meta_keys(answer.message))
 
 
+@rules.verifies(rules.J7)
 @pytest.mark.parametrize("meta", [None, [], "meta", 1])
 async def test_meta_of_the_wrong_shape_breaks_nothing_in_the_handshake_era(offering: Offering, meta: object) -> None:
-    """J7: refused or ignored, never a fault of the server."""
+    """Refused or ignored, never a fault of the server."""
     peer = await connect(offering.app, HANDSHAKE)
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
     assert (await peer.post(message)).outcome in {(200, None), (200, -32602), (400, -32600)}
     await peer.works()
 
 
+@rules.verifies(rules.TRAP_21)
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("method", ["tools/list", "unheard/of", "tools/call"])
 async def test_an_answer_is_one_line_of_json(offering: Offering, revision: str, method: str) -> None:
-    """Trap 21: the conformance suite reads answers line by line, events too."""
+    """The conformance suite reads answers line by line, events too."""
     peer = await connect(offering.app, revision)
     answer = await peer.request(method, {"name": "echo", "arguments": {"text": "two\nlines\r\nand \u2028 \u2029 \x85"}})
     assert len(answer.body.splitlines()) == 1

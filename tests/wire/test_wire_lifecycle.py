@@ -1,4 +1,4 @@
-"""Lifecycle, version negotiation, two eras on one endpoint: rows V1 to V11 and the order of the checks."""
+"""Lifecycle, version negotiation, two eras on one endpoint, and the order of the checks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import rules
 from tests.schemas import validate
 from tests.wire.conftest import SMALL_LIMIT
 from tests.wire.offering import offer
@@ -31,35 +32,39 @@ if TYPE_CHECKING:
 UNHEARD_OF = "v999.0.0"
 
 
+@rules.verifies(rules.V1, rules.V2)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_initialize_tells_version_capabilities_and_server_info(offering: Offering, revision: str) -> None:
-    """V1, V2: a supported revision is echoed."""
+    """A supported revision is echoed."""
     result = (await Peer(offering.app, revision).post(initialize(revision))).result
     assert result["protocolVersion"] == revision
     assert "tools" in result["capabilities"]
     assert (result["serverInfo"]["name"], result["serverInfo"]["version"]) == ("wire", "1.0")
 
 
+@rules.verifies(rules.V2)
 @pytest.mark.parametrize("revision", ["1999-01-01", PER_REQUEST, "", "latest", "2025-11-25 ", "9" * 5000])
 async def test_any_other_version_gets_the_newest_of_the_handshake_era(offering: Offering, revision: str) -> None:
-    """V2: another that the server supports, the latest one; 2026-07-28 has no handshake."""
+    """Another that the server supports, the latest one; 2026-07-28 has no handshake."""
     result = (await Peer(offering.app, HANDSHAKE).post(initialize(revision))).result
     assert result["protocolVersion"] == HANDSHAKE
 
 
+@rules.verifies(rules.V1, rules.V2, rules.H16)
 @pytest.mark.parametrize(
     "params", [{}, {"protocolVersion": 1}, {"protocolVersion": None}, {"protocolVersion": [HANDSHAKE]}]
 )
 async def test_initialize_without_a_version_is_invalid(offering: Offering, params: dict[str, object]) -> None:
-    """V1, V2, H16: -32602 and no session."""
+    """-32602 and no session."""
     answer = await Peer(offering.app).post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
     assert answer.outcome == (200, -32602)
     assert answer.header("mcp-session-id") is None
 
 
+@rules.verifies(rules.V3)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_initialized_is_202_and_nothing_waits_for_it(offering: Offering, revision: str) -> None:
-    """V3: requests that come before `notifications/initialized` are answered all the same."""
+    """Requests that come before `notifications/initialized` are answered all the same."""
     peer = Peer(offering.app, revision)
     peer.session_id = (await peer.post(initialize(revision))).header("mcp-session-id")
     await peer.works()
@@ -67,20 +72,22 @@ async def test_initialized_is_202_and_nothing_waits_for_it(offering: Offering, r
     await peer.works()
 
 
+@rules.verifies(rules.V4)
 @pytest.mark.parametrize("revision", ["2025-06-18", HANDSHAKE])
 @pytest.mark.parametrize("declared", [{}, {"sampling": {}}, {"elicitation": {"url": {}}}])
 async def test_a_client_is_never_asked_what_it_did_not_declare(
     offering: Offering, revision: str, declared: dict[str, Any]
 ) -> None:
-    """V4: negotiated capabilities are respected; the tool fails in words, and no request is sent."""
+    """Negotiated capabilities are respected; the tool fails in words, and no request is sent."""
     answer = await (await connect(offering.app, revision, declared)).call("ask")
     assert answer.result["isError"] is True
     assert len(answer.messages) == 1
 
 
+@rules.verifies(rules.V4)
 @pytest.mark.parametrize("revision", ALL)
 async def test_results_hold_only_what_the_negotiated_revision_has(offering: Offering, revision: str) -> None:
-    """V4: every kind of content, and a list as structured content, at every revision; the schema judges."""
+    """Every kind of content, and a list as structured content, at every revision; the schema judges."""
     peer = await connect(offering.app, revision)
     result = (await peer.call("every_block")).result
     assert len(result["content"]) == 5
@@ -88,41 +95,46 @@ async def test_results_hold_only_what_the_negotiated_revision_has(offering: Offe
     assert (await peer.request("tools/list")).status == 200
 
 
+@rules.verifies(rules.V5, rules.TRAP_15)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_ping_is_answered_with_an_empty_object(offering: Offering, revision: str) -> None:
-    """V5, trap 15: exactly `{}`."""
+    """Exactly `{}`."""
     assert (await (await connect(offering.app, revision)).request("ping")).result == {}
 
 
+@rules.verifies(rules.TRAP_15, rules.V9)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_set_level_is_answered_with_an_empty_object(offering: Offering, revision: str) -> None:
-    """Trap 15, V9: logging is advertised, so its method answers; a level that is none is -32602."""
+    """Logging is advertised, so its method answers; a level that is none is -32602."""
     peer = await connect(offering.app, revision)
     assert (await peer.request("logging/setLevel", {"level": "info"})).result == {}
     assert (await peer.request("logging/setLevel", {"level": "loud"})).outcome == (200, -32602)
     assert (await peer.request("logging/setLevel")).outcome == (200, -32602)
 
 
+@rules.verifies(rules.V6, rules.TRAP_18)
 @pytest.mark.parametrize(
     "info", [{}, {META + "clientInfo": {"name": "me", "version": "1"}}, {META + "logLevel": "debug"}]
 )
 async def test_a_request_stands_for_itself_in_the_per_request_era(offering: Offering, info: dict[str, Any]) -> None:
-    """V6, trap 18: no handshake, and client info is not required."""
+    """No handshake, and client info is not required."""
     peer = Peer(offering.app, PER_REQUEST)
     answer = await peer.request("tools/call", {"name": "nothing", "_meta": info})
     assert answer.text == "nothing"
 
 
+@rules.verifies(rules.V6)
 async def test_nothing_is_inferred_from_earlier_requests(offering: Offering) -> None:
-    """V6: capabilities declared once do not count for the next request."""
+    """Capabilities declared once do not count for the next request."""
     peer = Peer(offering.app, PER_REQUEST, {"elicitation": {}})
     assert (await peer.call("ask")).result["resultType"] == "input_required"
     peer.capabilities = {}
     assert (await peer.call("ask")).outcome == (400, -32021)
 
 
+@rules.verifies(rules.V7, rules.TRAP_16, rules.TRAP_18)
 async def test_discover_tells_versions_capabilities_and_how_long_they_hold(offering: Offering) -> None:
-    """V7, trap 16, trap 18: the server info is in `_meta`."""
+    """The server info is in `_meta`."""
     result = (await Peer(offering.app, PER_REQUEST).request("server/discover")).result
     assert PER_REQUEST in result["supportedVersions"]
     assert "tools" in result["capabilities"]
@@ -131,13 +143,15 @@ async def test_discover_tells_versions_capabilities_and_how_long_they_hold(offer
     assert result["_meta"][META + "serverInfo"]["name"] == "wire"
 
 
+@rules.verifies(rules.TRAP_16)
 async def test_a_list_says_how_long_it_holds_in_the_per_request_era(offering: Offering) -> None:
-    """Trap 16: `ttlMs` and `cacheScope` on tools/list."""
+    """`ttlMs` and `cacheScope` on tools/list."""
     result = (await Peer(offering.app, PER_REQUEST).request("tools/list")).result
     assert type(result["ttlMs"]) is int
     assert result["cacheScope"] in {"public", "private"}
 
 
+@rules.verifies(rules.V8, rules.TRAP_17)
 @pytest.mark.parametrize(
     "method",
     [
@@ -152,15 +166,16 @@ async def test_a_list_says_how_long_it_holds_in_the_per_request_era(offering: Of
     ],
 )
 async def test_removed_methods_are_unknown_in_the_per_request_era(offering: Offering, method: str) -> None:
-    """V8, trap 17: a request with modern headers never reaches the old code."""
+    """A request with modern headers never reaches the old code."""
     answer = await Peer(offering.app, PER_REQUEST).request(method, {"protocolVersion": PER_REQUEST})
     assert answer.outcome == (404, -32601)
     assert answer.header("mcp-session-id") is None
 
 
+@rules.verifies(rules.V8, rules.V9)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_later_methods_are_unknown_in_the_handshake_era(offering: Offering, revision: str) -> None:
-    """V8, V9: `server/discover` and the listen stream belong to 2026-07-28."""
+    """`server/discover` and the listen stream belong to 2026-07-28."""
     peer = await connect(offering.app, revision)
     for method in ("server/discover", "subscriptions/listen"):
         assert (await peer.request(method)).outcome == (200, -32601)
@@ -174,9 +189,10 @@ _BEHIND_CAPABILITIES = {
 }
 
 
+@rules.verifies(rules.V9)
 @pytest.mark.parametrize("revision", ALL)
 async def test_what_is_not_advertised_is_not_served_and_what_is_answers(offering: Offering, revision: str) -> None:
-    """V9: a method whose capability is not there is -32601; `tools` answers its list."""
+    """A method whose capability is not there is -32601; `tools` answers its list."""
     peer = await connect(offering.app, revision)
     first = initialize(revision) if not peer.per_request else peer.message("server/discover")
     advertised = (await peer.post(first)).result["capabilities"]
@@ -188,22 +204,25 @@ async def test_what_is_not_advertised_is_not_served_and_what_is_answers(offering
             assert answer.error["code"] == -32601, method
 
 
+@rules.verifies(rules.V10)
 async def test_both_eras_are_served_side_by_side_on_one_endpoint(offering: Offering) -> None:
-    """V10: what a request carries decides, whatever came before it."""
+    """What a request carries decides, whatever came before it."""
     peers = [await connect(offering.app, revision) for revision in ALL]
     for peer in [*peers, *reversed(peers)]:
         await peer.works()
 
 
+@rules.verifies(rules.V10, rules.D3)
 async def test_modern_meta_without_the_header_is_still_served_statelessly(offering: Offering) -> None:
-    """V10, D3: era by `_meta` too; then the missing header is the fault, not a missing session."""
+    """Era by `_meta` too; then the missing header is the fault, not a missing session."""
     peer = Peer(offering.app, PER_REQUEST)
     answer = await peer.call("nothing", headers={"mcp-protocol-version": None})
     assert answer.outcome == (400, -32020)
 
 
+@rules.verifies(rules.V11)
 async def test_a_modern_only_server_names_its_versions_to_initialize() -> None:
-    """V11: in its error."""
+    """In its error."""
     app = offer(revisions=(PER_REQUEST,)).app
     answer = await Peer(app, HANDSHAKE).post(initialize(HANDSHAKE))
     assert PER_REQUEST in answer.error["data"]["supported"]
@@ -211,8 +230,9 @@ async def test_a_modern_only_server_names_its_versions_to_initialize() -> None:
     await Peer(app, PER_REQUEST).works()
 
 
+@rules.verifies(rules.V11, rules.H14)
 async def test_a_handshake_only_server_names_its_versions_to_a_modern_client() -> None:
-    """V11, H14: -32022 with what it has."""
+    """-32022 with what it has."""
     app = offer(revisions=(HANDSHAKE,)).app
     answer = await Peer(app, PER_REQUEST).request("server/discover")
     assert answer.outcome == (400, -32022)
@@ -295,13 +315,14 @@ _ORDER: list[tuple[str, str, dict[str, str], object, tuple[int, int | None]]] = 
 ]
 
 
+@rules.verifies(rules.V10, rules.H10, rules.H12, rules.H13, rules.H14)
 @pytest.mark.parametrize(
     ("method", "headers", "body", "outcome"), [case[1:] for case in _ORDER], ids=[case[0] for case in _ORDER]
 )
 async def test_the_first_fault_in_the_order_of_checks_decides(
     limited: Offering, method: str, headers: dict[str, str], body: object, outcome: tuple[int, int | None]
 ) -> None:
-    """V10, H10, H12, H13, H14: the routing order of the requirements' section 1.4."""
+    """The first check that fails decides."""
     pairs = {**_HEADERS, **headers}.items()
     answer = await exchange(limited.app, method, pairs, [to_bytes(body)]).answer()
     check(answer, HANDSHAKE)
@@ -311,18 +332,20 @@ async def test_the_first_fault_in_the_order_of_checks_decides(
         assert answer.reads == 0
 
 
+@rules.verifies(rules.V6, rules.J4)
 async def test_a_message_without_id_is_202_before_its_meta_is_looked_at(offering: Offering) -> None:
-    """V6, J4: the core has no notifications over HTTP; they are taken and dropped."""
+    """The core has no notifications over HTTP; they are taken and dropped."""
     peer = Peer(offering.app, PER_REQUEST)
     message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
     assert (await peer.post(message)).status == 202
 
 
+@rules.verifies(rules.TRAP_22)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_list_has_the_same_order_every_time_with_an_argument_free_tool_first(
     offering: Offering, revision: str
 ) -> None:
-    """Trap 22: order of registration; conformance calls the first tool with `{}`."""
+    """Order of registration; conformance calls the first tool with `{}`."""
     peer = await connect(offering.app, revision)
     first = (await peer.request("tools/list")).result["tools"]
     assert first == (await peer.request("tools/list")).result["tools"]
@@ -331,9 +354,10 @@ async def test_a_list_has_the_same_order_every_time_with_an_argument_free_tool_f
     assert (await peer.call(first[0]["name"])).status == 200
 
 
+@rules.verifies(rules.V9)
 @pytest.mark.parametrize("revision", ALL)
 async def test_pages_of_a_list_hold_every_tool_once(revision: str) -> None:
-    """V9: `nextCursor` leads through, and a cursor that is none is refused."""
+    """`nextCursor` leads through, and a cursor that is none is refused."""
     peer = await connect(offer(page_size=3).app, revision)
     names: list[str] = []
     params: dict[str, Any] = {}

@@ -12,6 +12,7 @@ from funcmcp.auth.principal import Principal
 from funcmcp.server.limits import Limits
 from funcmcp.state.rates import MemoryRates
 from funcmcp.state.sessions.memory import MemorySessions
+from tests import rules
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, open_shop
 from tests.wire.gates import Gates
 from tests.wire.offering import add_held_tools, nothing, offer
@@ -57,9 +58,9 @@ async def test_a_body_may_be_as_large_as_the_limit_and_no_larger(revision: str) 
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_23)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_message_has_so_many_values_and_no_more(revision: str) -> None:
-    """Row 23."""
     peer = await connect(offer(limits=Limits(message_values=1000)).app, revision)
     for count, outcome in ((900, (200, None)), (1001, (400, -32700))):
         assert (await peer.call("echo", {"many": [[]] * (count // 2)})).outcome == outcome
@@ -135,9 +136,10 @@ async def half_sent_and_read(peer: Peer, address: str = "192.0.2.1", part: bytes
     return slow
 
 
+@rules.verifies(rules.THREAT_26)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_half_sent_bodies_take_no_place_from_requests(revision: str) -> None:
-    """Row 26: a request is under way from the last byte of its body."""
+    """A request is under way from the last byte of its body."""
     app = offer(limits=Limits(requests=1)).app
     peer = await connect(app, revision)
     slow = [await half_sent_and_read(peer) for _ in range(3)]
@@ -163,6 +165,7 @@ async def test_a_request_whose_body_ends_when_there_is_no_room_is_503(revision: 
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_26)
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(
     ("limits", "addresses", "status"),
@@ -174,7 +177,7 @@ async def test_a_request_whose_body_ends_when_there_is_no_room_is_503(revision: 
 async def test_too_many_bytes_of_half_sent_bodies_displace_the_oldest(
     limits: Limits, addresses: list[str], status: int, revision: str
 ) -> None:
-    """Row 26: whoever sends slowly is refused, and a body that comes at once is read."""
+    """Whoever sends slowly is refused, and a body that comes at once is read."""
     app = offer(limits=limits).app
     peer = await connect(app, revision)
     slow = [await half_sent_and_read(peer, address, b"x" * 1000) for address in addresses]

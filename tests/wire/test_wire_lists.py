@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import rules
 from tests.wire.offering import offer, offer_all
 from tests.wire.peer import ALL, HANDSHAKES, PER_REQUEST, Peer, connect, initialize
 
@@ -27,11 +28,12 @@ def names(answer: Answer, method: str) -> list[str]:
     return [one[name] for one in answer.result[member]]
 
 
+@rules.verifies(rules.G1)
 @EVERY_LIST
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
 @pytest.mark.parametrize("revision", ALL)
 async def test_pages_together_are_the_whole_list(revision: str, method: str, size: int) -> None:
-    """G1: an absent `nextCursor` is the end; cursors are texts."""
+    """An absent `nextCursor` is the end; cursors are texts."""
     whole = names(await (await connect(offer_all().app, revision)).request(method), method)
     peer = await connect(offer_all(page_size=size).app, revision)
     seen: list[str] = []
@@ -47,6 +49,7 @@ async def test_pages_together_are_the_whole_list(revision: str, method: str, siz
     assert seen == whole
 
 
+@rules.verifies(rules.G1)
 @EVERY_LIST
 @pytest.mark.parametrize(
     "cursor",
@@ -54,16 +57,17 @@ async def test_pages_together_are_the_whole_list(revision: str, method: str, siz
 )
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_bad_cursor_is_invalid(stocked: Offering, revision: str, method: str, cursor: object) -> None:
-    """G1: -32602; the empty text is a cursor, too, and none of ours."""
+    """-32602; the empty text is a cursor, too, and none of ours."""
     peer = await connect(stocked.app, revision)
     answer = await peer.request(method, {"cursor": cursor})
     assert answer.outcome == ((400, -32602) if peer.per_request else (200, -32602))
     await peer.works()
 
 
+@rules.verifies(rules.G1)
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_cursor_is_good_for_its_own_list_only(revision: str) -> None:
-    """G1: one of another list is -32602."""
+    """One of another list is -32602."""
     peer = await connect(offer_all(page_size=1).app, revision)
     cursors = {method: (await peer.request(method)).result["nextCursor"] for method in LISTS}
     for method in LISTS:
@@ -72,9 +76,10 @@ async def test_a_cursor_is_good_for_its_own_list_only(revision: str) -> None:
             assert answer.error["code"] == -32602
 
 
+@rules.verifies(rules.K1, rules.THREAT_35)
 @EVERY_LIST
 async def test_every_page_says_how_long_it_is_good_and_for_whom(method: str) -> None:
-    """K1, row 35: on every page, the same scope on all; what depends on who asks is private."""
+    """On every page, the same scope on all; what depends on who asks is private."""
     peer = await connect(offer_all(page_size=2).app, PER_REQUEST)
     answer = await peer.request(method)
     pages = [answer.result]
@@ -86,8 +91,9 @@ async def test_every_page_says_how_long_it_is_good_and_for_whom(method: str) -> 
     assert all(type(page["ttlMs"]) is int and page["ttlMs"] >= 0 for page in pages)
 
 
+@rules.verifies(rules.K1, rules.THREAT_35)
 async def test_what_is_read_and_what_is_discovered_say_how_long_they_are_good(stocked: Offering) -> None:
-    """K1, row 35: resources/read and server/discover, too; what is read is private."""
+    """On resources/read and server/discover, too. The contents of a resource are private."""
     peer = await connect(stocked.app, PER_REQUEST)
     read = (await peer.request("resources/read", {"uri": "menu://today"})).result
     assert (type(read["ttlMs"]), read["cacheScope"]) == (int, "private")
@@ -95,18 +101,20 @@ async def test_what_is_read_and_what_is_discovered_say_how_long_they_are_good(st
     assert (type(discovered["ttlMs"]), discovered["cacheScope"]) == (int, "public")
 
 
+@rules.verifies(rules.K1)
 @EVERY_LIST
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_nothing_is_said_of_caching_in_the_handshake_era(stocked: Offering, revision: str, method: str) -> None:
-    """K1: it is of 2026-07-28."""
+    """It is of 2026-07-28."""
     result = (await (await connect(stocked.app, revision)).request(method)).result
     assert not {"ttlMs", "cacheScope", "resultType"} & result.keys()
 
 
+@rules.verifies(rules.T2)
 @EVERY_LIST
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_list_is_the_same_for_everybody_and_each_time(stocked: Offering, revision: str, method: str) -> None:
-    """T2: deterministic order, no difference between connections."""
+    """Deterministic order, no difference between connections."""
     first, second = [await connect(stocked.app, revision, {"sampling": {}} if number else {}) for number in range(2)]
     answers = [await peer.request(method) for peer in (first, second, first)]
     assert answers[0].result == answers[1].result == answers[2].result
@@ -120,9 +128,10 @@ async def declared(app: Any, revision: str) -> dict[str, Any]:
     return capabilities
 
 
+@rules.verifies(rules.R1, rules.P1, rules.C1, rules.A1, rules.V9)
 @pytest.mark.parametrize("revision", ALL)
 async def test_what_is_offered_is_declared(revision: str) -> None:
-    """R1, P1, C1, A1, V9: with what clients can be told of, as far as the revision knows it."""
+    """With what clients can be told of, as far as the revision knows it."""
     found = await declared(offer_all().app, revision)
     changes = {"listChanged": True}
     assert found["resources"] == {**changes, "subscribe": True}
@@ -131,9 +140,10 @@ async def test_what_is_offered_is_declared(revision: str) -> None:
     assert set(await declared(offer().app, revision)) == {"logging", "tools"}
 
 
+@rules.verifies(rules.A1, rules.R4)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_changes_are_not_promised_to_those_who_cannot_be_told(revision: str) -> None:
-    """A1, R4: without a stream, nothing of changes is declared, and subscribing is no method."""
+    """Without a stream, nothing of changes is declared, and subscribing is no method."""
     offering = offer_all(pushes=False)
     found = await declared(offering.app, revision)
     assert found["resources"] == found["tools"] == found["prompts"] == {}
@@ -142,10 +152,11 @@ async def test_changes_are_not_promised_to_those_who_cannot_be_told(revision: st
         assert (await peer.request(method, {"uri": "menu://today"})).outcome == (200, -32601)
 
 
+@rules.verifies(rules.A1, rules.G1)
 @EVERY_LIST
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_list_shows_a_change_at_once(stocked: Offering, revision: str, method: str) -> None:
-    """A1, G1: what was encoded before is not shown again, and a cursor of what is gone is invalid."""
+    """What was encoded before is not shown again, and a cursor of what is gone is invalid."""
     peer = await connect(stocked.app, revision)
     before = names(await peer.request(method), method)
     stocked.app.tool("late")(lambda: "")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp.transports.http.options import HTTPOptions
+from tests import rules
 from tests.wire.offering import offer
 from tests.wire.peer import ERAS, HANDSHAKE, PER_REQUEST, Peer, check, connect, exchange, initialize, to_bytes
 
@@ -154,10 +155,11 @@ async def send(
     return check(await under_way.answer(), peer.revision)
 
 
+@rules.verifies(rules.THREAT_1, rules.D9)
 @pytest.mark.parametrize("host", EVIL_HOSTS)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_foreign_host_is_refused_by_a_server_on_loopback(offering: Offering, revision: str, host: str) -> None:
-    """Row 1, D9: exact match after parsing, with the default settings, before the body is read."""
+    """Exact match after parsing, with the default settings, before the body is read."""
     peer = await connect(offering.app, revision)
     answer = await send(peer, [("host", host)])
     assert answer.status in {403, 421}
@@ -166,22 +168,25 @@ async def test_a_foreign_host_is_refused_by_a_server_on_loopback(offering: Offer
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_1)
 @pytest.mark.parametrize("path", ["/mcp", "/elsewhere"])
 async def test_no_host_at_all_is_400(offering: Offering, path: str) -> None:
-    """Row 1: HTTP/1.1 requires one."""
+    """HTTP/1.1 requires one."""
     assert (await send(await connect(offering.app, HANDSHAKE), [], path=path)).status == 400
 
 
+@rules.verifies(rules.THREAT_1, rules.D9)
 @pytest.mark.parametrize("host", GOOD_HOSTS)
 async def test_a_loopback_host_passes(offering: Offering, host: str) -> None:
-    """Row 1, D9: names and addresses of loopback, in any case and with any port."""
+    """Names and addresses of loopback, in any case and with any port."""
     assert (await send(await connect(offering.app, HANDSHAKE), [("host", host)])).status == 200
 
 
+@rules.verifies(rules.THREAT_1, rules.H8, rules.D9)
 @pytest.mark.parametrize("origin", EVIL_ORIGINS)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_foreign_origin_is_403(offering: Offering, revision: str, origin: str) -> None:
-    """Row 1, H8, D9: `null`, userinfo, path and fragment too; before the body is read."""
+    """`null`, userinfo, path and fragment too; before the body is read."""
     peer = await connect(offering.app, revision)
     answer = await send(peer, [("host", "127.0.0.1:8000"), ("origin", origin)])
     assert (answer.status, answer.reads) == (403, 0)
@@ -189,20 +194,22 @@ async def test_a_foreign_origin_is_403(offering: Offering, revision: str, origin
     assert answer.header("access-control-allow-origin") is None
 
 
+@rules.verifies(rules.THREAT_1, rules.D9)
 @pytest.mark.parametrize("origin", GOOD_ORIGINS)
 async def test_a_loopback_origin_passes(offering: Offering, origin: str) -> None:
-    """Row 1, D9: the pages of a developer's own machine."""
+    """The pages of a developer's own machine."""
     peer = await connect(offering.app, HANDSHAKE)
     assert (await send(peer, [("host", "localhost:8000"), ("origin", origin)])).status == 200
 
 
+@rules.verifies(rules.THREAT_1)
 @pytest.mark.parametrize("method", ["GET", "DELETE", "OPTIONS", "PUT", "HEAD", "POST"])
 @pytest.mark.parametrize("path", ["/mcp", "/", "/.well-known/oauth-protected-resource", "/else"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_the_check_comes_first_on_every_method_and_path(
     offering: Offering, revision: str, path: str, method: str
 ) -> None:
-    """Row 1: before routing; a foreign page can't end a session either."""
+    """Before routing; a foreign page can't end a session either."""
     peer = await connect(offering.app, revision)
     host = await send(peer, [("host", "evil.com")], method=method, path=path)
     origin = await send(peer, [("host", "localhost"), ("origin", "http://evil.com")], method=method, path=path)
@@ -211,6 +218,7 @@ async def test_the_check_comes_first_on_every_method_and_path(
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_1, rules.D11)
 @pytest.mark.parametrize(
     "lines",
     [
@@ -225,14 +233,15 @@ async def test_the_check_comes_first_on_every_method_and_path(
 )
 @pytest.mark.parametrize("wide_open", [True, False])
 async def test_two_hosts_or_two_origins_are_400(lines: list[tuple[str, str]], wide_open: bool) -> None:
-    """Row 1, D11: RFC 9112 section 3.2; also where everything is allowed."""
+    """RFC 9112 section 3.2; also where everything is allowed."""
     options = HTTPOptions(allowed_hosts=["*"], allowed_origins=["*"]) if wide_open else HTTPOptions()
     answer = await send(await connect(offer(http=options).app, HANDSHAKE), lines)
     assert (answer.status, answer.reads) == (400, 0)
 
 
+@rules.verifies(rules.THREAT_1)
 async def test_forwarded_headers_change_nothing(offering: Offering) -> None:
-    """Row 1: they are whatever the client wrote."""
+    """They are whatever the client wrote."""
     peer = await connect(offering.app, HANDSHAKE)
     forwarded = [("x-forwarded-host", "localhost"), ("forwarded", "host=localhost"), ("x-original-host", "localhost")]
     assert (await send(peer, [("host", "evil.com"), *forwarded])).status in {403, 421}
@@ -240,9 +249,10 @@ async def test_forwarded_headers_change_nothing(offering: Offering) -> None:
     assert (await send(peer, [("host", "localhost"), ("origin", "http://evil.com"), *evil])).status == 403
 
 
+@rules.verifies(rules.THREAT_1)
 @pytest.mark.parametrize("server", [("192.168.7.5", 8000), ("2001:db8::1", 8000), None])
 async def test_elsewhere_than_on_loopback_loopback_names_are_foreign(server: tuple[str, int] | None) -> None:
-    """Row 1: a name can be pointed anywhere; only the address itself, or a listed host, is right."""
+    """A name can be pointed anywhere; only the address itself, or a listed host, is right."""
     peer = Peer(offer().app, PER_REQUEST)
     for host in ("localhost", "127.0.0.1:8000", "evil.com", "192.168.7.6"):
         assert (await send(peer, [("host", host)], server=server)).status in {403, 421}
@@ -253,6 +263,7 @@ async def test_elsewhere_than_on_loopback_loopback_names_are_foreign(server: tup
         assert (await send(peer, [("host", own), ("origin", f"http://{own[:-1]}1")], server=server)).status == 403
 
 
+@rules.verifies(rules.THREAT_1)
 @pytest.mark.parametrize(
     ("host", "passes"),
     [
@@ -274,12 +285,13 @@ async def test_elsewhere_than_on_loopback_loopback_names_are_foreign(server: tup
     ],
 )
 async def test_allowed_hosts_are_matched_whole(host: str, passes: bool) -> None:
-    """Row 1: with or without a port, in any case, never as a part of another name."""
+    """With or without a port, in any case, never as a part of another name."""
     options = HTTPOptions(allowed_hosts=["api.example.com", "With-Port.example.com:8443"])
     answer = await send(Peer(offer(http=options).app, PER_REQUEST), [("host", host)], server=("203.0.113.9", 80))
     assert (answer.status == 200) is passes, answer.status
 
 
+@rules.verifies(rules.THREAT_1, rules.H8)
 @pytest.mark.parametrize(
     ("origin", "passes"),
     [
@@ -298,14 +310,15 @@ async def test_allowed_hosts_are_matched_whole(host: str, passes: bool) -> None:
     ],
 )
 async def test_allowed_origins_are_matched_whole(origin: str, passes: bool) -> None:
-    """Row 1, H8: scheme, host and port."""
+    """Scheme, host and port."""
     options = HTTPOptions(allowed_origins=["https://app.example.com", "vscode-webview://panel"])
     answer = await send(Peer(offer(http=options).app, PER_REQUEST), [("host", "localhost"), ("origin", origin)])
     assert answer.status == (200 if passes else 403)
 
 
+@rules.verifies(rules.THREAT_1)
 async def test_a_star_allows_every_host_and_every_origin() -> None:
-    """Row 1: an empty list never does."""
+    """An empty list never does."""
     both = Peer(offer(http=HTTPOptions(allowed_hosts=["*"], allowed_origins=["*"])).app, PER_REQUEST)
     hosts = Peer(offer(http=HTTPOptions(allowed_hosts=["*"], allowed_origins=[])).app, PER_REQUEST)
     lines = [("host", "any.example.com"), ("origin", "http://other.example.com")]
@@ -315,15 +328,17 @@ async def test_a_star_allows_every_host_and_every_origin() -> None:
     assert (await send(hosts, lines[:1])).status == 200
 
 
+@rules.verifies(rules.THREAT_1)
 async def test_an_origin_can_be_required() -> None:
-    """Row 1: programs send none, and may be shut out."""
+    """Programs send none, and may be shut out."""
     peer = Peer(offer(http=HTTPOptions(require_origin=True)).app, PER_REQUEST)
     assert (await send(peer, [("host", "localhost")])).status == 403
     assert (await send(peer, [("host", "localhost"), ("origin", "http://localhost:8000")])).status == 200
 
 
+@rules.verifies(rules.THREAT_1)
 async def test_what_passed_once_opens_nothing_for_others(offering: Offering) -> None:
-    """Row 1: a good pair that is remembered stays a pair."""
+    """A good pair that is remembered stays a pair."""
     peer = await connect(offering.app, HANDSHAKE)
     for lines, status in [
         ([("host", "localhost"), ("origin", "http://localhost")], 200),
@@ -335,8 +350,9 @@ async def test_what_passed_once_opens_nothing_for_others(offering: Offering) -> 
     assert refused.status in {403, 421}
 
 
+@rules.verifies(rules.THREAT_1, rules.H8)
 async def test_a_foreign_page_cannot_begin_a_session(offering: Offering) -> None:
-    """Row 1, H8: nothing is left of its initialize."""
+    """Nothing is left of its initialize."""
     peer = Peer(offering.app)
     for headers in ({"origin": "http://evil.com"}, {"host": "evil.com"}):
         answer = await peer.post(initialize(HANDSHAKE), headers)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import rules
 from tests.wire.features import SECRET
 from tests.wire.peer import ALL, ERAS, PER_REQUEST, connect
 
@@ -31,6 +32,7 @@ def said(answer: Answer) -> list[str | None]:
     return [message["content"].get("text") for message in answer.result["messages"]]
 
 
+@rules.verifies(rules.P1)
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -43,14 +45,15 @@ def said(answer: Answer) -> list[str | None]:
 async def test_a_prompt_makes_messages_of_its_arguments(
     stocked: Offering, revision: str, arguments: dict[str, str], text: str
 ) -> None:
-    """P1: texts on the wire, converted to what the function wants."""
+    """Texts on the wire, converted to what the function wants."""
     answer = await get(await connect(stocked.app, revision), "greet", arguments)
     assert answer.result["messages"] == [{"role": "user", "content": {"type": "text", "text": text}}]
 
 
+@rules.verifies(rules.P1)
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_prompt_has_every_kind_of_content_that_the_revision_has(stocked: Offering, revision: str) -> None:
-    """P1: what a revision does not know is told in words."""
+    """What a revision does not know is told in words."""
     result = (await get(await connect(stocked.app, revision), "everything")).result
     kinds = [message["content"]["type"] for message in result["messages"]]
     audio = "text" if revision == "2024-11-05" else "audio"
@@ -61,12 +64,13 @@ async def test_a_prompt_has_every_kind_of_content_that_the_revision_has(stocked:
     assert result["_meta"]["example.com/a"] == 1
 
 
+@rules.verifies(rules.P1)
 @pytest.mark.parametrize(
     "name", [None, 5, True, [], ["greet"], {}, "", "Greet", "greet ", "unheard_of", "é", "x" * 5000]
 )
 @pytest.mark.parametrize("revision", ALL)
 async def test_an_unknown_prompt_is_invalid(stocked: Offering, revision: str, name: object) -> None:
-    """P1: -32602, whatever stands there for a name."""
+    """-32602, whatever stands there for a name."""
     peer = await connect(stocked.app, revision)
     answer = await get(peer, name)
     assert answer.outcome == INVALID[revision]
@@ -74,6 +78,7 @@ async def test_an_unknown_prompt_is_invalid(stocked: Offering, revision: str, na
     await peer.works()
 
 
+@rules.verifies(rules.P1)
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -98,7 +103,7 @@ async def test_an_unknown_prompt_is_invalid(stocked: Offering, revision: str, na
 async def test_missing_and_wrong_arguments_are_invalid(
     stocked: Offering, revision: str, arguments: object, named: str
 ) -> None:
-    """P1: -32602 that names the argument and repeats no value."""
+    """-32602 that names the argument and repeats no value."""
     peer = await connect(stocked.app, revision)
     answer = await get(peer, "greet", arguments)
     assert answer.outcome == INVALID[revision]
@@ -107,22 +112,24 @@ async def test_missing_and_wrong_arguments_are_invalid(
     await peer.works()
 
 
+@rules.verifies(rules.P1, rules.H16)
 @pytest.mark.parametrize("params", [{}, {"arguments": {}}, {"name": "greet", "arguments": None}])
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_request_without_what_it_needs_is_invalid(
     stocked: Offering, revision: str, params: dict[str, Any]
 ) -> None:
-    """P1, H16: -32602; a header that is missing for it is told first or not at all."""
+    """-32602; a header that is missing for it is told first or not at all."""
     answer = await (await connect(stocked.app, revision)).request("prompts/get", params)
     assert answer.outcome == INVALID[revision]
 
 
+@rules.verifies(rules.H16, rules.THREAT_39)
 @pytest.mark.parametrize(("name", "message"), [("broken", "error id"), ("slow", "0.2 seconds")])
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_prompt_that_fails_is_an_error_that_leaks_nothing(
     stocked: Offering, revision: str, name: str, message: str
 ) -> None:
-    """H16, row 39: -32603, and the server goes on."""
+    """-32603, and the server goes on."""
     peer = await connect(stocked.app, revision)
     answer = await get(peer, name)
     assert answer.outcome == (200, -32603)
@@ -131,9 +138,10 @@ async def test_a_prompt_that_fails_is_an_error_that_leaks_nothing(
     await peer.works()
 
 
+@rules.verifies(rules.P1)
 @pytest.mark.parametrize("revision", ALL)
 async def test_prompts_are_described_as_their_revision_has_it(stocked: Offering, revision: str) -> None:
-    """P1: arguments with names, descriptions and whether they are required."""
+    """Arguments with names, descriptions and whether they are required."""
     listed = (await (await connect(stocked.app, revision)).request("prompts/list")).result["prompts"]
     greet = listed[0]
     assert (greet["name"], greet["description"]) == ("greet", "Greet somebody.")
@@ -147,6 +155,7 @@ async def test_prompts_are_described_as_their_revision_has_it(stocked: Offering,
     assert ("icons" in greet) == (revision >= "2025-11-25")
 
 
+@rules.verifies(rules.C1)
 @pytest.mark.parametrize(
     ("reference", "argument", "more", "values"),
     [
@@ -170,14 +179,15 @@ async def test_what_has_been_written_is_completed(
     more: dict[str, Any],
     values: list[str],
 ) -> None:
-    """C1: values, how many there are, and whether there are more."""
+    """Values, how many there are, and whether there are more."""
     answer = await complete(await connect(stocked.app, revision), reference, argument, **more)
     assert answer.result["completion"] == {"values": values, "total": len(values), "hasMore": False}
 
 
+@rules.verifies(rules.C1)
 @pytest.mark.parametrize("revision", ALL)
 async def test_at_most_a_hundred_values_are_sent(stocked: Offering, revision: str) -> None:
-    """C1: the rest is counted."""
+    """The rest is counted."""
     peer = await connect(stocked.app, revision)
     found = (await complete(peer, {"type": "ref/prompt", "name": "many"}, {"name": "it", "value": ""})).result
     assert len(found["completion"]["values"]) == 100
@@ -187,6 +197,7 @@ async def test_at_most_a_hundred_values_are_sent(stocked: Offering, revision: st
 IT = {"name": "who", "value": ""}
 
 
+@rules.verifies(rules.C1)
 @pytest.mark.parametrize(
     ("reference", "argument", "more"),
     [
@@ -223,25 +234,27 @@ IT = {"name": "who", "value": ""}
 async def test_a_completion_of_nothing_is_invalid(
     stocked: Offering, revision: str, reference: object, argument: object, more: dict[str, Any]
 ) -> None:
-    """C1: an invalid ref, argument or context is -32602."""
+    """An invalid ref, argument or context is -32602."""
     peer = await connect(stocked.app, revision)
     assert (await complete(peer, reference, argument, **more)).outcome == INVALID[revision]
     await peer.works()
 
 
+@rules.verifies(rules.C1)
 @pytest.mark.parametrize("params", [{}, {"ref": GREET}, {"argument": IT}])
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_completion_without_what_it_needs_is_invalid(
     stocked: Offering, revision: str, params: dict[str, Any]
 ) -> None:
-    """C1: -32602."""
+    """-32602."""
     answer = await (await connect(stocked.app, revision)).request("completion/complete", params)
     assert answer.outcome == INVALID[revision]
 
 
+@rules.verifies(rules.C1, rules.H16)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_completer_that_fails_leaks_nothing(stocked: Offering, revision: str) -> None:
-    """C1, H16: -32603."""
+    """-32603."""
     peer = await connect(stocked.app, revision)
     answer = await complete(peer, {"type": "ref/prompt", "name": "stuck"}, {"name": "it", "value": "a"})
     assert answer.outcome == (200, -32603)
@@ -249,6 +262,7 @@ async def test_a_completer_that_fails_leaks_nothing(stocked: Offering, revision:
     await peer.works()
 
 
+@rules.verifies(rules.V9, rules.C1, rules.R1)
 @pytest.mark.parametrize(
     "method",
     [
@@ -264,7 +278,7 @@ async def test_a_completer_that_fails_leaks_nothing(stocked: Offering, revision:
 async def test_what_is_not_offered_is_not_declared_and_not_found(
     offering: Offering, revision: str, method: str
 ) -> None:
-    """V9, C1, R1: -32601, with 404 in the per-request era."""
+    """-32601, with 404 in the per-request era."""
     peer = await connect(offering.app, revision)
     params: dict[str, Any] = {"uri": "menu://today", "name": "greet", "ref": GREET, "argument": IT}
     answer = await peer.request(method, params, headers={"mcp-name": params["uri"]} if "read" in method else None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import rules
 from tests.wire.features import SECRET
 from tests.wire.peer import ALL, ERAS, HANDSHAKES, PER_REQUEST, connect
 
@@ -22,6 +23,7 @@ async def read(peer: Peer, uri: object) -> Answer:
     return await peer.request("resources/read", {"uri": uri})
 
 
+@rules.verifies(rules.R1)
 @pytest.mark.parametrize(
     ("uri", "contents"),
     [
@@ -47,20 +49,22 @@ async def read(peer: Peer, uri: object) -> Answer:
 async def test_a_resource_is_read_by_its_uri(
     stocked: Offering, revision: str, uri: str, contents: list[dict[str, Any]]
 ) -> None:
-    """R1: contents with a URI, a media type, and a text or a blob."""
+    """Contents with a URI, a media type, and a text or a blob."""
     answer = await read(await connect(stocked.app, revision), uri)
     assert answer.status == 200
     assert answer.result["contents"] == [{"uri": uri, **one} for one in contents]
 
 
+@rules.verifies(rules.R3)
 @pytest.mark.parametrize("revision", ALL)
 async def test_bytes_are_base64(stocked: Offering, revision: str) -> None:
-    """R3: binary data is properly encoded."""
+    """Binary data is properly encoded."""
     (contents,) = (await read(await connect(stocked.app, revision), "menu://logo")).result["contents"]
     assert base64.b64decode(contents["blob"], validate=True) == b"\x89PNG\r\n\x00\xff"
     assert (contents["mimeType"], "text" in contents) == ("image/png", False)
 
 
+@rules.verifies(rules.R2, rules.TRAP_2)
 @pytest.mark.parametrize(
     "uri",
     [
@@ -85,7 +89,7 @@ async def test_bytes_are_base64(stocked: Offering, revision: str) -> None:
 )
 @pytest.mark.parametrize("revision", ALL)
 async def test_what_is_not_there_is_not_found(stocked: Offering, revision: str, uri: str) -> None:
-    """R2, trap 2: -32002 in the handshake era, -32602 and 400 after, with the URI; never empty contents."""
+    """-32002 in the handshake era, -32602 and 400 after, with the URI; never empty contents."""
     peer = await connect(stocked.app, revision)
     answer = await read(peer, uri)
     if "\x00" in uri:
@@ -97,6 +101,7 @@ async def test_what_is_not_there_is_not_found(stocked: Offering, revision: str, 
     await peer.works()
 
 
+@rules.verifies(rules.R3, rules.THREAT_29)
 @pytest.mark.parametrize(
     "uri",
     [
@@ -119,20 +124,22 @@ async def test_what_is_not_there_is_not_found(stocked: Offering, revision: str, 
 )
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_path_that_leads_outside_is_refused(stocked: Offering, revision: str, uri: str) -> None:
-    """R3, row 29: '..', absolute paths, drives, backslashes and NUL, encoded or not."""
+    """'..', absolute paths, drives, backslashes and NUL, encoded or not."""
     peer = await connect(stocked.app, revision)
     assert (await read(peer, uri)).outcome == INVALID[revision]
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_29)
 @pytest.mark.parametrize("uri", ["file://docs/%252e%252e/x", "file://docs/...", "file://docs/a..b/c"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_value_is_decoded_once_and_dots_alone_are_harmless(stocked: Offering, revision: str, uri: str) -> None:
-    """Row 29: double decoding never; no name is refused for what it does not mean."""
+    """Double decoding never; no name is refused for what it does not mean."""
     (contents,) = (await read(await connect(stocked.app, revision), uri)).result["contents"]
     assert contents["text"] == uri.removeprefix("file://docs/").replace("%25", "%")
 
 
+@rules.verifies(rules.R3)
 @pytest.mark.parametrize(
     ("uri", "named"),
     [
@@ -147,17 +154,18 @@ async def test_a_value_is_decoded_once_and_dots_alone_are_harmless(stocked: Offe
 async def test_a_value_of_the_wrong_type_is_invalid(
     stocked: Offering, revision: str, uri: str, named: list[str]
 ) -> None:
-    """R3: values are validated before the function runs; all that is wrong is named."""
+    """Values are validated before the function runs; all that is wrong is named."""
     answer = await read(await connect(stocked.app, revision), uri)
     assert answer.outcome == INVALID[revision]
     assert [name for name in ("number", "colour", "half") if f"{name}:" in answer.error["message"]] == named
 
 
+@rules.verifies(rules.R3, rules.H16)
 @pytest.mark.parametrize("uri", [None, 5, 1.5, True, [], ["menu://today"], {}, {"uri": "menu://today"}])
 @pytest.mark.parametrize("method", ["resources/read", "resources/subscribe", "resources/unsubscribe"])
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_uri_that_is_no_text_is_invalid(stocked: Offering, revision: str, method: str, uri: object) -> None:
-    """R3, H16: -32602, or no such method."""
+    """-32602, or no such method."""
     peer = await connect(stocked.app, revision)
     answer = await peer.request(method, {"uri": uri})
     gone = revision == PER_REQUEST and method != "resources/read"
@@ -165,18 +173,20 @@ async def test_a_uri_that_is_no_text_is_invalid(stocked: Offering, revision: str
     await peer.works()
 
 
+@rules.verifies(rules.R3)
 @pytest.mark.parametrize("method", ["resources/read", "resources/subscribe"])
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_uri_that_is_missing_is_invalid(stocked: Offering, revision: str, method: str) -> None:
-    """R3: -32602."""
+    """-32602."""
     peer = await connect(stocked.app, revision)
     assert (await peer.request(method)).outcome == (200, -32602)
 
 
+@rules.verifies(rules.THREAT_28, rules.R3)
 @pytest.mark.parametrize("unit", ["/", "a/", "%2F", "../", "..%2F", "?", "&q=", "{", "{path*}", "é", "%C3%A9"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_hostile_uri_is_answered_like_any_other(stocked: Offering, revision: str, unit: str) -> None:
-    """Row 28, R3: linear, whatever it repeats."""
+    """Linear, whatever it repeats."""
     peer = await connect(stocked.app, revision)
     for begin in ("file://docs/", "menu://dishes/", "news://"):
         answer = await read(peer, begin + unit * (8000 // len(unit)))
@@ -184,6 +194,7 @@ async def test_a_hostile_uri_is_answered_like_any_other(stocked: Offering, revis
     await peer.works()
 
 
+@rules.verifies(rules.H16, rules.THREAT_39)
 @pytest.mark.parametrize(
     ("uri", "message"),
     [
@@ -197,7 +208,7 @@ async def test_a_hostile_uri_is_answered_like_any_other(stocked: Offering, revis
 async def test_a_resource_that_fails_is_an_error_that_leaks_nothing(
     stocked: Offering, revision: str, uri: str, message: str
 ) -> None:
-    """H16, row 39: -32603, and the server goes on."""
+    """-32603, and the server goes on."""
     peer = await connect(stocked.app, revision)
     answer = await read(peer, uri)
     assert answer.outcome == (200, -32603)
@@ -206,9 +217,10 @@ async def test_a_resource_that_fails_is_an_error_that_leaks_nothing(
     await peer.works()
 
 
+@rules.verifies(rules.R1)
 @pytest.mark.parametrize("revision", ALL)
 async def test_resources_are_described_as_their_revision_has_it(stocked: Offering, revision: str) -> None:
-    """R1: the lists have the static ones, those that a function lists, and the templates."""
+    """The lists have the static ones, those that a function lists, and the templates."""
     peer = await connect(stocked.app, revision)
     listed = (await peer.request("resources/list")).result["resources"]
     by_uri = {one["uri"]: one for one in listed}
@@ -226,9 +238,10 @@ async def test_resources_are_described_as_their_revision_has_it(stocked: Offerin
     ]
 
 
+@rules.verifies(rules.R1, rules.R2)
 @pytest.mark.parametrize("revision", ALL)
 async def test_every_resource_that_is_listed_can_be_read(stocked: Offering, revision: str) -> None:
-    """R1, R2: or tells why not; contents are never empty."""
+    """Or tells why not; contents are never empty."""
     peer = await connect(stocked.app, revision, {"elicitation": {}})
     wrong = {"menu://gone", "menu://broken", "menu://closed", "menu://unsayable", "menu://slow", "menu://ask"}
     for one in (await peer.request("resources/list")).result["resources"]:
@@ -236,9 +249,10 @@ async def test_every_resource_that_is_listed_can_be_read(stocked: Offering, revi
             assert (await read(peer, one["uri"])).result["contents"]
 
 
+@rules.verifies(rules.APPS)
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_page_has_the_media_type_and_the_policy_of_mcp_apps(stocked: Offering, revision: str) -> None:
-    """Apps: `_meta.ui` on the contents; on the tool the page's URI; the extension is declared."""
+    """The contents have `_meta.ui`, the tool has the page's URI, and the extension is declared."""
     peer = await connect(stocked.app, revision)
     (page,) = (await read(peer, "ui://board")).result["contents"]
     assert page["mimeType"] == "text/html;profile=mcp-app"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.server.calls import rounds
+from tests import rules
 from tests.wire.offering import offer
 from tests.wire.peer import PER_REQUEST, connect
 
@@ -52,8 +53,9 @@ def is_asking(answer: Answer, *keys: str) -> bool:
     return answer.status == 200 and set(answer.result.get("inputRequests", {})) == set(keys)
 
 
+@rules.verifies(rules.J6, rules.THREAT_7)
 async def test_a_question_and_its_answer_take_one_round(offering: Offering) -> None:
-    """J6, row 7: the tool is run again with what it asked for."""
+    """The tool is run again with what it asked for."""
     peer = await ready(offering)
     first = await retry(peer, "ask")
     assert first.media_type == "application/json"
@@ -63,8 +65,9 @@ async def test_a_question_and_its_answer_take_one_round(offering: Offering) -> N
     assert (done.result["resultType"], done.text) == ("complete", "Hello Bob")
 
 
+@rules.verifies(rules.THREAT_7)
 async def test_earlier_answers_come_back_in_the_state(offering: Offering) -> None:
-    """Row 7: the second round brings only its own answer, and its state is another one."""
+    """The second round brings only its own answer, and its state is another one."""
     peer = await ready(offering)
     first = await asked(peer, "ask_twice")
     second = await retry(peer, "ask_twice", {"name": BOB}, first)
@@ -74,8 +77,9 @@ async def test_earlier_answers_come_back_in_the_state(offering: Offering) -> Non
     assert done.text == "Bob then red"
 
 
+@rules.verifies(rules.TRAP_19, rules.THREAT_7)
 async def test_only_what_is_missing_is_asked_again(offering: Offering) -> None:
-    """Trap 19, row 7: one answer of two is kept."""
+    """One answer of two is kept."""
     peer = await ready(offering)
     state = await asked(peer, "ask_both")
     half = await retry(peer, "ask_both", {"colour": RED}, state)
@@ -112,9 +116,10 @@ def tampered(state: str) -> dict[str, object]:
     }
 
 
+@rules.verifies(rules.THREAT_7, rules.THREAT_17)
 @pytest.mark.parametrize("how", tampered("1.e30.e30"))
 async def test_a_state_that_is_not_ours_is_refused(offering: Offering, how: str) -> None:
-    """Row 7, row 17: -32602 before the tool runs, also with a right answer beside it."""
+    """-32602 before the tool runs, also with a right answer beside it."""
     peer = await ready(offering)
     state = tampered(await asked(peer, "ask"))[how]
     assert (await retry(peer, "ask", {"name": BOB}, state)).outcome == REFUSED
@@ -122,16 +127,18 @@ async def test_a_state_that_is_not_ours_is_refused(offering: Offering, how: str)
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_7)
 async def test_a_null_state_is_refused_or_none(offering: Offering) -> None:
-    """Row 7: null is no state."""
+    """Null is no state."""
     peer = await ready(offering)
     message = peer.message("tools/call", {"name": "ask", "arguments": {}, "requestState": None})
     answer = await peer.post(message)
     assert answer.outcome == REFUSED or is_asking(answer, "name")
 
 
+@rules.verifies(rules.THREAT_7)
 async def test_a_state_is_good_for_its_own_request_only(offering: Offering) -> None:
-    """Row 7: bound to the tool and to its arguments."""
+    """Bound to the tool and to its arguments."""
     peer = await ready(offering)
     state = await asked(peer, "ask", {"greeting": "Hi"})
     assert (await retry(peer, "ask", {"name": BOB}, state, {"greeting": "Bye"})).outcome == REFUSED
@@ -140,14 +147,16 @@ async def test_a_state_is_good_for_its_own_request_only(offering: Offering) -> N
     assert (await retry(peer, "ask", {"name": BOB}, state, {"greeting": "Hi"})).text == "Hi Bob"
 
 
+@rules.verifies(rules.THREAT_7)
 async def test_the_state_of_another_server_is_refused(offering: Offering) -> None:
-    """Row 7: its keys are its own."""
+    """Its keys are its own."""
     state = await asked(await ready(offer()), "ask")
     assert (await retry(await ready(offering), "ask", {"name": BOB}, state)).outcome == REFUSED
 
 
+@rules.verifies(rules.THREAT_7)
 async def test_a_state_expires(offering: Offering, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Row 7: a person has time to answer, but not for ever."""
+    """A person has time to answer, but not for ever."""
     peer = await ready(offering)
     state = await asked(peer, "ask")
     now = time()
@@ -157,9 +166,10 @@ async def test_a_state_expires(offering: Offering, monkeypatch: pytest.MonkeyPat
     assert (await retry(peer, "ask", {"name": BOB}, state)).outcome == REFUSED
 
 
+@rules.verifies(rules.THREAT_7)
 @pytest.mark.parametrize("with_state", [True, False])
 async def test_answers_to_nothing_are_ignored(offering: Offering, with_state: bool) -> None:
-    """Row 7: unknown keys, beside the right one or instead of it."""
+    """Unknown keys, beside the right one or instead of it."""
     peer = await ready(offering)
     state = await asked(peer, "ask") if with_state else None
     done = await retry(peer, "ask", {"name": BOB, "unheard_of": 7, "": None, "inputRequests": {}}, state)
@@ -167,6 +177,7 @@ async def test_answers_to_nothing_are_ignored(offering: Offering, with_state: bo
     assert is_asking(await retry(peer, "ask", {"wrong_key": BOB}, state), "name")
 
 
+@rules.verifies(rules.THREAT_7)
 @pytest.mark.parametrize(
     "response",
     [
@@ -193,7 +204,7 @@ async def test_answers_to_nothing_are_ignored(offering: Offering, with_state: bo
 async def test_an_answer_of_the_wrong_shape_is_asked_for_again(
     offering: Offering, response: object, with_state: bool
 ) -> None:
-    """Row 7: never complete, never a fault."""
+    """Never complete, never a fault."""
     peer = await ready(offering)
     state = await asked(peer, "ask") if with_state else None
     again = await retry(peer, "ask", {"name": response}, state)
@@ -201,23 +212,26 @@ async def test_an_answer_of_the_wrong_shape_is_asked_for_again(
     assert (await retry(peer, "ask", {"name": BOB}, again.result["requestState"])).text == "Hello Bob"
 
 
+@rules.verifies(rules.THREAT_7, rules.H16)
 @pytest.mark.parametrize("responses", [[], "Bob", 1, True, [BOB]])
 async def test_answers_that_are_no_object_are_refused(offering: Offering, responses: object) -> None:
-    """Row 7, H16: -32602."""
+    """-32602."""
     peer = await ready(offering)
     assert (await retry(peer, "ask", responses, await asked(peer, "ask"))).outcome == REFUSED
 
 
+@rules.verifies(rules.THREAT_7)
 async def test_null_instead_of_answers_never_completes(offering: Offering) -> None:
-    """Row 7: refused, or asked again."""
+    """Refused, or asked again."""
     peer = await ready(offering)
     for state in ({}, {"requestState": await asked(peer, "ask")}):
         answer = await peer.request("tools/call", {"name": "ask", "arguments": {}, "inputResponses": None, **state})
         assert answer.outcome == REFUSED or is_asking(answer, "name")
 
 
+@rules.verifies(rules.THREAT_7)
 async def test_an_answer_is_never_used_for_another_question(offering: Offering) -> None:
-    """Row 7: the same key, asked twice with different questions, takes two answers."""
+    """The same key, asked twice with different questions, takes two answers."""
     peer = await ready(offering)
     state = await asked(peer, "ask_same_key")
     second = await retry(peer, "ask_same_key", {"it": BOB}, state)
@@ -227,16 +241,18 @@ async def test_an_answer_is_never_used_for_another_question(offering: Offering) 
     assert done.text == "Bob is not red"
 
 
+@rules.verifies(rules.THREAT_7)
 async def test_an_answer_that_was_not_asked_for_yet_is_not_taken_with_a_state(offering: Offering) -> None:
-    """Row 7: the second question's answer in the first round does not answer it."""
+    """The second question's answer in the first round does not answer it."""
     peer = await ready(offering)
     state = await asked(peer, "ask_twice")
     second = await retry(peer, "ask_twice", {"name": BOB, "colour": RED}, state)
     assert is_asking(second, "colour")
 
 
+@rules.verifies(rules.THREAT_7)
 async def test_an_accepted_answer_cannot_be_changed_later(offering: Offering) -> None:
-    """Row 7: what the state has kept stands."""
+    """What the state has kept stands."""
     peer = await ready(offering)
     second = await retry(peer, "ask_twice", {"name": BOB}, await asked(peer, "ask_twice"))
     other = {"action": "accept", "content": {"name": "Eve"}}
@@ -244,29 +260,32 @@ async def test_an_accepted_answer_cannot_be_changed_later(offering: Offering) ->
     assert done.text == "Bob then red"
 
 
+@rules.verifies(rules.THREAT_7)
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_refusal_is_an_answer_too(offering: Offering, action: str) -> None:
-    """Row 7: the tool hears of it."""
+    """The tool hears of it."""
     peer = await ready(offering)
     state = await asked(peer, "ask")
     assert (await retry(peer, "ask", {"name": {"action": action}}, state)).text == f"Hello {action}"
 
 
+@rules.verifies(rules.H15, rules.V6)
 async def test_capabilities_count_on_every_round(offering: Offering) -> None:
-    """H15, V6: a retry by a client that declares less is refused."""
+    """A retry by a client that declares less is refused."""
     peer = await ready(offering)
     state = await asked(peer, "ask")
     peer.capabilities = {"sampling": {}}
     assert (await retry(peer, "ask", {"name": {"action": "nonsense"}}, state)).outcome == (400, -32021)
 
 
+@rules.verifies(rules.THREAT_7)
 @pytest.mark.parametrize(
     "said", [{"role": "assistant", "model": "m", "content": "words"}, {"role": "assistant"}, {"text": "x"}]
 )
 async def test_a_sampling_answer_of_the_wrong_shape_is_asked_for_again(
     offering: Offering, said: dict[str, Any]
 ) -> None:
-    """Row 7: the same for the other questions."""
+    """The same for the other questions."""
     peer = await ready(offering)
     state = await asked(peer, "sample")
     assert is_asking(await retry(peer, "sample", {"said": said}, state), "said")
@@ -274,8 +293,9 @@ async def test_a_sampling_answer_of_the_wrong_shape_is_asked_for_again(
     assert (await retry(peer, "sample", {"said": good}, state)).text == "words"
 
 
+@rules.verifies(rules.THREAT_8)
 async def test_two_clients_with_the_same_call_have_their_own_rounds(offering: Offering) -> None:
-    """Row 8: nothing is remembered between requests."""
+    """Nothing is remembered between requests."""
     one, other = await ready(offering), await ready(offering)
     first, second = await asked(one, "ask"), await asked(other, "ask")
     eve = {"action": "accept", "content": {"name": "Eve"}}

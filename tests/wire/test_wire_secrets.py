@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import rules
 from tests.cli.processes import FUNCMCP, running
 from tests.wire.line import connection, head, request
 from tests.wire.peer import BATCHES, ERAS, Peer, check, initialize, to_bytes
@@ -129,9 +130,10 @@ def alice(port: int, revision: str, tool: str, arguments: dict[str, Any]) -> str
         return check(line.answer(), revision).text
 
 
+@rules.verifies(rules.THREAT_10, rules.THREAT_34)
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_server_with_secrets_in_every_header_prints_none_of_them(revision: str, tmp_path: Path) -> None:
-    """Row 10, row 34: with the log of every library at its most talkative; the only tracebacks are the tool's."""
+    """With the log of every library at its most talkative; the only tracebacks are the tool's."""
     (tmp_path / "server.py").write_text(SERVER)
     env = {"WEBSITE_AUTH_ENABLED": "true"}
     with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=tmp_path, env=env) as process:

@@ -10,6 +10,7 @@ import pytest
 from funcmcp.state.seal import KeyRing
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.state.sessions.signed import SignedSessions
+from tests import rules
 from tests.wire.offering import offer
 from tests.wire.peer import HANDSHAKE, HANDSHAKES, PER_REQUEST, Peer, connect, initialize
 
@@ -19,17 +20,19 @@ if TYPE_CHECKING:
 SESSION = "mcp-session-id"
 
 
+@rules.verifies(rules.D4, rules.V1)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_initialize_begins_a_session_with_an_unguessable_id(offering: Offering, revision: str) -> None:
-    """D4, V1: visible ASCII, at least 128 bits, a new one every time."""
+    """Visible ASCII, at least 128 bits, a new one every time."""
     answers = [await Peer(offering.app, revision).post(initialize(revision)) for _ in range(20)]
     found = [answer.header(SESSION) or "" for answer in answers]
     assert len(set(found)) == len(found)
     assert all(re.fullmatch(r"[\x21-\x7e]{22,}", session_id) for session_id in found)
 
 
+@rules.verifies(rules.D4, rules.TRAP_5)
 async def test_only_a_successful_initialize_carries_a_session_id(offering: Offering) -> None:
-    """D4, trap 5: clients adopt it from any answer."""
+    """Clients adopt it from any answer."""
     peer = await connect(offering.app, HANDSHAKE)
     answers = [
         await peer.request("ping"),
@@ -50,10 +53,11 @@ async def test_only_a_successful_initialize_carries_a_session_id(offering: Offer
     assert [answer.header(SESSION) for answer in answers] == [None] * len(answers)
 
 
+@rules.verifies(rules.D4)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 @pytest.mark.parametrize("method", ["ping", "tools/list", "tools/call", "unheard/of"])
 async def test_without_a_session_id_it_is_400(offering: Offering, revision: str, method: str) -> None:
-    """D4: for every method but initialize."""
+    """For every method but initialize."""
     answer = await Peer(offering.app, revision).request(method, {"name": "nothing"})
     assert answer.status == 400
     assert (await Peer(offering.app, revision).request(method, headers={SESSION: " \t"})).status == 400
@@ -76,11 +80,12 @@ _STRANGERS = [
 ]
 
 
+@rules.verifies(rules.D4, rules.THREAT_17)
 @pytest.mark.parametrize("session_id", _STRANGERS)
 async def test_an_unknown_session_is_404_in_the_same_words_as_one_that_ended(
     offering: Offering, session_id: str
 ) -> None:
-    """D4, row 17: no difference between never was and no more; no odd id is a fault."""
+    """No difference between never was and no more; no odd id is a fault."""
     peer = await connect(offering.app, HANDSHAKE)
     ended = await connect(offering.app, HANDSHAKE)
     await ended.delete()
@@ -91,8 +96,9 @@ async def test_an_unknown_session_is_404_in_the_same_words_as_one_that_ended(
     await peer.works()
 
 
+@rules.verifies(rules.D4)
 async def test_a_client_cannot_choose_its_session_id(offering: Offering) -> None:
-    """D4: an id that comes with initialize is never adopted, and never ends what it names."""
+    """An id that comes with initialize is never adopted, and never ends what it names."""
     other = await connect(offering.app, HANDSHAKE)
     for chosen in ("chosen-by-me-0123456789abcdef", other.session_id):
         minted = (await Peer(offering.app).post(initialize(HANDSHAKE), {SESSION: chosen})).header(SESSION)
@@ -101,6 +107,7 @@ async def test_a_client_cannot_choose_its_session_id(offering: Offering) -> None
     await other.works()
 
 
+@rules.verifies(rules.D4, rules.H16)
 @pytest.mark.parametrize(
     "params",
     [
@@ -112,15 +119,16 @@ async def test_a_client_cannot_choose_its_session_id(offering: Offering) -> None
     ],
 )
 async def test_a_refused_initialize_leaves_nothing(offering: Offering, params: dict[str, Any]) -> None:
-    """D4, H16: no id, no session."""
+    """No id, no session."""
     answer = await Peer(offering.app).post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
     assert answer.outcome == (200, -32602)
     assert answer.header(SESSION) is None
     assert len(offering.sessions) == 0
 
 
+@rules.verifies(rules.D4)
 async def test_at_the_cap_a_new_session_is_503_and_the_others_go_on() -> None:
-    """D4: with Retry-After; DELETE frees a place at once."""
+    """With Retry-After; DELETE frees a place at once."""
     sessions = MemorySessions(limit=2)
     app = offer(sessions=sessions).app
     first, second = await connect(app, HANDSHAKE), await connect(app, HANDSHAKE)
@@ -154,8 +162,9 @@ async def test_a_session_that_can_not_be_ended_for_good_is_503_and_lives_on(monk
         assert (await peer.request("ping")).status == 404
 
 
+@rules.verifies(rules.H3, rules.D4)
 async def test_delete_ends_one_session_once(offering: Offering) -> None:
-    """H3, D4: a second time it is 404, without an id 400; others live on."""
+    """A second time it is 404, without an id 400; others live on."""
     ended, other = await connect(offering.app, HANDSHAKE), await connect(offering.app, HANDSHAKE)
     assert (await ended.delete()).status == 204
     assert (await ended.delete()).status == 404
@@ -166,8 +175,9 @@ async def test_delete_ends_one_session_once(offering: Offering) -> None:
     await other.works()
 
 
+@rules.verifies(rules.D4)
 async def test_a_session_ends_after_long_silence_and_not_before() -> None:
-    """D4: using it keeps it alive."""
+    """Using it keeps it alive."""
     now = 0.0
     sessions = MemorySessions(idle=100, clock=lambda: now)
     peer = await connect(offer(sessions=sessions).app, HANDSHAKE)
@@ -178,8 +188,9 @@ async def test_a_session_ends_after_long_silence_and_not_before() -> None:
     assert len(sessions) == 0
 
 
+@rules.verifies(rules.D4)
 async def test_the_silent_make_room_for_new_sessions() -> None:
-    """D4: at the cap, sessions that are too old don't count."""
+    """At the cap, sessions that are too old don't count."""
     now = 0.0
     sessions = MemorySessions(limit=1, idle=100, clock=lambda: now)
     app = offer(sessions=sessions).app
@@ -191,8 +202,9 @@ async def test_the_silent_make_room_for_new_sessions() -> None:
     await (await connect(app, HANDSHAKE)).works()
 
 
+@rules.verifies(rules.D4, rules.V1)
 async def test_a_second_initialize_begins_a_second_session(offering: Offering) -> None:
-    """D4, V1: the first one stays as it is."""
+    """The first one stays as it is."""
     peer = await connect(offering.app, HANDSHAKE)
     answer = await peer.post(initialize("2025-06-18"), {SESSION: peer.session_id, "mcp-protocol-version": HANDSHAKE})
     assert answer.result["protocolVersion"] == "2025-06-18"
@@ -200,8 +212,9 @@ async def test_a_second_initialize_begins_a_second_session(offering: Offering) -
     await peer.works()
 
 
+@rules.verifies(rules.D4, rules.V4)
 async def test_the_log_level_of_one_session_is_not_that_of_another(offering: Offering) -> None:
-    """D4, V4: sessions share nothing."""
+    """Sessions share nothing."""
     loud, quiet = await connect(offering.app, HANDSHAKE), await connect(offering.app, HANDSHAKE)
     assert (await quiet.request("logging/setLevel", {"level": "emergency"})).result == {}
     assert len((await loud.call("log")).messages) == 2

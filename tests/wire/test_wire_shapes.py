@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import rules
 from tests.wire.conftest import SMALL_LIMIT
 from tests.wire.offering import offer
 from tests.wire.peer import BATCHES, ERAS, HANDSHAKE, PER_REQUEST, connect, exchange, to_bytes
@@ -42,10 +43,11 @@ _NOT_MESSAGES: dict[str, dict[str, Any]] = {
 }
 
 
+@rules.verifies(rules.H10, rules.THREAT_25, rules.TRAP_6)
 @pytest.mark.parametrize("name", _NOT_MESSAGES)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_message_of_the_wrong_shape_is_400(offering: Offering, revision: str, name: str) -> None:
-    """H10, row 25, trap 6: member names are exact; the id comes back where it can be read."""
+    """Member names are exact; the id comes back where it can be read."""
     peer = await connect(offering.app, revision)
     answer = await peer.post(_NOT_MESSAGES[name], like=peer.message("tools/list"))
     assert answer.outcome == INVALID_REQUEST
@@ -53,10 +55,11 @@ async def test_a_message_of_the_wrong_shape_is_400(offering: Offering, revision:
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_25, rules.J4)
 @pytest.mark.parametrize("name", ["ID", "Id", "\u0131d"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_an_id_under_another_name_is_none(offering: Offering, revision: str, name: str) -> None:
-    """Row 25, J4: without `id` it is a notification, and runs nothing."""
+    """Without `id` it is a notification, and runs nothing."""
     peer = await connect(offering.app, revision)
     message = peer.message("tools/call", {"name": "wait", "arguments": {"key": name}})
     message[name] = message.pop("id")
@@ -64,6 +67,7 @@ async def test_an_id_under_another_name_is_none(offering: Offering, revision: st
     assert not offering.gates.was("arrived", name)
 
 
+@rules.verifies(rules.H16, rules.THREAT_25, rules.THREAT_36)
 @pytest.mark.parametrize(
     "params",
     [
@@ -91,7 +95,7 @@ async def test_an_id_under_another_name_is_none(offering: Offering, revision: st
 async def test_a_call_of_the_wrong_shape_is_invalid_params(
     offering: Offering, revision: str, status: int, params: dict[str, Any]
 ) -> None:
-    """H16, row 25, row 36: no such tool, or arguments that are no object; look-up is exact."""
+    """No such tool, or arguments that are no object; look-up is exact."""
     peer = await connect(offering.app, revision)
     answer = await peer.request("tools/call", params, id="mine")
     assert answer.outcome == (status, INVALID_PARAMS)
@@ -100,6 +104,7 @@ async def test_a_call_of_the_wrong_shape_is_invalid_params(
     await peer.works()
 
 
+@rules.verifies(rules.H11, rules.THREAT_25)
 @pytest.mark.parametrize(
     "method", ["Tools/List", "TOOLS/LIST", "tools/list ", "tools\\list", "tools/list\x00", "", "__init__", "rpc.x"]
 )
@@ -107,14 +112,15 @@ async def test_a_call_of_the_wrong_shape_is_invalid_params(
 async def test_a_method_in_any_other_spelling_is_unknown(
     offering: Offering, revision: str, status: int, method: str
 ) -> None:
-    """H11, row 25: exact and case-sensitive."""
+    """Exact and case-sensitive."""
     peer = await connect(offering.app, revision)
     assert (await peer.request(method)).outcome == (status, -32601)
 
 
+@rules.verifies(rules.THREAT_21, rules.H11)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_long_method_name_is_not_sent_back_in_full(offering: Offering, revision: str) -> None:
-    """Row 21, H11: at most 200 characters of it."""
+    """At most 200 characters of it."""
     answer = await (await connect(offering.app, revision)).request("x" * 50_000)
     assert answer.error["code"] == -32601
     assert len(answer.body) < 1000
@@ -128,9 +134,10 @@ def nested(peer: Peer, levels: int, opening: bytes = b"[", closing: bytes = b"]"
     return json.dumps(message).encode().replace(b'"PLACE"', core), message
 
 
+@rules.verifies(rules.THREAT_23)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_64_levels_are_taken_and_65_refused(offering: Offering, revision: str) -> None:
-    """Row 23: the message itself is the first level."""
+    """The message itself is the first level."""
     peer = await connect(offering.app, revision)
     body, like = nested(peer, 64)
     assert (await peer.post(body, like=like)).status == 200
@@ -140,9 +147,10 @@ async def test_64_levels_are_taken_and_65_refused(offering: Offering, revision: 
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_23)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_objects_nest_no_deeper_than_arrays(offering: Offering, revision: str) -> None:
-    """Row 23: objects, and a value in the innermost place."""
+    """Objects, and a value in the innermost place."""
     peer = await connect(offering.app, revision)
     for levels, status in ((64, 200), (65, 400), (100, 400)):
         body, like = nested(peer, levels, b'{"a":', b"}")
@@ -150,10 +158,11 @@ async def test_objects_nest_no_deeper_than_arrays(offering: Offering, revision: 
         assert (await peer.post(body, like=like)).status == status, levels
 
 
+@rules.verifies(rules.THREAT_23)
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 100_000, b"[" * 100_000 + b"]" * 100_000, b"[{" * 50_000])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_hundred_thousand_brackets_are_refused(offering: Offering, revision: str, body: bytes) -> None:
-    """Row 23: no recursion error, no fault."""
+    """No recursion error, no fault."""
     peer = await connect(offering.app, revision)
     assert (await peer.post(body, like=peer.message("tools/list"))).status == 400
     await peer.works()
@@ -193,15 +202,17 @@ _BAD_VALUES = {
 }
 
 
+@rules.verifies(rules.THREAT_24, rules.H10)
 @pytest.mark.parametrize("name", _BAD_VALUES)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_value_that_json_does_not_have_is_refused(offering: Offering, revision: str, name: str) -> None:
-    """Row 24, H10: RFC 8259 sections 4, 6 and 8."""
+    """RFC 8259 sections 4, 6 and 8."""
     peer = await connect(offering.app, revision)
     assert (await argument(peer, _BAD_VALUES[name])).outcome == PARSE_ERROR
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_24)
 @pytest.mark.parametrize(
     "text",
     [
@@ -218,15 +229,16 @@ async def test_a_value_that_json_does_not_have_is_refused(offering: Offering, re
 )
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_value_at_the_edge_comes_back_as_it_was(offering: Offering, revision: str, text: bytes) -> None:
-    """Row 24: strict is not narrow."""
+    """Strict is not narrow."""
     answer = await argument(await connect(offering.app, revision), text)
     assert answer.result["structuredContent"]["value"] == json.loads(text)
 
 
+@rules.verifies(rules.THREAT_24, rules.D2)
 @pytest.mark.parametrize("coding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_only_utf_8_without_a_mark_is_read(offering: Offering, revision: str, coding: str) -> None:
-    """Row 24, D2: messages are UTF-8."""
+    """Messages are UTF-8."""
     peer = await connect(offering.app, revision)
     message = peer.message("tools/list")
     assert (await peer.post(json.dumps(message).encode(coding), like=message)).outcome == PARSE_ERROR
@@ -246,10 +258,11 @@ _REPEATED = {
 }
 
 
+@rules.verifies(rules.THREAT_24)
 @pytest.mark.parametrize("name", _REPEATED)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_name_twice_in_the_message_is_refused(offering: Offering, revision: str, name: str) -> None:
-    """Row 24: whoever looked at the message on its way may have read the other one."""
+    """Whoever looked at the message on its way may have read the other one."""
     peer = await connect(offering.app, revision)
     message = peer.message("tools/list")
     body = _REPEATED[name] % json.dumps(message["params"]).encode()
@@ -257,13 +270,14 @@ async def test_a_name_twice_in_the_message_is_refused(offering: Offering, revisi
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_24)
 @pytest.mark.parametrize("blank", ["", " ", "\t\n"])
 @pytest.mark.parametrize("place", ["params", "_meta", "arguments"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_name_twice_in_params_meta_or_arguments_is_refused(
     offering: Offering, revision: str, place: str, blank: str
 ) -> None:
-    """Row 24: blanks before other colons don't hide it."""
+    """Blanks before other colons don't hide it."""
     peer = await connect(offering.app, revision)
     meta = {"twice_meta": 1}
     message = peer.message(
@@ -279,9 +293,10 @@ async def test_a_name_twice_in_params_meta_or_arguments_is_refused(
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_24)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_text_that_looks_like_names_and_colons_is_only_a_text(offering: Offering, revision: str) -> None:
-    """Row 24: quotes and colons in strings, blanks before colons, and repeated names in an author's own values."""
+    """Quotes and colons in strings, blanks before colons, and repeated names in an author's own values."""
     peer = await connect(offering.app, revision)
     for text, value in (
         (rb'"\"id\":1,\"id\":2"', '"id":1,"id":2'),
@@ -299,12 +314,13 @@ async def post_parts(peer: Peer, parts: list[bytes], length: str | None) -> Answ
     return await exchange(peer.app, "POST", pairs, parts).answer()
 
 
+@rules.verifies(rules.THREAT_22)
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_body_of_exactly_the_limit_is_taken_and_one_byte_more_is_413(
     limited: Offering, revision: str, declared: bool
 ) -> None:
-    """Row 22: with a Content-Length and without one; in one part and in many."""
+    """With a Content-Length and without one; in one part and in many."""
     peer = await connect(limited.app, revision)
     body = to_bytes(peer.message("tools/list"))
     for size, status in ((SMALL_LIMIT, 200), (SMALL_LIMIT + 1, 413)):
@@ -319,21 +335,23 @@ async def test_a_body_of_exactly_the_limit_is_taken_and_one_byte_more_is_413(
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_22)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_body_declared_too_large_is_413_before_it_is_read(limited: Offering, revision: str) -> None:
-    """Row 22: Content-Length is enough to refuse, however large it claims to be."""
+    """Content-Length is enough to refuse, however large it claims to be."""
     peer = await connect(limited.app, revision)
     for length in (str(SMALL_LIMIT + 1), "9" * 30, "9" * 5000):
         answer = await post_parts(peer, [b"x"], length)
         assert (answer.status, answer.reads) == (413, 0)
 
 
+@rules.verifies(rules.THREAT_22)
 @pytest.mark.parametrize("length", ["10", "0", "-1", "abc", "", "\xb2", "1e9"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_content_length_that_lies_does_not_lift_the_limit(
     limited: Offering, revision: str, length: str
 ) -> None:
-    """Row 22: bytes are counted as they come, and reading stops at the limit."""
+    """Bytes are counted as they come, and reading stops at the limit."""
     peer = await connect(limited.app, revision)
     answer = await post_parts(peer, [b"x" * 5000] * 100, length)
     assert answer.status in {400, 413}
@@ -341,17 +359,19 @@ async def test_a_content_length_that_lies_does_not_lift_the_limit(
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_22)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_the_default_limit_is_four_mebibytes(revision: str) -> None:
-    """Row 22: 4,194,304 bytes are taken, one more is not."""
+    """4,194,304 bytes are taken, one more is not."""
     peer = await connect(offer().app, revision)
     body = to_bytes(peer.message("tools/list"))
     assert (await post_parts(peer, [body + b" " * (DEFAULT_LIMIT - len(body))], None)).status == 200
     assert (await post_parts(peer, [body + b" " * (DEFAULT_LIMIT + 1 - len(body))], None)).status == 413
 
 
+@rules.verifies(rules.J3)
 async def test_wrong_shapes_in_a_batch_run_nothing_of_it(offering: Offering) -> None:
-    """J3: one bad message refuses all of them before any is run."""
+    """One bad message refuses all of them before any is run."""
     peer = await connect(offering.app, BATCHES)
     good = peer.message("tools/call", {"name": "wait", "arguments": {"key": "batch"}})
     assert (await peer.post([good, {"jsonrpc": "2.0", "id": 1.5, "method": "ping"}])).outcome == INVALID_REQUEST

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer, PromptContext, ResourceContext, ToolContext
+from tests import rules
 from tests.wire.peer import ERAS, HANDSHAKE, PER_REQUEST, connect, exchange
 
 if TYPE_CHECKING:
@@ -75,11 +76,12 @@ def contains(message: Any, text: str) -> bool:
     return message == text or (isinstance(message, list) and any(contains(value, text) for value in message))
 
 
+@rules.verifies(rules.THREAT_44)
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("method", ["tools/call", "prompts/get"])
 async def test_text_in_a_stream_is_data_of_its_own_event(app: MCPServer, revision: str, method: str, text: str) -> None:
-    """Row 44: as many events as messages, and each of them as it was meant."""
+    """As many events as messages, and each of them as it was meant."""
     peer = await connect(app, revision)
     name = {"tools/call": "say", "prompts/get": "write"}[method]
     meta = {"progressToken": text, "io.modelcontextprotocol/logLevel": "info"}
@@ -93,12 +95,13 @@ async def test_text_in_a_stream_is_data_of_its_own_event(app: MCPServer, revisio
     assert all(contains(message, text) for message in data)
 
 
+@rules.verifies(rules.THREAT_44)
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_control_characters_come_back_as_they_were_and_never_raw(
     app: MCPServer, revision: str, text: str
 ) -> None:
-    """Row 44: in a prompt, a resource, a tool's result and the request's own id."""
+    """In a prompt, a resource, a tool's result and the request's own id."""
     peer = await connect(app, revision)
     for method, params in (
         ("prompts/get", {"name": "write", "arguments": {"text": text}}),
@@ -111,9 +114,10 @@ async def test_control_characters_come_back_as_they_were_and_never_raw(
         assert contains(answer.result, text)
 
 
+@rules.verifies(rules.THREAT_6)
 @pytest.mark.parametrize("value", ["0\n\ndata: {}", "a" * 9000, "-1", "0-0-0", "\x00", "%0A%0Adata:", "é"])
 async def test_an_event_id_that_a_client_makes_up_is_never_said_again(value: str) -> None:
-    """Row 6: it opens the general stream at most, whose ids are the server's own."""
+    """It opens the general stream at most, whose ids are the server's own."""
     app = parrot(sessions="memory")
     peer = await connect(app, HANDSHAKE)
     pairs = [*peer.headers(None).items(), ("last-event-id", value)]
@@ -142,10 +146,11 @@ NAMES = [
 ]
 
 
+@rules.verifies(rules.THREAT_45)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_names_that_mean_something_elsewhere_mean_nothing_here(revision: str, name: str) -> None:
-    """Row 45: as a tool, a prompt, a method, a URI, an argument or a member of any object."""
+    """As a tool, a prompt, a method, a URI, an argument or a member of any object."""
     app = parrot()
     peer = await connect(app, revision)
     hostile = {name: {name: ["polluted"]}}
@@ -160,9 +165,10 @@ async def test_names_that_mean_something_elsewhere_mean_nothing_here(revision: s
     assert (await peer.call("who")).text == "the real one, who, none"
 
 
+@rules.verifies(rules.THREAT_45)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_what_is_injected_can_not_be_sent(revision: str) -> None:
-    """Row 45: neither a service nor the context is an argument, whatever a client calls its arguments."""
+    """Neither a service nor the context is an argument, whatever a client calls its arguments."""
     peer = await connect(parrot(), revision)
     (tool,) = [tool for tool in (await peer.request("tools/list")).result["tools"] if tool["name"] == "who"]
     assert list(tool["inputSchema"]["properties"]) == ["word"]
@@ -173,10 +179,11 @@ async def test_what_is_injected_can_not_be_sent(revision: str) -> None:
 FORMATS = ["{0}", "{0.__class__.__mro__}", "{context}", "%s%n%(name)s", "${7*7}", "{{7*7}}", "$(id)", "`id`", "; id #"]
 
 
+@rules.verifies(rules.THREAT_45)
 @pytest.mark.parametrize("text", FORMATS)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_text_is_never_a_template_of_the_servers(revision: str, text: str) -> None:
-    """Row 45: it comes back as it was, and where it names nothing, the refusal does not fill it in."""
+    """It comes back as it was, and where it names nothing, the refusal does not fill it in."""
     peer = await connect(parrot(), revision)
     assert (await peer.call("say", {"text": text})).text == text
     said = await peer.request("prompts/get", {"name": "write", "arguments": {"text": text}})
@@ -186,8 +193,9 @@ async def test_text_is_never_a_template_of_the_servers(revision: str, text: str)
         assert "class" not in refused.error["message"].replace(text, "")
 
 
+@rules.verifies(rules.THREAT_6)
 async def test_a_stream_of_the_per_request_era_has_no_event_ids() -> None:
-    """Row 6: there is nothing to take up again, so there is nothing to guess."""
+    """There is nothing to take up again, so there is nothing to guess."""
     peer = await connect(parrot(), PER_REQUEST)
     answer = await peer.call("say", {"text": "a"})
     assert answer.media_type == "text/event-stream"

@@ -14,6 +14,7 @@ from funcmcp.auth.authenticator import first_of
 from funcmcp.auth.easy_auth import HEADER, EasyAuth
 from funcmcp.auth.tokens.bearer import BearerTokens
 from funcmcp.auth.tokens.keys import StaticKeys
+from tests import rules
 from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW, Clock, claims, key, pem, public, sign, text
 from tests.wire.callers import Caller
 from tests.wire.peer import ERAS, PER_REQUEST, initialize
@@ -74,10 +75,11 @@ def shop() -> tuple[MCPServer, list[str]]:
     return mcp, ran
 
 
+@rules.verifies(rules.THREAT_11, rules.THREAT_12, rules.THREAT_13, rules.THREAT_14, rules.THREAT_15, rules.THREAT_17)
 @pytest.mark.parametrize("what", BAD)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_bad_token_is_401_and_nothing_runs(revision: str, what: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Rows 11 to 15, row 17: one line of JSON, a challenge that repeats nothing, and no line in the log."""
+    """One line of JSON, a challenge that repeats nothing, and no line in the log."""
     mcp, ran = shop()
     answer = await Caller(mcp, revision, key=BAD[what]).call("order")
     assert answer.status == 401
@@ -103,6 +105,7 @@ def principal(**claims: str) -> str:
     return base64.b64encode(json.dumps(said).encode()).decode()
 
 
+@rules.verifies(rules.THREAT_20)
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(
     ("trusted", "environment", "status"),
@@ -117,7 +120,7 @@ def principal(**claims: str) -> str:
 async def test_who_the_platform_says_it_is_counts_only_behind_the_platform(
     revision: str, trusted: bool, environment: dict[str, str], status: int
 ) -> None:
-    """Row 20: without authenticator or without trust, the header is a header like any other."""
+    """Without authenticator or without trust, the header is a header like any other."""
     mcp = MCPServer("Shop", auth=first_of(EasyAuth(trust_platform=trusted, environ=environment)))
     mcp.tool("order")(lambda: "ordered")
     caller = Caller(mcp, revision)

@@ -8,12 +8,14 @@ import pytest
 from pydantic import BaseModel
 
 from funcmcp import MCPServer, RegistrationError
+from tests import rules
 from tests.wire.peer import ALL, ERAS, PER_REQUEST, connect
 
 if TYPE_CHECKING:
     from tests.wire.offering import Offering
 
 
+@rules.verifies(rules.TRAP_14, rules.THREAT_21)
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 async def test_wrong_arguments_are_an_error_result_that_names_them_all(
     offering: Offering, revision: str, arguments: dict[str, Any], named: list[str]
 ) -> None:
-    """Trap 14, row 21: a result that the model can learn from, not -32602; the bad value is not repeated."""
+    """A result that the model can learn from, not -32602; the bad value is not repeated."""
     peer = await connect(offering.app, revision)
     answer = await peer.call("add", arguments)
     assert answer.status == 200
@@ -41,27 +43,30 @@ async def test_wrong_arguments_are_an_error_result_that_names_them_all(
     await peer.works()
 
 
+@rules.verifies(rules.TRAP_14, rules.H16, rules.THREAT_36)
 @pytest.mark.parametrize("name", ["unheard_of", "ADD", "add2", ""])
 @pytest.mark.parametrize("revision", ALL)
 async def test_an_unknown_tool_is_invalid_params_and_no_result(offering: Offering, revision: str, name: str) -> None:
-    """Trap 14, H16, row 36: an error of the protocol."""
+    """An error of the protocol."""
     answer = await (await connect(offering.app, revision)).call(name)
     assert answer.error["code"] == -32602
 
 
+@rules.verifies(rules.TRAP_14)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_value_outside_its_constraint_is_an_error_result(offering: Offering, revision: str) -> None:
-    """Trap 14: what the schema says holds."""
+    """What the schema says holds."""
     peer = await connect(offering.app, revision)
     assert (await peer.call("checked", {"count": 1})).text == "1 a a"
     for arguments in ({"count": 0}, {"count": 10**400 * -1}, {"count": 1, "word": "b"}):
         assert (await peer.call("checked", arguments)).result["isError"] is True
 
 
+@rules.verifies(rules.THREAT_28)
 @pytest.mark.parametrize("length", [30, 1000, 100_000])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_catastrophic_pattern_is_linear(offering: Offering, revision: str, length: int) -> None:
-    """Row 28: `^(a+)+$` against many a and one b is answered like any other."""
+    """`^(a+)+$` against many a and one b is answered like any other."""
     peer = await connect(offering.app, revision)
     answer = await peer.call("checked", {"count": 1, "word": "a" * length + "b"})
     assert answer.result["isError"] is True
@@ -81,12 +86,13 @@ def measure(tree: Left | Right) -> int:
     return 1 if isinstance(tree.x, int) else 1 + measure(tree.x)
 
 
+@rules.verifies(rules.THREAT_28)
 @pytest.mark.parametrize("leaf", [1, "no number"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_value_with_too_many_ways_to_read_it_is_an_error_result(
     offering: Offering, revision: str, leaf: object
 ) -> None:
-    """Row 28: a union that contains itself would be read in 2 to the power of 58 ways."""
+    """A union that contains itself would be read in 2 to the power of 58 ways."""
     offering.app.tool(measure)
     peer = await connect(offering.app, revision)
     deep: Any = {"x": leaf}
@@ -99,9 +105,10 @@ async def test_a_value_with_too_many_ways_to_read_it_is_an_error_result(
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_28)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_prompt_s_argument_with_too_many_ways_to_read_it_is_refused(offering: Offering, revision: str) -> None:
-    """Row 28, as above: JSON in a text may be nested even more deeply."""
+    """JSON in a text may be nested even more deeply."""
 
     @offering.app.prompt
     def describe(tree: Left | Right) -> str:
@@ -118,17 +125,19 @@ async def test_a_prompt_s_argument_with_too_many_ways_to_read_it_is_refused(offe
     await peer.works()
 
 
+@rules.verifies(rules.THREAT_28)
 @pytest.mark.parametrize("code", ["echo\n", "\necho", "echo\r", "echo\x00", "echo\u2028"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_the_end_of_a_pattern_is_the_end_of_the_text(offering: Offering, revision: str, code: str) -> None:
-    """Row 28: `$` does not look past a newline."""
+    """`$` does not look past a newline."""
     answer = await (await connect(offering.app, revision)).call("checked", {"count": 1, "code": code})
     assert answer.result["isError"] is True
 
 
+@rules.verifies(rules.THREAT_36)
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "é", "a" * 129, "a\n", "a:b", "\uff41", "a\x00"])
 def test_a_name_outside_the_specifications_set_is_refused_at_registration(name: str) -> None:
-    """Row 36: `[A-Za-z0-9_.-]`, 1 to 128 characters, whole."""
+    """`[A-Za-z0-9_.-]`, 1 to 128 characters, whole."""
     app = MCPServer("names")
     with pytest.raises(RegistrationError):
         app.tool(name)(lambda: None)
@@ -136,13 +145,15 @@ def test_a_name_outside_the_specifications_set_is_refused_at_registration(name: 
         app.tool(name=name)(lambda: None)
 
 
+@rules.verifies(rules.THREAT_36)
 @pytest.mark.parametrize("name", ["add", "ADD", "Add"])
 def test_a_name_that_is_taken_or_looks_like_one_is_refused_at_registration(offering: Offering, name: str) -> None:
-    """Row 36: also where it differs by case only."""
+    """Also where it differs by case only."""
     with pytest.raises(RegistrationError):
         offering.app.tool(name)(lambda: None)
 
 
+@rules.verifies(rules.TRAP_23, rules.D8, rules.THREAT_32)
 @pytest.mark.parametrize(
     "properties",
     [
@@ -161,7 +172,7 @@ def test_a_name_that_is_taken_or_looks_like_one_is_refused_at_registration(offer
     ],
 )
 def test_an_invalid_header_annotation_is_refused_at_registration(properties: dict[str, Any]) -> None:
-    """Trap 23, D8, row 32: clients would drop the tool without a word."""
+    """Clients would drop the tool without a word."""
 
     async def region(arguments: dict[str, Any]) -> None: ...
 
@@ -169,8 +180,9 @@ def test_an_invalid_header_annotation_is_refused_at_registration(properties: dic
         MCPServer("headers").tool(input_schema={"type": "object", "properties": properties})(region)
 
 
+@rules.verifies(rules.TRAP_23, rules.D8)
 async def test_a_header_is_validated_by_the_schema_that_the_caller_was_shown(offering: Offering) -> None:
-    """Trap 23, D8: every annotated argument of the list is checked on the first call."""
+    """Every annotated argument of the list is checked on the first call."""
     peer = await connect(offering.app, PER_REQUEST)
     tools = (await peer.request("tools/list")).result["tools"]
     (schema,) = [tool["inputSchema"] for tool in tools if tool["name"] == "region"]
@@ -187,9 +199,10 @@ async def test_a_header_is_validated_by_the_schema_that_the_caller_was_shown(off
         assert (await peer.call("region", {name: value})).outcome == (400, -32020)
 
 
+@rules.verifies(rules.J6, rules.V4)
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", PER_REQUEST])
 async def test_structured_content_stands_beside_its_text(offering: Offering, revision: str) -> None:
-    """J6, V4: both, where the revision has both."""
+    """Both, where the revision has both."""
     result = (await (await connect(offering.app, revision)).call("add", {"a": 1, "b": 2})).result
     assert result["structuredContent"] == {"result": 3}
     assert result["content"] == [{"type": "text", "text": "3"}]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import rules
 from tests.wire.peer import ALL, ERAS, HANDSHAKES, META, PER_REQUEST, check, connect
 
 if TYPE_CHECKING:
@@ -38,13 +39,14 @@ def notified(answer: Answer, method: str) -> list[dict[str, Any]]:
     return [message["params"] for message in answer.messages[:-1] if message["method"] == f"notifications/{method}"]
 
 
+@rules.verifies(rules.PR1)
 @BOTH
 @pytest.mark.parametrize("token", ["t", "", 0, 7, 2**40])
 @pytest.mark.parametrize("revision", ALL)
 async def test_progress_is_told_under_its_token_and_only_goes_up(
     stocked: Offering, revision: str, method: str, token: object
 ) -> None:
-    """PR1: the token is echoed with its type, values increase, and the answer comes last."""
+    """The token is echoed with its type, values increase, and the answer comes last."""
     peer = await connect(stocked.app, revision)
     answer = await peer.request(method, params(method, "talk", {"progressToken": token}))
     told = notified(answer, "progress")
@@ -54,25 +56,27 @@ async def test_progress_is_told_under_its_token_and_only_goes_up(
     assert said(answer) == "talked"
 
 
+@rules.verifies(rules.PR1)
 @BOTH
 @pytest.mark.parametrize("token", [None, True, 1.5, [], {}])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_without_a_token_no_progress_is_told(
     stocked: Offering, revision: str, method: str, token: object
 ) -> None:
-    """PR1: what is no text and no integer is none."""
+    """What is no text and no integer is none."""
     meta = {META + "logLevel": "error"} | ({} if token is None else {"progressToken": token})
     answer = await (await connect(stocked.app, revision)).request(method, params(method, "talk", meta))
     assert notified(answer, "progress") == []
     assert said(answer) == "talked"
 
 
+@rules.verifies(rules.D1, rules.PR1)
 @BOTH
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_client_that_takes_no_stream_gets_the_answer_alone(
     stocked: Offering, revision: str, method: str
 ) -> None:
-    """D1, PR1: as JSON, with nothing before it."""
+    """As JSON, with nothing before it."""
     peer = await connect(stocked.app, revision)
     asked = params(method, "talk", {"progressToken": 1})
     answer = await peer.request(method, asked, headers={"accept": "application/json"})
@@ -83,6 +87,7 @@ BIG = {"level": "error", "data": {"what": "big"}, "logger": "kitchen"}
 SMALL = {"level": "debug", "data": "small"}
 
 
+@rules.verifies(rules.LG1)
 @BOTH
 @pytest.mark.parametrize(
     ("level", "told"), [(None, []), ("debug", [SMALL, BIG]), ("info", [BIG]), ("error", [BIG]), ("critical", [])]
@@ -90,25 +95,27 @@ SMALL = {"level": "debug", "data": "small"}
 async def test_log_messages_come_only_as_the_request_wants_them(
     stocked: Offering, method: str, level: str | None, told: list[dict[str, Any]]
 ) -> None:
-    """LG1: at 2026-07-28 by the level in the request, on its own stream; without a level none."""
+    """At 2026-07-28 by the level in the request, on its own stream; without a level none."""
     meta = {"progressToken": 1} | ({} if level is None else {META + "logLevel": level})
     answer = await (await connect(stocked.app, PER_REQUEST)).request(method, params(method, "talk", meta))
     assert notified(answer, "message") == told
 
 
+@rules.verifies(rules.LG1)
 @BOTH
 @pytest.mark.parametrize("level", ["loud", "", "ERROR", 5, None, [], {}])
 async def test_a_bad_level_in_the_request_is_refused(stocked: Offering, method: str, level: object) -> None:
-    """LG1: -32602."""
+    """-32602."""
     peer = await connect(stocked.app, PER_REQUEST)
     answer = await peer.request(method, params(method, "talk", {META + "logLevel": level}))
     assert answer.outcome == REFUSED
 
 
+@rules.verifies(rules.LG1)
 @BOTH
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_log_messages_come_as_the_session_wants_them(stocked: Offering, revision: str, method: str) -> None:
-    """LG1: from info on, until `logging/setLevel` says another; a bad level is -32602 and changes nothing."""
+    """From info on, until `logging/setLevel` says another; a bad level is -32602 and changes nothing."""
     peer = await connect(stocked.app, revision)
     assert notified(await peer.request(method, params(method, "talk")), "message") == [BIG]
     assert (await peer.request("logging/setLevel", {"level": "debug"})).result == {}
@@ -126,6 +133,7 @@ TRACE = {
 }
 
 
+@rules.verifies(rules.TR1)
 @BOTH
 @pytest.mark.parametrize(
     "trace", [TRACE, {"traceparent": 5}, {"traceparent": "no"}, {"tracestate": []}, {"baggage": {"a": "\x00"}}]
@@ -134,17 +142,18 @@ TRACE = {
 async def test_trace_context_never_disturbs_a_request(
     stocked: Offering, revision: str, method: str, trace: dict[str, Any]
 ) -> None:
-    """TR1: reserved names, read where they are right, and ignored where they are not."""
+    """Reserved names, read where they are right, and ignored where they are not."""
     peer = await connect(stocked.app, revision)
     asked = {"uri": "menu://today"} if method == READ else {"name": "greet", "arguments": {"who": "Ada"}}
     answer = await peer.request(method, {**asked, "_meta": trace})
     assert said(answer) in {"Fish", "Greet Ada 1 times in red"}
 
 
+@rules.verifies(rules.X1)
 @BOTH
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_cancelled_request_stops_and_is_not_answered(stocked: Offering, revision: str, method: str) -> None:
-    """X1: by its id; an unknown one is ignored."""
+    """By its id; an unknown one is ignored."""
     peer = await connect(stocked.app, revision)
     under_way = peer.start(peer.message(method, params(method, "held/mine"), "to cancel"))
     await stocked.gates.seen("arrived", "mine")
@@ -158,9 +167,10 @@ async def test_a_cancelled_request_stops_and_is_not_answered(stocked: Offering, 
     await peer.works()
 
 
+@rules.verifies(rules.X1, rules.H18)
 @BOTH
 async def test_a_client_that_leaves_has_cancelled(stocked: Offering, method: str) -> None:
-    """X1, H18: at 2026-07-28 the close of the stream; a notification means nothing."""
+    """At 2026-07-28 the close of the stream; a notification means nothing."""
     peer = await connect(stocked.app, PER_REQUEST)
     under_way = peer.start(peer.message(method, params(method, "held/mine"), 1))
     await stocked.gates.seen("arrived", "mine")
@@ -172,9 +182,10 @@ async def test_a_client_that_leaves_has_cancelled(stocked: Offering, method: str
     assert b"".join(part.get("body", b"") for part in under_way.late) == b""
 
 
+@rules.verifies(rules.M1)
 @BOTH
 async def test_questions_take_rounds_until_all_are_answered(stocked: Offering, method: str) -> None:
-    """M1: input_required with requests and a state, no result beside it, and then the result."""
+    """The first result is `input_required` with requests and a state, and the second one is complete."""
     peer = await connect(stocked.app, PER_REQUEST, ABLE)
     first = (await peer.request(method, params(method, "ask"))).result
     assert (first["resultType"], list(first["inputRequests"])) == ("input_required", ["name"])
@@ -189,18 +200,20 @@ async def test_questions_take_rounds_until_all_are_answered(stocked: Offering, m
     assert (done.result["resultType"], said(done)) == ("complete", "Ada likes red")
 
 
+@rules.verifies(rules.M2, rules.H15)
 @BOTH
 @pytest.mark.parametrize("capabilities", [{}, {"sampling": {}}, {"elicitation": {"url": {}}}, {"elicitation": None}])
 async def test_a_client_is_not_asked_what_it_did_not_declare(
     stocked: Offering, method: str, capabilities: dict[str, Any]
 ) -> None:
-    """M2, H15: 400 and -32021 with what is missing."""
+    """400 and -32021 with what is missing."""
     peer = await connect(stocked.app, PER_REQUEST, capabilities)
     answer = await peer.request(method, params(method, "ask"))
     assert answer.outcome == (400, -32021)
     assert "elicitation" in answer.error["data"]["requiredCapabilities"]
 
 
+@rules.verifies(rules.M3)
 @BOTH
 @pytest.mark.parametrize(
     "forge",
@@ -216,16 +229,17 @@ async def test_a_client_is_not_asked_what_it_did_not_declare(
     ],
 )
 async def test_a_state_that_is_not_ours_is_refused(stocked: Offering, method: str, forge: Any) -> None:
-    """M3: -32602, with a right answer beside it, too."""
+    """-32602, with a right answer beside it, too."""
     peer = await connect(stocked.app, PER_REQUEST, ABLE)
     state = (await peer.request(method, params(method, "ask"))).result["requestState"]
     answered = params(method, "ask", requestState=forge(state), inputResponses={"name": ADA})
     assert (await peer.request(method, answered)).outcome == REFUSED
 
 
+@rules.verifies(rules.M3)
 @BOTH
 async def test_a_state_is_good_for_its_own_request_only(stocked: Offering, method: str) -> None:
-    """M3: bound to method, name and arguments."""
+    """Bound to method, name and arguments."""
     peer = await connect(stocked.app, PER_REQUEST, ABLE)
     state = (await peer.request(method, params(method, "ask"))).result["requestState"]
     other = GET if method == READ else READ
@@ -236,6 +250,7 @@ async def test_a_state_is_good_for_its_own_request_only(stocked: Offering, metho
         ).outcome == REFUSED
 
 
+@rules.verifies(rules.M4)
 @BOTH
 @pytest.mark.parametrize(
     "responses",
@@ -244,17 +259,18 @@ async def test_a_state_is_good_for_its_own_request_only(stocked: Offering, metho
 async def test_a_missing_or_wrong_answer_is_asked_for_again(
     stocked: Offering, method: str, responses: dict[str, Any]
 ) -> None:
-    """M4: never an error, never complete; unknown keys are ignored."""
+    """Never an error, never complete; unknown keys are ignored."""
     peer = await connect(stocked.app, PER_REQUEST, ABLE)
     state = (await peer.request(method, params(method, "ask"))).result["requestState"]
     again = (await peer.request(method, params(method, "ask", requestState=state, inputResponses=responses))).result
     assert list(again["inputRequests"]) == ["name"]
 
 
+@rules.verifies(rules.M4)
 @BOTH
 @pytest.mark.parametrize("responses", [None, [], "Ada", 5, True])
 async def test_answers_that_are_no_object_are_refused(stocked: Offering, method: str, responses: object) -> None:
-    """M4: -32602."""
+    """-32602."""
     peer = await connect(stocked.app, PER_REQUEST, ABLE)
     answer = await peer.request(method, params(method, "ask", inputResponses=responses))
     assert answer.outcome == REFUSED
@@ -265,10 +281,11 @@ async def answer_question(peer: Peer, question: dict[str, Any], response: dict[s
     assert (await peer.post(message)).status == 202
 
 
+@rules.verifies(rules.M1, rules.V4)
 @BOTH
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
 async def test_questions_come_on_the_stream_in_the_handshake_era(stocked: Offering, revision: str, method: str) -> None:
-    """M1, V4: as requests of the server, one after the other; the answer is the last message."""
+    """As requests of the server, one after the other; the answer is the last message."""
     peer = await connect(stocked.app, revision, ABLE)
     under_way = peer.start(peer.message(method, params(method, "ask")))
     for response in (ADA, RED):
@@ -279,12 +296,13 @@ async def test_questions_come_on_the_stream_in_the_handshake_era(stocked: Offeri
     assert said(answer) == "Ada likes red"
 
 
+@rules.verifies(rules.M2, rules.V4)
 @BOTH
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_client_of_the_handshake_era_that_cannot_be_asked_gets_an_error(
     stocked: Offering, revision: str, method: str
 ) -> None:
-    """M2, V4: -32603 with words, whether it did not declare it or its revision does not have it."""
+    """-32603 with words, whether it did not declare it or its revision does not have it."""
     able = ABLE if revision < "2025-06-18" else {}
     answer = await (await connect(stocked.app, revision, able)).request(method, params(method, "ask"))
     assert answer.outcome == (200, -32603)

@@ -12,6 +12,7 @@ from funcmcp.adapters.redis.link import RedisLink
 from funcmcp.adapters.redis.rates import RedisRates
 from funcmcp.adapters.redis.sessions import RedisSessions
 from funcmcp.state.sessions.store import Handshake, SessionsFullError
+from tests import rules
 from tests.redis_server import redis_server
 
 if TYPE_CHECKING:
@@ -46,10 +47,11 @@ async def test_instances_count_together(links: list[RedisLink]) -> None:
     assert await there.take("b") == 0.0
 
 
+@rules.verifies(rules.THREAT_34)
 async def test_a_full_redis_is_one_line_in_the_log_however_many_requests_come(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Row 34: reading goes on while writing is refused, so that each request finds Redis well and unwell."""
+    """Reading goes on while writing is refused, so that each request finds Redis well and unwell."""
     with redis_server() as server:
         link = RedisLink(server.url)
         rates, sessions = RedisRates(link, HOURLY, 4), RedisSessions(link)

@@ -18,6 +18,7 @@ from funcmcp.adapters.uvicorn.bounded_connection import SLICE_BYTES
 from funcmcp.adapters.uvicorn.protocols import websocket_protocol
 from funcmcp.adapters.uvicorn.wsproto_protocol import MAX_FRAGMENTS
 from funcmcp.server.limits import Limits
+from tests import rules
 from tests.wire.conftest import running_server
 from tests.wire.peer import PATIENCE
 
@@ -85,8 +86,9 @@ def connected() -> Iterator[tuple[uvicorn.Server, Line]]:
             line.socket.close()
 
 
+@rules.verifies(rules.THREAT_27)
 def test_a_message_has_so_many_fragments_and_no_more() -> None:
-    """Row 27: fragments of one byte each cost far more than their bytes."""
+    """Fragments of one byte each cost far more than their bytes."""
     with connected() as (_, line):
         for _ in range(2):
             fragments = [TextMessage(data="x", message_finished=False)] * (MAX_FRAGMENTS - 1)
@@ -113,8 +115,9 @@ def test_pings_of_a_client_that_reads_are_answered() -> None:
             assert bytes(event.payload) == b"%d" % number
 
 
+@rules.verifies(rules.THREAT_27)
 def test_unread_pongs_do_not_pile_up() -> None:
-    """Row 27: a client that sends pings and reads nothing."""
+    """A client that sends pings and reads nothing."""
     with connected() as (server, line):
         (protocol,) = server.server_state.connections
         pings = [Ping(payload=b"x" * 125)] * 1000

@@ -1,4 +1,4 @@
-"""Completers: an author's own, and those of types that name their values (row A17)."""
+"""Completers of authors, and completions of types with named values."""
 
 from __future__ import annotations
 

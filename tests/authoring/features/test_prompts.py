@@ -1,4 +1,4 @@
-"""Prompts from Python functions (row A16)."""
+"""Prompts from Python functions."""
 
 from __future__ import annotations
 

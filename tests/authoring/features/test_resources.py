@@ -1,4 +1,4 @@
-"""Resources and lists of resources from Python functions (row A15)."""
+"""Resources and lists of resources from Python functions."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from funcmcp.server.catalog.registry import RegistrationError
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Node, Point, Size
 from tests.authoring.tool_calls import schema_of
 
-# Seed 001 section 4a, "Generated JSON Schema (from POCO)".
+# The first design of the library gives this schema for `CreateOrder`.
 CREATE_ORDER = """{
   "type": "object",
   "properties": {

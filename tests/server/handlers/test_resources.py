@@ -15,7 +15,7 @@ from funcmcp.server.connections.conversation import Conversation
 from funcmcp.server.connections.hub import updated
 from funcmcp.server.connections.subscribed_uris import MAX_URIS
 from funcmcp.server.limits import LimitReachedError, Limits
-from tests import schemas
+from tests import rules, schemas
 from tests.server.parts import (
     NEWEST,
     PATIENCE,
@@ -299,8 +299,9 @@ async def test_a_client_subscribes_to_so_many_resources_and_no_more() -> None:
     assert len(conversation.subscribed) == MAX_URIS
 
 
+@rules.verifies(rules.THREAT_48)
 async def test_the_uris_that_a_client_subscribes_to_are_bounded_in_bytes_together() -> None:
-    """Row 48: a template takes any URI of up to 8,192 characters."""
+    """A template takes any URI of up to 8,192 characters."""
     served, conversation = server(*SERVED), Conversation(pushes=True)
     errors = []
     for number in range(100):

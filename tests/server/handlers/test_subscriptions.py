@@ -16,7 +16,7 @@ from funcmcp.server.connections.hub import updated
 from funcmcp.server.connections.subscribed_uris import MAX_URIS
 from funcmcp.server.limits import LimitReachedError, Limits
 from funcmcp.state.bus import RESUMED
-from tests import schemas
+from tests import rules, schemas
 from tests.server.parts import (
     PATIENCE,
     PER_REQUEST,
@@ -204,8 +204,9 @@ async def test_so_many_listen_and_no_more() -> None:
         await stream.next()
 
 
+@rules.verifies(rules.THREAT_48)
 async def test_a_uri_is_as_long_as_one_that_can_be_read_and_all_together_are_bounded() -> None:
-    """Row 48: a stream keeps its URIs as long as it is open."""
+    """A stream keeps its URIs as long as it is open."""
     served = server(resource("menu://today"))
     long = "menu://" + "x" * (MAX_URI - 7)
     for uris, reason in (([long + "x"], "8192 characters"), ([f"{number}{long[3:]}" for number in range(99)], "bytes")):
@@ -218,8 +219,9 @@ async def test_a_uri_is_as_long_as_one_that_can_be_read_and_all_together_are_bou
     assert served.load.subscriptions.used == 0
 
 
+@rules.verifies(rules.THREAT_48)
 async def test_a_stream_keeps_its_uris_once() -> None:
-    """Row 48: neither the request nor the answer that names them stays."""
+    """Neither the request nor the answer that names them stays."""
     served = server(resource("menu://today"), limits=Limits(message_bytes=10_000_000))
     uris = [f"menu://{number:06}{'x' * 4000}" for number in range(100)]
     text = json.dumps(uris)

@@ -12,7 +12,7 @@ from funcmcp.protocol.errors import ToolError
 from funcmcp.server.connections.hub import TOOLS
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.state.sessions.store import Handshake
-from tests import schemas
+from tests import rules, schemas
 from tests.server.parts import ASK_NAME, NEWEST, PATIENCE, PER_REQUEST, text_result, tool
 from tests.transports.http.endpoint import INITIALIZE, Endpoint, Got, events, next_message, read_all, request
 
@@ -208,10 +208,11 @@ async def test_a_message_that_wants_no_answer_is_accepted_without_a_body(revisio
     assert (got.status, got.body, got.headers) == (202, b"", {})
 
 
+@rules.verifies(rules.THREAT_8)
 @EVERY_REVISION
 @pytest.mark.parametrize("outcome", [{"result": {}}, {"error": {"code": -1, "message": "no"}}])
 async def test_a_response_to_no_open_question_is_a_bad_request(revision: str, outcome: dict[str, Any]) -> None:
-    """Row 8: the client learns that its answer has reached nobody."""
+    """The client learns that its answer has reached nobody."""
     endpoint = Endpoint()
     session = await endpoint.begin(revision)
     for request_id in ("ask-0", 7, "unknown"):
@@ -371,9 +372,10 @@ class TestStreams:
         assert result["isError"] is True
         assert "elicitation/create" in result["content"][0]["text"]
 
+    @rules.verifies(rules.THREAT_48)
     @pytest.mark.parametrize("kept", [True, False])
     async def test_sessions_of_others_displace_no_open_question_and_no_stream(self, *, kept: bool) -> None:
-        """Row 48: what is under way is never forgotten to make room."""
+        """What is under way is never forgotten to make room."""
         sessions = MemorySessions() if kept else None
         endpoint = Endpoint(tool("greet", ask_name, interactive=True), sessions=sessions)
         endpoint.exchange._handshake._clients._limit = 20

@@ -14,6 +14,7 @@ import pytest
 from funcmcp import MCPServer
 from funcmcp.server.limits import Limits
 from funcmcp.transports.connection import AT_ONCE
+from tests import rules
 from tests.cli.processes import FUNCMCP, STOP_SECONDS, running
 from tests.schemas import validate
 from tests.wire.offering import Offering, offer
@@ -298,9 +299,10 @@ async def test_the_number_of_open_streams_is_bounded() -> None:
         await stream.leave()
 
 
+@rules.verifies(rules.THREAT_27)
 @pytest.mark.parametrize("stubborn", [False, True])
 async def test_calls_that_wait_for_their_turn_are_dropped_with_their_stream(*, stubborn: bool) -> None:
-    """Row 27: no call begins for a client that has left, even if those before it never end."""
+    """No call begins for a client that has left, even if those before it never end."""
     offering = served()
     ran: list[str] = []
     going_on = asyncio.Event()

@@ -25,7 +25,7 @@ from funcmcp.transports.http.streams.request_stream import (
     event,
     stream_response,
 )
-from tests import schemas
+from tests import rules, schemas
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PATIENCE
 from tests.transports.http.endpoint import events, next_message, read_all
 
@@ -329,8 +329,9 @@ async def test_questions_that_are_given_up_are_forgotten() -> None:
     assert conversation.idle
 
 
+@rules.verifies(rules.THREAT_48)
 async def test_a_stream_that_waits_keeps_nothing_of_what_it_has_sent() -> None:
-    """Row 48: thousands of streams may be open, each of which has begun with a long message."""
+    """Thousands of streams may be open, each of which has begun with a long message."""
     channel, go_on = StreamChannel(None), asyncio.Event()
 
     async def work() -> Reply:

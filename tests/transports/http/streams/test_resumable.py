@@ -13,6 +13,7 @@ import pytest
 from funcmcp.server.connections.hub import TOOLS, updated
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.transports.http.streams import resumable
+from tests import rules
 from tests.server.parts import PATIENCE, resource, text_result, tool
 from tests.transports.http.endpoint import Endpoint, events, request
 
@@ -183,9 +184,10 @@ async def test_finished_streams_of_all_sessions_are_bounded_together() -> None:
     assert [owner.find("1-0") is None for owner in owners] == [True, False, False]
 
 
+@rules.verifies(rules.THREAT_27)
 @pytest.mark.parametrize("length", [20, 5000])
 def test_finished_streams_take_up_no_more_memory_than_their_limit(length: int) -> None:
-    """Row 27: small events take up more than their data."""
+    """Small events take up more than their data."""
     limit = 2_000_000
     kept_streams = resumable.KeptStreams(limit)
     sessions = [resumable.Streams(priming=True, kept_streams=kept_streams) for _ in range(600)]

@@ -1,4 +1,4 @@
-"""The tables of seed 002 ("Hybrid Tool API"), a test per line, in the order of its sections."""
+"""The tables of the first design of the tool API: names, types, bindings and results, a test for each line."""
 
 from __future__ import annotations
 

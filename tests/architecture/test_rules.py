@@ -1,0 +1,82 @@
+"""The codebook of rules: each rule has a text, a source and a test, and tests refer to rules by name only."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+TEST_FILES = [path for path in sorted((ROOT / "tests").rglob("*.py")) if "node_modules" not in path.parts]
+RULES = {name: value for name, value in vars(rules).items() if isinstance(value, rules.Rule)}
+_ID = re.compile(r"\b(?:(?:[Rr]ow|[Tt]rap|[Tt]hreat)s? \d+|(?:[HDJVTRPCGKASMXU]|PR|LG|TR)\d{1,2})\b")
+
+Marked = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def marked_in(tree: ast.Module) -> Iterator[Marked]:
+    """Yield the test functions and the classes of tests in a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, Marked) and node.name.lower().startswith("test"):
+            yield node
+
+
+def rules_of(test: Marked) -> Iterator[str]:
+    """Yield the names in the `rules.verifies(...)` decorators of a test."""
+    for decorator in test.decorator_list:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "rules.verifies":
+            yield from (ast.unparse(argument).removeprefix("rules.") for argument in decorator.args)
+
+
+def mentions(tree: ast.Module) -> list[str]:
+    """Return the ids of rules in docstrings."""
+    documented = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    docstrings = [ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, documented)]
+    return _ID.findall("\n".join(docstrings))
+
+
+TREES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in TEST_FILES}
+
+
+def test_every_rule_has_a_test() -> None:
+    used = {name for tree in TREES.values() for test in marked_in(tree) for name in rules_of(test)}
+    assert not RULES.keys() - used
+
+
+@pytest.mark.parametrize("path", TREES)
+def test_tests_name_rules_that_exist(path: str) -> None:
+    names = {name for test in marked_in(TREES[path]) for name in rules_of(test)}
+    assert not names - RULES.keys()
+
+
+@pytest.mark.parametrize("path", TREES.keys() - {"tests/rules.py"})
+def test_no_docstring_has_the_id_of_a_rule(path: str) -> None:
+    """An id without its text says nothing: mark the test with `@rules.verifies` instead."""
+    assert not mentions(TREES[path])
+
+
+def test_a_mention_is_found() -> None:
+    tree = ast.parse('def test_it() -> None:\n    """Trap 4, H16: see row 7 of 12 and V2."""')
+    assert mentions(tree) == ["Trap 4", "H16", "row 7", "V2"]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_has_a_sentence_and_sources(name: str) -> None:
+    rule = RULES[name]
+    assert rule.text.endswith(".")
+    assert rule.sources
+    for source in rule.sources:
+        page = source.partition("#")[0]
+        assert source.startswith("https://") or (ROOT / page).is_file(), source
+
+
+def test_no_rule_is_there_twice() -> None:
+    assert len({rule.text for rule in RULES.values()}) == len(RULES)
