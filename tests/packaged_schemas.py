@@ -19,23 +19,57 @@ _SECONDS = 60
 _REVISIONS = ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 """In the order of the bundle."""
 
+_TASK: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "resultType": {"type": "string"},
+        "taskId": {"type": "string"},
+        "status": {"enum": ["working", "input_required", "completed", "failed", "cancelled"]},
+        "statusMessage": {"type": "string"},
+        "createdAt": {"type": "string"},
+        "lastUpdatedAt": {"type": "string"},
+        "ttlMs": {"type": ["integer", "null"]},
+        "pollIntervalMs": {"type": "integer"},
+    },
+    "required": ["taskId", "status", "createdAt", "lastUpdatedAt", "ttlMs"],
+}
 _TASKS: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "$defs": {
+        "Task": _TASK,
         "CreateTaskResult": {
+            "allOf": [
+                {"$ref": "#/$defs/Task"},
+                {"properties": {"resultType": {"const": "task"}}, "required": ["resultType"]},
+            ]
+        },
+        "GetTaskResult": {
+            "allOf": [
+                {"$ref": "#/$defs/Task"},
+                {
+                    "properties": {
+                        "resultType": {"const": "complete"},
+                        "result": {"type": "object"},
+                        "error": {"type": "object", "required": ["code", "message"]},
+                        "inputRequests": {"type": "object"},
+                    },
+                    "required": ["resultType"],
+                    "oneOf": [
+                        {"properties": {"status": {"enum": ["working", "cancelled"]}}},
+                        {"properties": {"status": {"const": "completed"}}, "required": ["result"]},
+                        {"properties": {"status": {"const": "failed"}}, "required": ["error"]},
+                        {"properties": {"status": {"const": "input_required"}}, "required": ["inputRequests"]},
+                    ],
+                },
+            ]
+        },
+        "UpdateTaskResult": {"$ref": "#/$defs/Acknowledgement"},
+        "CancelTaskResult": {"$ref": "#/$defs/Acknowledgement"},
+        "Acknowledgement": {
             "type": "object",
-            "properties": {
-                "resultType": {"const": "task"},
-                "taskId": {"type": "string"},
-                "status": {"enum": ["working", "input_required", "completed", "failed", "cancelled"]},
-                "statusMessage": {"type": "string"},
-                "createdAt": {"type": "string"},
-                "lastUpdatedAt": {"type": "string"},
-                "ttlMs": {"type": ["integer", "null"]},
-                "pollIntervalMs": {"type": "integer"},
-            },
-            "required": ["resultType", "taskId", "status", "createdAt", "lastUpdatedAt", "ttlMs"],
-        }
+            "properties": {"resultType": {"const": "complete"}},
+            "required": ["resultType"],
+        },
     },
 }
 

@@ -31,6 +31,7 @@ REACHING_OUT |= {"ssl", "telnetlib", "urllib.request", "urllib3", "xmlrpc"}
 WHO_MAY = {
     "adapters/redis/sessions.py": "the Redis that the operator names",
     "adapters/redis/bus.py": "the same",
+    "adapters/redis/tasks.py": "the same",
     "adapters/redis/link.py": "the same",
     "adapters/uvicorn/server.py": "listens only",
     "auth/tokens/jwks.py": "the issuer's keys, at the URL that the operator names",

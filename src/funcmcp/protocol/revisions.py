@@ -11,6 +11,26 @@ from funcmcp.protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND
 
 
 @dataclass(frozen=True, slots=True)
+class TaskRules:
+    """How a revision has tasks.
+
+    Attributes:
+        extension: Whether they are an extension, which clients declare in each request; otherwise clients ask for a
+            task with ``params.task``.
+        ttl: The member with the time to live.
+        poll_interval: The member with the polling interval.
+        tool_failure: The status of a task whose result has ``isError: true``.
+        cancels_ended: Whether the cancellation of a task that has ended succeeds.
+    """
+
+    extension: bool
+    ttl: str
+    poll_interval: str
+    tool_failure: str
+    cancels_ended: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Revision:
     """One revision of the protocol.
 
@@ -27,6 +47,7 @@ class Revision:
         capabilities: the members that ServerCapabilities may have.
         not_found: the error code for a resource that is not there.
         structured_content: ``None``, ``"object"`` or ``"any"``: which JSON values a tool's structuredContent may be.
+        tasks: How it has tasks; None if it has none.
     """
 
     date: str
@@ -41,6 +62,7 @@ class Revision:
     capabilities: frozenset[str] = frozenset()
     not_found: int = RESOURCE_NOT_FOUND
     structured_content: str | None = None
+    tasks: TaskRules | None = None
 
 
 _CONTENT_2024 = frozenset({"text", "image", "resource"})
@@ -67,6 +89,13 @@ _CAPABILITIES_2025_11 = _CAPABILITIES_2025_03 | {"extensions"}
 _INFO_2024 = frozenset({"name", "version"})
 _INFO_2025_06 = _INFO_2024 | {"title"}
 _INFO_2025_11 = _INFO_2025_06 | {"description", "icons", "websiteUrl"}
+
+_TASKS_2025_11 = TaskRules(
+    extension=False, ttl="ttl", poll_interval="pollInterval", tool_failure="failed", cancels_ended=False
+)
+_TASKS_2026_07 = TaskRules(
+    extension=True, ttl="ttlMs", poll_interval="pollIntervalMs", tool_failure="completed", cancels_ended=True
+)
 
 REVISIONS: dict[str, Revision] = {
     revision.date: revision
@@ -110,6 +139,7 @@ REVISIONS: dict[str, Revision] = {
             info_fields=_INFO_2025_11,
             capabilities=_CAPABILITIES_2025_11,
             structured_content="object",
+            tasks=_TASKS_2025_11,
         ),
         Revision(
             "2026-07-28",
@@ -122,6 +152,7 @@ REVISIONS: dict[str, Revision] = {
             capabilities=_CAPABILITIES_2025_11,
             not_found=INVALID_PARAMS,
             structured_content="any",
+            tasks=_TASKS_2026_07,
         ),
     )
 }

@@ -1,0 +1,439 @@
+"""Tasks in Redis, which the workers of all machines share.
+
+How it works: a task is a hash with the fields below, and a task that is due has one entry in a stream. Workers read the
+stream as one consumer group, so an entry goes to one worker. While the tool runs, its entry is pending and the worker
+resets its idle time (XCLAIM); an entry that is idle for longer than the lease goes to another worker (XAUTOCLAIM).
+
+    v  the version, which grows with every write      s  the record as JSON         e  the id of its entry in the stream
+    a  the attempt of the worker that has the task    c  the call, until the end    o  the text of the outcome
+
+A write reads the hash, applies the transition in Python, and stores the successor only if the version is still the
+same. This one script also adds or removes the entry in the stream, so that record and queue never disagree. Redis does
+not look into any JSON: its Lua library would change it (``[]`` becomes ``{}``, and large integers lose digits).
+
+Needs ``pip install "funcmcp[redis]"``. While Redis is away, every method raises StoreAwayError, in a bounded time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+try:
+    from redis.exceptions import ResponseError
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError('Redis needs: pip install "funcmcp[redis]"', name=error.name) from None
+
+from funcmcp.adapters.redis.link import link_to
+from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.tasks.record import Claim, TaskKey, claimed, current, from_json, new_record, to_json
+from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TransitionStore, position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from redis.asyncio import Redis
+
+    from funcmcp.adapters.redis.link import RedisLink
+    from funcmcp.state.tasks.record import NewTask, TaskRecord
+
+_WAIT = 1.0
+"""Seconds for which one reading of the stream waits."""
+
+_GROUP = "workers"
+_CONSUMER = "worker"
+"""All workers are one consumer: entries are taken over by their idle time, so nobody has to know whose they were."""
+
+_ANONYMOUS = "-"
+_KEY = re.compile(r"(?P<owner>-|[0-9a-f]{1,64}):(?P<id>[A-Za-z0-9_-]{1,64})")
+_MAX_CONFLICTS = 20
+"""Writes of one record that other writers may overtake; more than that means that Redis does not work."""
+
+_CREATE = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function full(key, limit)
+  if redis.call('ZCOUNT', key, now, '+inf') < tonumber(limit) then return nil end
+  return redis.call('ZRANGEBYSCORE', key, now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] - now
+end
+local wait = full(KEYS[3], ARGV[8])
+if wait then return {1, wait} end
+if #KEYS > 3 then
+  wait = full(KEYS[5], ARGV[10]) or full(KEYS[4], ARGV[9])
+  if wait then return {2, wait} end
+end
+redis.call('HSET', KEYS[1], 'v', '1', 's', ARGV[1], 'c', ARGV[2], 'a', '')
+redis.call('HSET', KEYS[1], 'e', redis.call('XADD', KEYS[2], '*', 'k', ARGV[3]))
+redis.call('PEXPIREAT', KEYS[1], ARGV[5])
+redis.call('ZADD', KEYS[3], ARGV[5], ARGV[3])
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', '(' .. now)
+if #KEYS > 3 then
+  redis.call('ZADD', KEYS[4], ARGV[5], ARGV[6])
+  redis.call('ZADD', KEYS[5], ARGV[4], ARGV[7])
+  for _, key in ipairs({KEYS[4], KEYS[5]}) do
+    redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. now)
+    redis.call('PEXPIREAT', key, redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2])
+  end
+end
+return {0, 0}
+"""
+"""Create a task and its entry in the stream, unless a set of tasks is full.
+
+KEYS: task, stream, all tasks; of a principal also its tasks and its live tasks. ARGV: record, call, member, expiry,
+removal, position, id, limits of the three sets. Return 0; or 1 (all) or 2 (the principal's) and the milliseconds until
+there may be room. The write that takes memory comes first: a full Redis refuses nothing of a script that has begun to
+write.
+"""
+
+_LOAD = """
+local time = redis.call('TIME')
+local fields = redis.call('HMGET', KEYS[1], 'v', 's', 'o', 'e', unpack(ARGV))
+return {time[1] * 1000 + math.floor(time[2] / 1000), unpack(fields, 1, 4 + #ARGV)}
+"""
+
+_REPLACE = """
+local fields = redis.call('HMGET', KEYS[1], 'v', 'e')
+if fields[1] ~= ARGV[1] then return 0 end
+local time = redis.call('TIME')
+if time[1] * 1000 + math.floor(time[2] / 1000) >= tonumber(ARGV[2]) then return 0 end
+redis.call('HSET', KEYS[1], 'v', string.format('%d', ARGV[1] + 1), 's', ARGV[3], 'a', ARGV[4])
+if ARGV[5] ~= 'stays' then
+  redis.call('ZREM', KEYS[3], ARGV[6])
+  redis.call('HDEL', KEYS[1], 'e')
+  if fields[2] then
+    redis.call('XACK', KEYS[2], 'workers', fields[2])
+    redis.call('XDEL', KEYS[2], fields[2])
+  end
+  if ARGV[5] == 'due' then
+    redis.call('HSET', KEYS[1], 'e', redis.call('XADD', KEYS[2], '*', 'k', ARGV[6]))
+  elseif ARGV[5] ~= 'leaves' then
+    redis.call('ZADD', KEYS[3], ARGV[5], ARGV[6])
+  end
+end
+if #ARGV > 6 then
+  redis.call('HSET', KEYS[1], 'o', ARGV[7])
+  redis.call('HDEL', KEYS[1], 'c')
+  redis.call('PEXPIREAT', KEYS[1], ARGV[8])
+  redis.call('ZADD', KEYS[4], 'XX', ARGV[8], ARGV[6])
+  if #KEYS > 4 then
+    redis.call('ZADD', KEYS[5], 'XX', ARGV[8], ARGV[9])
+    redis.call('ZREM', KEYS[6], ARGV[10])
+  end
+end
+return 1
+"""
+"""Replace a record whose version is still the same and that has not expired; return whether that was so.
+
+KEYS: task, stream, delayed tasks, all tasks; of a principal also its tasks and its live tasks. ARGV: version, expiry,
+record, attempt of the worker, what becomes of the entry ('stays', 'leaves', 'due', or the time when it is due), member;
+of a task that ends also outcome, removal, position, id.
+"""
+
+_RENEW = """
+local fields = redis.call('HMGET', KEYS[1], 'a', 'e')
+if fields[1] ~= ARGV[1] or not fields[2] then return 0 end
+return #redis.call('XCLAIM', KEYS[2], ARGV[2], ARGV[3], 0, fields[2], 'JUSTID')
+"""
+
+_PROMOTE = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 100)) do
+  redis.call('ZREM', KEYS[1], member)
+  if redis.call('EXISTS', ARGV[1] .. member) == 1 then
+    redis.call('HSET', ARGV[1] .. member, 'e', redis.call('XADD', KEYS[2], '*', 'k', member))
+  end
+end
+return 0
+"""
+"""Add entries for delayed tasks that are due now."""
+
+_DROP = """
+redis.call('XACK', KEYS[1], 'workers', ARGV[1])
+return redis.call('XDEL', KEYS[1], ARGV[1])
+"""
+
+
+class _Stored(NamedTuple):
+    """A task as Redis has it.
+
+    Attributes:
+        now: The time of Redis when it was read.
+        version: Of the record.
+        record: None if this version of the server can't read it.
+        entry: The id of its entry in the stream.
+        call: If it was loaded.
+    """
+
+    now: float
+    version: bytes
+    record: TaskRecord | None
+    entry: bytes | None
+    call: bytes
+
+
+class RedisTasks(TransitionStore):
+    """Tasks that live in Redis.
+
+    Servers with the same name, Redis and prefix share their tasks; servers with other names never see them.
+
+    Args:
+        redis: A URL, or a link that sessions and other things use, too.
+        limits: How much is kept.
+        concurrency: Tasks that this process runs at once; 0 if it only creates them.
+        lease: Seconds after which another worker may take a task whose worker does not answer any more.
+    """
+
+    shared = True
+    pulls = True
+
+    def __init__(
+        self,
+        redis: str | RedisLink,
+        *,
+        limits: TaskLimits | None = None,
+        concurrency: int = 10,
+        lease: float = 30.0,
+    ) -> None:
+        self.limits = TaskLimits() if limits is None else limits
+        self.concurrency = concurrency
+        self.lease = lease
+        self._link = link_to(redis)
+        self._lapsed_at = 0.0
+        self._skew: float | None = None
+        self.bind("")
+
+    def bind(self, server: str) -> None:
+        """Use the tasks of the server of this name; others may have theirs in the same Redis."""
+        self._prefix = f"{self._link.prefix}:{quote(server, safe='')}:tasks"
+        self._stream = f"{self._prefix}:due"
+        self._delayed = f"{self._prefix}:delayed"
+        self._all = f"{self._prefix}:all"
+
+    async def create(self, task: NewTask) -> TaskRecord:
+        """Do what `TaskStore.create` says; raise StoreAwayError."""
+        if self._skew is None:
+            await self._load(task.key)
+        record = new_record(task, time() + (self._skew or 0.0))  # the clocks of machines need not agree
+        limits = self.limits
+        arguments = (
+            to_json(record),
+            task.call,
+            _member(task.key),
+            _milliseconds(record.expires),
+            _milliseconds(record.removed),
+            position(record),
+            task.key.task_id,
+            *(limits.total, limits.per_principal, limits.live_per_principal),
+        )
+        keys = [self._hash(task.key), self._stream, self._all, *self._sets(task.key)]
+        full, wait = await self._link.do(lambda redis: redis.eval(_CREATE, len(keys), *keys, *arguments), list)
+        if full:
+            raise TasksFullError(int(wait) // 1000 + 1, own=full == 2)  # noqa: PLR2004 - the script's number
+        return record
+
+    async def read(self, key: TaskKey) -> TaskRecord | None:
+        """Do what `TaskStore.read` says; raise StoreAwayError."""
+        stored = await self._load(key)
+        if stored is None or stored.record is None:
+            return None
+        return current(stored.record, stored.now)
+
+    async def claim(self, count: int) -> Sequence[Claim]:
+        """Do what `TaskStore.claim` says; raise StoreAwayError."""
+        try:
+            entries = await self._lapsed(count) or await self._next(count)
+        except StoreAwayError:
+            raise
+        except Exception as error:
+            # As in RedisLink.do: exceptions of the event loop and of the parser pass through the library.
+            self._link.note_failure(error)
+            raise StoreAwayError from error
+        results = await asyncio.gather(*(self._claim(*entry) for entry in entries), return_exceptions=True)
+        claims = [result for result in results if isinstance(result, Claim)]
+        failures = [result for result in results if isinstance(result, BaseException)]
+        if failures and not claims:
+            raise failures[0]
+        return claims  # entries that failed stay pending, and are due again when their lease lapses
+
+    async def renew(self, claim: Claim) -> bool:
+        """Do what `TaskStore.renew` says; raise StoreAwayError."""
+        arguments = (self._hash(claim.key), self._stream, claim.attempt, _GROUP, _CONSUMER)
+        renewed: int = await self._link.do(lambda redis: redis.eval(_RENEW, 2, *arguments), int)
+        return renewed > 0
+
+    async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
+        """Do what `TaskStore.page` says; raise StoreAwayError."""
+        if owner is None:
+            return []
+        names: list[bytes] = await self._link.do(
+            lambda redis: redis.zrange(f"{self._prefix}:of:{owner}", 0, self.limits.per_principal), list
+        )
+        positions = sorted(name.decode() for name in names)
+        page = [name for name in positions if after is None or name > after][:size]
+        keys = [TaskKey(owner, name.partition(".")[2]) for name in page]
+        records = await asyncio.gather(*(self.read(key) for key in keys))
+        return [record for record in records if record is not None]
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._link.aclose()
+
+    async def _change(
+        self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None]
+    ) -> TaskRecord | None:
+        changed = await self._replace(key, transition)
+        return None if changed is None else changed.record
+
+    async def _replace(
+        self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None], *, entry: bytes | None = None
+    ) -> _Stored | None:
+        """Apply a transition and return the successor with the call; None if nothing has changed.
+
+        Args:
+            key: Of the task.
+            transition: See `TransitionStore`.
+            entry: The entry of the stream that brought the task here.
+        """
+        for _ in range(_MAX_CONFLICTS):
+            stored = await self._load(key, "c")
+            if stored is None or stored.record is None or (entry is not None and stored.entry != entry):
+                return None
+            record = current(stored.record, stored.now)
+            changed = None if record is None else transition(record, stored.now)
+            if changed is None:
+                return None
+            if await self._store(stored, changed):
+                return stored._replace(record=changed)
+        raise StoreAwayError
+
+    async def _store(self, stored: _Stored, changed: TaskRecord) -> bool:
+        """Replace a record; return whether it was still the same."""
+        key = changed.key
+        keys = [self._hash(key), self._stream, self._delayed, self._all, *self._sets(key)]
+        arguments: list[Any] = [
+            stored.version,
+            _milliseconds(changed.expires),
+            to_json(changed),
+            changed.attempt if changed.claimed else "",
+            _place(stored, changed),
+            _member(key),
+        ]
+        if changed.outcome is not None:
+            arguments += [changed.outcome.text, _milliseconds(changed.removed), position(changed), key.task_id]
+        replaced: int = await self._link.do(lambda redis: redis.eval(_REPLACE, len(keys), *keys, *arguments), int)
+        return replaced == 1
+
+    async def _load(self, key: TaskKey, *fields: str) -> _Stored | None:
+        """Return a task, and note the time of Redis."""
+        if not _KEY.fullmatch(_member(key)):
+            return None
+        reply = await self._link.do(lambda redis: redis.eval(_LOAD, 1, self._hash(key), *fields), list)
+        now, version, state, outcome, entry, *others = reply
+        self._skew = now / 1000 - time()
+        if version is None or state is None:
+            return None
+        record = from_json(key, state, outcome)
+        return _Stored(now / 1000, version, record, entry, others[0] if others and others[0] is not None else b"")
+
+    async def _lapsed(self, count: int) -> list[tuple[bytes, bytes]]:
+        """Return entries whose workers have not renewed their leases. It asks for them three times in a lease."""
+        now = monotonic()
+        if now < self._lapsed_at:
+            return []
+        self._lapsed_at = now + self.lease / 3
+        milliseconds = int(self.lease * 1000)
+
+        async def claim_lapsed(redis: Redis) -> Any:
+            return await redis.xautoclaim(self._stream, _GROUP, _CONSUMER, milliseconds, count=count)
+
+        try:
+            reply = await self._link.do(lambda redis: _with_group(redis, self._stream, claim_lapsed), list)
+        except StoreAwayError:
+            self._lapsed_at = 0.0
+            raise
+        entries = _entries(reply[1])
+        if len(entries) == count:
+            self._lapsed_at = 0.0  # there may be more
+        return entries
+
+    async def _next(self, count: int) -> list[tuple[bytes, bytes]]:
+        """Return entries that no worker has; wait for a second at most."""
+        replies: list[Any] = []
+
+        async def read(redis: Redis) -> Any:
+            await redis.eval(_PROMOTE, 2, self._delayed, self._stream, f"{self._prefix}:task:")
+            return await redis.xreadgroup(_GROUP, _CONSUMER, {self._stream: ">"}, count=count, block=int(_WAIT * 1000))
+
+        async def keep_reply(redis: Redis) -> None:
+            replies.extend(await _with_group(redis, self._stream, read) or ())
+
+        await self._link.reach(keep_reply, _WAIT + self._link.timeout)
+        self._link.note_success()
+        return [entry for _, entries in replies for entry in _entries(entries)]
+
+    async def _claim(self, entry: bytes, member: bytes) -> Claim | None:
+        """Give the task of an entry to this worker. An entry that stands for no task to run is removed."""
+        match = _KEY.fullmatch(member.decode(errors="replace"))
+        if match is not None:
+            owner = None if match["owner"] == _ANONYMOUS else match["owner"]
+            key = TaskKey(owner, match["id"])
+            # The lease is the idle time of the entry. The record is due for whoever has the entry.
+            stored = await self._replace(key, lambda record, now: claimed(record, now, 0.0), entry=entry)
+            if stored is not None and stored.record is not None:
+                return Claim(stored.record, stored.call)
+            stored = await self._load(key)
+            if stored is not None and stored.record is None:
+                return None  # another version wrote it, and may read it: it gets the entry when the lease lapses
+        await self._link.do(lambda redis: redis.eval(_DROP, 1, self._stream, entry), int)
+        return None
+
+    def _hash(self, key: TaskKey) -> str:
+        return f"{self._prefix}:task:{_member(key)}"
+
+    def _sets(self, key: TaskKey) -> list[str]:
+        """Return the keys of the sets with the tasks of an owner; none for anonymous callers."""
+        if key.owner is None:
+            return []
+        return [f"{self._prefix}:of:{key.owner}", f"{self._prefix}:live:{key.owner}"]
+
+
+async def _with_group(redis: Redis, stream: str, work: Callable[[Redis], Any]) -> Any:
+    """Use the consumer group; create it first if Redis does not have it (any more)."""
+    try:
+        return await work(redis)
+    except ResponseError as error:
+        if not str(error).startswith("NOGROUP"):
+            raise
+    try:
+        await redis.xgroup_create(stream, _GROUP, id="0", mkstream=True)
+    except ResponseError as error:
+        if not str(error).startswith("BUSYGROUP"):  # another process has just created it
+            raise
+    return await work(redis)
+
+
+def _entries(entries: Any) -> list[tuple[bytes, bytes]]:
+    """Return ids and members of entries of the stream; an entry that was removed has no fields."""
+    return [(name, fields.get(b"k", b"")) for name, fields in entries if fields is not None]
+
+
+def _place(stored: _Stored, changed: TaskRecord) -> str:
+    """Return what becomes of the entry in the stream; see `_REPLACE`."""
+    if changed.due is None:
+        return "leaves"
+    before = stored.record
+    if changed.claimed or (before is not None and not before.claimed and before.due == changed.due):
+        return "stays"
+    return "due" if changed.due <= stored.now else _milliseconds(changed.due)
+
+
+def _member(key: TaskKey) -> str:
+    return f"{_ANONYMOUS if key.owner is None else key.owner}:{key.task_id}"
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(round(seconds * 1000))

@@ -1,0 +1,197 @@
+"""Tasks in this process's memory. They end with the process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+import math
+from time import time
+from typing import TYPE_CHECKING
+
+from funcmcp.state.tasks.record import Claim, claimed, current, new_record
+from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TransitionStore, position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from funcmcp.state.tasks.record import NewTask, TaskKey, TaskRecord
+
+_WAIT = 1.0
+"""Seconds for which `claim` waits."""
+
+
+class MemoryTasks(TransitionStore):
+    """Tasks that live in one process.
+
+    Args:
+        limits: How much is kept.
+        concurrency: Tasks that run at once.
+        clock: Returns seconds since 1970.
+    """
+
+    shared = False
+    pulls = True
+    lease = math.inf  # a worker that died would have taken the tasks with it
+
+    def __init__(
+        self,
+        *,
+        limits: TaskLimits | None = None,
+        concurrency: int = 10,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        self.limits = TaskLimits(total=10_000) if limits is None else limits
+        self.concurrency = concurrency
+        self._clock = clock
+        self._tasks: dict[TaskKey, _Task] = {}
+        self._by_owner: dict[str, dict[TaskKey, None]] = {}
+        self._due: list[tuple[float, int, TaskKey]] = []
+        self._pushed = 0
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._removals: list[tuple[float, int, TaskKey]] = []
+
+    def bind(self, server: str) -> None:
+        """Do nothing: the tasks are those of one server."""
+
+    async def create(self, task: NewTask) -> TaskRecord:
+        """Do what `TaskStore.create` says."""
+        now = self._clock()
+        self._remove_old(now)
+        self._check_room(task.key.owner, now)
+        record = new_record(task, now)
+        self._tasks[task.key] = _Task(record, task.call)
+        if task.key.owner is not None:
+            self._by_owner.setdefault(task.key.owner, {})[task.key] = None
+        self._push(self._removals, record.removed, task.key)
+        self._make_due(record)
+        return record
+
+    async def read(self, key: TaskKey) -> TaskRecord | None:
+        """Do what `TaskStore.read` says."""
+        task = self._tasks.get(key)
+        return None if task is None else current(task.record, self._clock())
+
+    async def claim(self, count: int) -> Sequence[Claim]:
+        """Do what `TaskStore.claim` says."""
+        claims = self._claim_due(count)
+        if not claims:
+            await self._wait()
+            claims = self._claim_due(count)
+        return claims
+
+    async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
+        """Do what `TaskStore.page` says."""
+        now = self._clock()
+        keys = self._by_owner.get(owner, {}) if owner is not None else {}
+        records = [current(self._tasks[key].record, now) for key in keys]
+        ordered = sorted((record for record in records if record is not None), key=position)
+        return [record for record in ordered if after is None or position(record) > after][:size]
+
+    async def aclose(self) -> None:
+        """Do nothing: there is nothing to close."""
+
+    def __len__(self) -> int:
+        self._remove_old(self._clock())
+        return len(self._tasks)
+
+    async def _change(
+        self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None]
+    ) -> TaskRecord | None:
+        now = self._clock()
+        task = self._tasks.get(key)
+        record = None if task is None else current(task.record, now)
+        changed = None if record is None else transition(record, now)
+        if task is None or changed is None:
+            return None
+        task.record = changed
+        if changed.over:
+            task.call = b""
+        if changed.removed < changed.expires + changed.keep:
+            self._push(self._removals, changed.removed, key)
+        self._make_due(changed)
+        return changed
+
+    def _claim_due(self, count: int) -> list[Claim]:
+        now = self._clock()
+        claims: list[Claim] = []
+        while self._due and self._due[0][0] <= now and len(claims) < count:
+            _, _, key = heapq.heappop(self._due)
+            task = self._tasks.get(key)
+            record = None if task is None else current(task.record, now)
+            changed = None if record is None else claimed(record, now, self.lease)
+            if task is None or changed is None:
+                continue  # the entry is older than the last change of the task, which has an entry of its own
+            claims.append(Claim(changed, task.call))
+            task.record = changed
+            self._make_due(changed)
+        return claims
+
+    async def _wait(self) -> None:
+        """Wait until a task becomes due, for a second at most."""
+        seconds = _WAIT
+        if self._due:
+            seconds = min(seconds, max(0.0, self._due[0][0] - self._clock()))
+        wake = asyncio.get_running_loop().create_future()
+        self._waiting.add(wake)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await wake
+        finally:
+            self._waiting.discard(wake)
+
+    def _make_due(self, record: TaskRecord) -> None:
+        if record.due is None or record.due == math.inf:
+            return
+        self._push(self._due, record.due, record.key)
+        if not record.claimed:
+            for wake in self._waiting:
+                if not wake.done():
+                    wake.set_result(None)
+
+    def _push(self, heap: list[tuple[float, int, TaskKey]], moment: float, key: TaskKey) -> None:
+        self._pushed += 1
+        heapq.heappush(heap, (moment, self._pushed, key))
+
+    def _remove_old(self, now: float) -> None:
+        while self._removals and self._removals[0][0] <= now:
+            _, _, key = heapq.heappop(self._removals)
+            task = self._tasks.get(key)
+            if task is None:
+                continue
+            if task.record.removed > now:
+                self._push(self._removals, task.record.removed, key)
+                continue
+            del self._tasks[key]
+            if key.owner is not None:
+                owned = self._by_owner[key.owner]
+                del owned[key]
+                if not owned:
+                    del self._by_owner[key.owner]
+
+    def _check_room(self, owner: str | None, now: float) -> None:
+        """Raise TasksFullError if there is no room for one more task of an owner."""
+        limits = self.limits
+        if len(self._tasks) >= limits.total:
+            raise TasksFullError(_seconds_until(self._removals[0][0], now))
+        owned = self._by_owner.get(owner, {}) if owner is not None else {}
+        if len(owned) >= min(limits.per_principal, limits.live_per_principal):
+            records = [self._tasks[key].record for key in owned]
+            live = [record.expires for record in records if not record.over and record.expires > now]
+            if len(live) >= limits.live_per_principal:
+                raise TasksFullError(_seconds_until(min(live), now), own=True)
+            if len(owned) >= limits.per_principal:
+                raise TasksFullError(_seconds_until(min(record.removed for record in records), now), own=True)
+
+
+class _Task:
+    __slots__ = ("call", "record")
+
+    def __init__(self, record: TaskRecord, call: bytes) -> None:
+        self.record = record
+        self.call = call
+
+
+def _seconds_until(moment: float, now: float) -> int:
+    return max(1, int(moment - now) + 1)

@@ -1,0 +1,322 @@
+"""Tasks in a SQLite file. They survive a restart, and all processes of one machine share them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import monotonic, time
+from typing import TYPE_CHECKING, TypeVar
+
+from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.tasks.record import Claim, TaskKey, claimed, current, from_json, new_record, to_json
+from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TransitionStore, position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from funcmcp.state.tasks.record import NewTask, TaskRecord
+
+T = TypeVar("T")
+
+_WAIT = 1.0
+"""Seconds for which `claim` waits."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.2
+"""Seconds between two looks at the file, which another process may have written to."""
+
+_COUNT_INTERVAL = 1.0
+"""Seconds between two counts of all tasks. In between a process counts its own new ones only."""
+
+_BUSY_SECONDS = 5.0
+"""How long a write waits for those of other processes."""
+
+_ANONYMOUS = ""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS funcmcp_tasks_1 (
+  server TEXT NOT NULL, owner TEXT NOT NULL, id TEXT NOT NULL, position TEXT NOT NULL,
+  state BLOB NOT NULL, call BLOB NOT NULL, outcome BLOB,
+  due REAL, live_until REAL, removed REAL NOT NULL,
+  PRIMARY KEY (server, owner, id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_1_due ON funcmcp_tasks_1 (server, due) WHERE due IS NOT NULL;
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_1_removed ON funcmcp_tasks_1 (server, removed);
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_1_position ON funcmcp_tasks_1 (server, owner, position);
+"""
+_SELECT = """
+SELECT CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_1 WHERE server = ? AND owner = ? AND id = ?
+"""
+_DELAY = "UPDATE funcmcp_tasks_1 SET due = ? WHERE server = ? AND owner = ? AND id = ?"
+_UPDATE = """
+UPDATE funcmcp_tasks_1 SET state = ?, outcome = ?, due = ?, live_until = ?, removed = ?,
+  call = CASE WHEN ? THEN x'' ELSE call END
+WHERE server = ? AND owner = ? AND id = ?
+"""
+
+
+class SQLiteTasks(TransitionStore):
+    """Tasks that live in a file.
+
+    A task is on the disk before the client learns of it: each write is synchronised (``synchronous=FULL``).
+
+    Args:
+        path: The file. It must be on a local disk: SQLite's locks do not work on network shares.
+        limits: How much is kept.
+        concurrency: Tasks that this process runs at once; 0 if it only creates them.
+        lease: Seconds after which another process may take a task whose process does not answer any more.
+        clock: Returns seconds since 1970.
+    """
+
+    shared = True
+    pulls = True
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        limits: TaskLimits | None = None,
+        concurrency: int = 10,
+        lease: float = 30.0,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        self.limits = TaskLimits() if limits is None else limits
+        self.concurrency = concurrency
+        self.lease = lease
+        self._path = Path(path)
+        self._clock = clock
+        self._server = ""
+        self._file: _File | None = None
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._count = 0
+        self._count_until = 0.0
+
+    def bind(self, server: str) -> None:
+        """Use the tasks of the server of this name; others may be in the same file."""
+        self._server = server
+
+    async def create(self, task: NewTask) -> TaskRecord:
+        """Do what `TaskStore.create` says; raise StoreAwayError."""
+        record = await self._run(lambda connection: self._insert(connection, task))
+        self._wake()
+        return record
+
+    async def read(self, key: TaskKey) -> TaskRecord | None:
+        """Do what `TaskStore.read` says; raise StoreAwayError."""
+        record = await self._run(lambda connection: self._select(connection, key))
+        return None if record is None else current(record, self._clock())
+
+    async def claim(self, count: int) -> Sequence[Claim]:
+        """Do what `TaskStore.claim` says; raise StoreAwayError."""
+        end, pause = monotonic() + _WAIT, _FIRST_PAUSE
+        while True:
+            claims = await self._run(lambda connection: self._claim_due(connection, count))
+            if claims or monotonic() >= end:
+                return claims
+            await self._wait(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
+        """Do what `TaskStore.page` says; raise StoreAwayError."""
+        if owner is None:
+            return []
+        now = self._clock()
+        query = (
+            "SELECT id, CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_1"
+            " WHERE server = ? AND owner = ? AND position > ? AND removed > ? ORDER BY position LIMIT ?"
+        )
+        values = (self._server, owner, after or "", now, size)
+        rows = await self._run(lambda connection: connection.execute(query, values).fetchall())
+        records = [from_json(TaskKey(owner, task_id), state, outcome) for task_id, state, outcome in rows]
+        shown = [current(record, now) for record in records if record is not None]
+        return [record for record in shown if record is not None]
+
+    async def aclose(self) -> None:
+        """Close the file."""
+        file, self._file = self._file, None
+        if file is not None and file.process == os.getpid():
+            await asyncio.get_running_loop().run_in_executor(file.thread, file.close)
+            file.thread.shutdown(wait=False)
+
+    async def _change(
+        self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None]
+    ) -> TaskRecord | None:
+        changed = await self._run(lambda connection: self._apply(connection, key, transition))
+        if changed is not None and changed.due is not None and not changed.claimed:
+            self._wake()
+        return changed
+
+    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Use the file in its thread; raise StoreAwayError if SQLite fails."""
+        file = self._file
+        if file is None or file.process != os.getpid():  # a server may have been made before a fork
+            file = self._file = _File(self._path)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(file.thread, file.use, work)
+        except sqlite3.Error as error:
+            raise StoreAwayError from error
+
+    def _insert(self, connection: sqlite3.Connection, task: NewTask) -> TaskRecord:
+        with _transaction(connection):
+            now = self._clock()
+            self._check_room(connection, task.key.owner, now)
+            record = new_record(task, now)
+            connection.execute(
+                "INSERT INTO funcmcp_tasks_1 VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)",
+                (
+                    *self._row(task.key),
+                    position(record),
+                    to_json(record),
+                    task.call,
+                    record.due,
+                    record.expires,
+                    record.removed,
+                ),
+            )
+        self._count += 1
+        return record
+
+    def _check_room(self, connection: sqlite3.Connection, owner: str | None, now: float) -> None:
+        """Remove old tasks from time to time; raise TasksFullError if there is no room for one more of an owner."""
+        limits = self.limits
+        if monotonic() >= self._count_until or self._count >= limits.total:
+            connection.execute("DELETE FROM funcmcp_tasks_1 WHERE server = ? AND removed <= ?", (self._server, now))
+            query = "SELECT count(*), min(removed) FROM funcmcp_tasks_1 WHERE server = ?"
+            self._count, first = connection.execute(query, (self._server,)).fetchone()
+            self._count_until = monotonic() + _COUNT_INTERVAL
+            if self._count >= limits.total:
+                raise TasksFullError(max(1, int(first - now) + 1))
+        if owner is None:
+            return
+        query = (
+            "SELECT count(*), min(removed), count(live_until), min(live_until) FROM"
+            " (SELECT removed, CASE WHEN live_until > ? THEN live_until END AS live_until FROM funcmcp_tasks_1"
+            " WHERE server = ? AND owner = ? AND removed > ?)"
+        )
+        count, first, live, first_live = connection.execute(query, (now, self._server, owner, now)).fetchone()
+        if live >= limits.live_per_principal:
+            raise TasksFullError(max(1, int(first_live - now) + 1), own=True)
+        if count >= limits.per_principal:
+            raise TasksFullError(max(1, int(first - now) + 1), own=True)
+
+    def _claim_due(self, connection: sqlite3.Connection, count: int) -> list[Claim]:
+        query = (
+            "SELECT owner, id, CAST(call AS BLOB) FROM funcmcp_tasks_1"
+            " WHERE server = ? AND due <= ? ORDER BY due LIMIT ?"
+        )
+        claims: list[Claim] = []
+        if connection.execute(query, (self._server, self._clock(), 1)).fetchone() is None:
+            return claims  # without a lock: most looks find nothing
+        with _transaction(connection):
+            now = self._clock()
+            for owner, task_id, call in connection.execute(query, (self._server, now, count)).fetchall():
+                key = TaskKey(owner or None, task_id)
+                stored = self._select(connection, key)
+                record = None if stored is None else current(stored, now)
+                if record is None:  # removed, or written by another version, which may read it
+                    retry = None if stored is not None else now + self.lease
+                    connection.execute(_DELAY, (retry, *self._row(key)))
+                    continue
+                changed = claimed(record, now, self.lease)
+                self._update(connection, changed or record)
+                if changed is not None:
+                    claims.append(Claim(changed, call))
+        return claims
+
+    def _apply(
+        self,
+        connection: sqlite3.Connection,
+        key: TaskKey,
+        transition: Callable[[TaskRecord, float], TaskRecord | None],
+    ) -> TaskRecord | None:
+        with _transaction(connection):
+            now = self._clock()
+            stored = self._select(connection, key)
+            record = None if stored is None else current(stored, now)
+            changed = None if record is None else transition(record, now)
+            if changed is not None:
+                self._update(connection, changed)
+            return changed
+
+    def _select(self, connection: sqlite3.Connection, key: TaskKey) -> TaskRecord | None:
+        row = connection.execute(_SELECT, self._row(key)).fetchone()
+        return None if row is None else from_json(key, row[0], row[1])
+
+    def _update(self, connection: sqlite3.Connection, record: TaskRecord) -> None:
+        outcome = record.outcome
+        connection.execute(
+            _UPDATE,
+            (
+                to_json(record),
+                None if outcome is None else outcome.text,
+                record.due,
+                None if record.over else record.expires,
+                record.removed,
+                record.over,
+                *self._row(record.key),
+            ),
+        )
+
+    def _row(self, key: TaskKey) -> tuple[str, str, str]:
+        return self._server, _ANONYMOUS if key.owner is None else key.owner, key.task_id
+
+    def _wake(self) -> None:
+        for wake in self._waiting:
+            if not wake.done():
+                wake.set_result(None)
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait until this process makes a task due, or for a while."""
+        wake = asyncio.get_running_loop().create_future()
+        self._waiting.add(wake)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await wake
+        finally:
+            self._waiting.discard(wake)
+
+
+class _File:
+    """A connection in a thread of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.process = os.getpid()
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="funcmcp-tasks")
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+
+    def use(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do something with the connection; open it first if necessary."""
+        if self._connection is None:
+            connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.executescript(_SCHEMA)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return work(self._connection)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Hold the write lock for the length of a ``with`` block; undo its writes if it raises."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

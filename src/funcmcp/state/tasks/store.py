@@ -1,0 +1,191 @@
+"""Where tasks live: the protocol of a store, and its limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from funcmcp.state.tasks import record as transitions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from funcmcp.state.tasks.record import Claim, NewTask, Outcome, Question, TaskKey, TaskRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskLimits:
+    """How much a store keeps.
+
+    Attributes:
+        total: Tasks of all callers, those that have ended included. One more is refused (503).
+        per_principal: Tasks of one principal, those that have ended included. One more is refused (429).
+        live_per_principal: Tasks of one principal that have not ended. One more is refused (429).
+        result_bytes: The size of a result. The outcome of a larger one is an error.
+    """
+
+    total: int = 100_000
+    per_principal: int = 1_000
+    live_per_principal: int = 100
+    result_bytes: int = 4 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}.")
+
+
+class TasksFullError(Exception):
+    """There is no room for one more task.
+
+    Args:
+        retry_after: Seconds until there may be.
+        own: Whether it is the owner's share that is full.
+    """
+
+    def __init__(self, retry_after: int, *, own: bool = False) -> None:
+        super().__init__("Too many tasks")
+        self.retry_after = retry_after
+        self.own = own
+
+
+class TaskStore(Protocol):
+    """Keeps tasks, and gives those that are due to workers.
+
+    Each method is atomic. A store that other processes share may raise StoreAwayError from each of them. What the
+    transitions mean is in `funcmcp.state.tasks.record`.
+
+    Attributes:
+        shared: Whether other processes reach the same tasks.
+        pulls: Whether workers ask for tasks with `claim`; otherwise a platform brings them.
+        lease: Seconds after which a task is due again if its worker has not renewed the claim.
+        limits: How much the store keeps.
+        concurrency: Tasks that this process runs at once; 0 if it only creates them.
+    """
+
+    shared: bool
+    pulls: bool
+    lease: float
+    limits: TaskLimits
+    concurrency: int
+
+    def bind(self, server: str) -> None:
+        """Use the tasks of the server of this name; each server has its own."""
+
+    async def create(self, task: NewTask) -> TaskRecord:
+        """Create a task that is due at once; raise TasksFullError. It can be read before this returns."""
+
+    async def read(self, key: TaskKey) -> TaskRecord | None:
+        """Return a task as it is now; None if it does not exist, or belongs to another owner."""
+
+    async def claim(self, count: int) -> Sequence[Claim]:
+        """Give this worker tasks that are due, at most so many. Wait up to a second if none is."""
+
+    async def renew(self, claim: Claim) -> bool:
+        """Extend the lease of a claim. False: the task is over, or another worker has it."""
+
+    async def report(self, claim: Claim, message: str) -> bool:
+        """Change the status message. False: the claim is not valid any more."""
+
+    async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> bool:
+        """End the run, and wait for answers of the client. False: the claim is not valid any more."""
+
+    async def finish(self, claim: Claim, outcome: Outcome) -> bool:
+        """End the task. False: the claim is not valid any more, and the outcome is dropped."""
+
+    async def release(self, claim: Claim, delay: float = 0.0) -> bool:
+        """Return the task to the queue; it is due after a delay. False: the claim is not valid any more."""
+
+    async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> bool:
+        """Take answers by the keys of the questions on the wire, and ignore those that nobody waits for.
+
+        Returns:
+            Whether an answer was taken.
+        """
+
+    async def cancel(self, key: TaskKey) -> bool:
+        """Cancel a task. False: it does not exist, or was over."""
+
+    async def watch(self, key: TaskKey) -> None:
+        """Note that a client waits for changes of a task."""
+
+    async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
+        """Return tasks of an owner, the oldest first.
+
+        Args:
+            owner: The mark of the principal.
+            after: The position behind which the page begins, as `position` returns it; None for the first page.
+            size: The length of the page.
+        """
+
+    async def aclose(self) -> None:
+        """Close connections and files."""
+
+
+def position(record: TaskRecord) -> str:
+    """Return the position of a task among those of its owner; positions sort as text."""
+    return f"{int(record.created * 1000):014d}.{record.key.task_id}"
+
+
+class TransitionStore:
+    """The methods of a store that are one transition of one record."""
+
+    lease: float
+
+    async def _change(
+        self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None]
+    ) -> TaskRecord | None:
+        """Apply a transition atomically; return the new record, or None if nothing has changed.
+
+        Args:
+            key: Of the task.
+            transition: Gets the record as it is now and the time. It may be called again if another writer was faster.
+        """
+        raise NotImplementedError
+
+    async def renew(self, claim: Claim) -> bool:
+        """Do what `TaskStore.renew` says."""
+        changed = await self._change(
+            claim.key, lambda record, now: transitions.renewed(record, claim.attempt, now, self.lease)
+        )
+        return changed is not None
+
+    async def report(self, claim: Claim, message: str) -> bool:
+        """Do what `TaskStore.report` says."""
+        changed = await self._change(
+            claim.key, lambda record, now: transitions.reported(record, claim.attempt, now, message)
+        )
+        return changed is not None
+
+    async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> bool:
+        """Do what `TaskStore.ask` says."""
+        changed = await self._change(
+            claim.key, lambda record, now: transitions.asking(record, claim.attempt, now, questions)
+        )
+        return changed is not None
+
+    async def finish(self, claim: Claim, outcome: Outcome) -> bool:
+        """Do what `TaskStore.finish` says."""
+        changed = await self._change(
+            claim.key, lambda record, now: transitions.finished(record, claim.attempt, now, outcome)
+        )
+        return changed is not None
+
+    async def release(self, claim: Claim, delay: float = 0.0) -> bool:
+        """Do what `TaskStore.release` says."""
+        changed = await self._change(
+            claim.key, lambda record, now: transitions.released(record, claim.attempt, now, delay)
+        )
+        return changed is not None
+
+    async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> bool:
+        """Do what `TaskStore.answer` says."""
+        return await self._change(key, lambda record, now: transitions.answered(record, now, answers)) is not None
+
+    async def cancel(self, key: TaskKey) -> bool:
+        """Do what `TaskStore.cancel` says."""
+        return await self._change(key, transitions.cancelled) is not None
+
+    async def watch(self, key: TaskKey) -> None:
+        """Do what `TaskStore.watch` says."""
+        await self._change(key, lambda record, _now: transitions.watched(record))

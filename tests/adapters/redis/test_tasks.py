@@ -1,0 +1,205 @@
+"""The store of tasks in a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from funcmcp.adapters.redis import tasks
+from funcmcp.adapters.redis.link import RedisLink
+from funcmcp.adapters.redis.tasks import RedisTasks
+from funcmcp.state.sessions.store import StoreAwayError
+from tests.redis_server import redis_server
+from tests.state.tasks.contract import CALL, OWNER, RESULT, TaskStoreContract, claim_one, new_task
+from tests.state.tasks.machine import TaskStoreMachine
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from redis.asyncio import Redis
+
+    from funcmcp.state.tasks.store import TaskStore
+    from tests.redis_server import RedisServer
+
+
+@pytest.fixture
+async def store(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RedisTasks]:
+    monkeypatch.setattr(tasks, "_WAIT", 0.1)
+    store = RedisTasks(RedisLink(server.url))
+    await store._link.do(lambda redis: redis.flushall())
+    yield store
+    await store.aclose()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RedisServer]:
+    with redis_server() as running:
+        yield running
+
+
+class TestRedisTasks(TaskStoreContract):
+    @pytest.fixture
+    async def store(self, server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TaskStore]:
+        monkeypatch.setattr(tasks, "_WAIT", 0.1)
+        self.url = server.url
+        self.made: list[RedisTasks] = []
+        store = RedisTasks(RedisLink(self.url))
+        await store._link.do(lambda redis: redis.flushall())
+        yield store
+        for made in [store, *self.made]:
+            await made.aclose()
+
+    async def make(self, store: TaskStore, **options: Any) -> TaskStore:
+        made = RedisTasks(RedisLink(self.url), **options)
+        self.made.append(made)
+        return made
+
+
+def test_any_sequence_of_steps_does_what_the_model_does(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_WAIT", 0.002)
+
+    class Machine(TaskStoreMachine):
+        """Two processes' stores with one Redis."""
+
+        async def make(self) -> list[TaskStore]:
+            stores = [RedisTasks(RedisLink(server.url)) for _ in range(2)]
+            await stores[0]._link.do(lambda redis: redis.flushall())
+            return list(stores)
+
+    run_state_machine_as_test(Machine, settings=settings(max_examples=8, stateful_step_count=40))
+
+
+async def keys_of(store: RedisTasks) -> set[str]:
+    names: list[bytes] = await store._link.do(lambda redis: redis.keys("*"))
+    return {name.decode() for name in names}
+
+
+async def test_no_key_outlives_the_tasks(store: RedisTasks) -> None:
+    await store.create(new_task(ttl=0.2, keep=0.1))
+    await store.create(new_task(None, ttl=0.2, keep=0.1))
+    await store.finish(await claim_one(store), RESULT)
+    await store.release(await claim_one(store), 0.05)
+    await asyncio.sleep(0.4)
+    assert list(await store.claim(1)) == []
+    left = await keys_of(store)
+    assert left <= {"funcmcp::tasks:due", "funcmcp::tasks:all"}
+    assert await store._link.do(lambda redis: redis.xlen("funcmcp::tasks:due")) == 0
+
+
+async def test_a_name_with_any_characters_has_keys_of_its_own(store: RedisTasks) -> None:
+    store.bind("Über: *")
+    await store.create(new_task())
+    assert "funcmcp:%C3%9Cber%3A%20%2A:tasks:due" in await keys_of(store)
+    assert (await claim_one(store)).call == CALL
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("s", b""), ("s", b'{"v":2}'), ("s", b"\xff"), ("o", b"{}"), ("s", b"[" * 200)]
+)
+async def test_a_record_that_this_version_did_not_write_is_left_alone(
+    store: RedisTasks, field: str, value: bytes
+) -> None:
+    task = new_task()
+    await store.create(task)
+    name = f"funcmcp::tasks:task:{OWNER}:{task.key.task_id}"
+    await store._link.do(lambda redis: redis.hset(name, field, value))
+    assert await store.read(task.key) is None
+    assert list(await store.claim(5)) == []
+    assert await store.cancel(task.key) is False
+    assert await store._link.do(lambda redis: redis.hget(name, field)) == value
+    pending = await store._link.do(lambda redis: redis.xpending("funcmcp::tasks:due", "workers"))
+    assert pending["pending"] == 1
+
+
+async def test_entries_that_name_no_task_are_removed(store: RedisTasks) -> None:
+    task = new_task()
+    await store.create(task)
+
+    async def disturb(redis: Redis) -> None:
+        for member in (b"", b"x", b"\xff", f"{OWNER}:{'x' * 44}".encode(), f"{OWNER}:{task.key.task_id}".encode()):
+            await redis.xadd("funcmcp::tasks:due", {b"k": member})
+        await redis.xadd("funcmcp::tasks:due", {b"other": b"x"})
+
+    await store._link.do(disturb)
+    claims = await store.claim(100)
+    assert [claim.key for claim in claims] == [task.key]
+    assert await store.finish(claims[0], RESULT)
+    assert await store._link.do(lambda redis: redis.xlen("funcmcp::tasks:due")) == 0
+
+
+async def test_a_hash_that_is_a_text_is_a_store_that_refuses(store: RedisTasks) -> None:
+    task = new_task()
+    await store._link.do(lambda redis: redis.set(f"funcmcp::tasks:task:{OWNER}:{task.key.task_id}", "x"))
+    with pytest.raises(StoreAwayError):
+        await store.read(task.key)
+
+
+async def test_while_redis_is_away_everything_fails_in_a_bounded_time_and_works_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tasks, "_WAIT", 0.1)
+    with redis_server() as server:
+        store = RedisTasks(RedisLink(server.url, timeout=0.3))
+        first, second = new_task(), new_task()
+        await store.create(first)
+        claim = await claim_one(store)
+        server.stop(signal.SIGKILL)
+        begun = monotonic()
+        for step in (
+            store.create(second),
+            store.read(first.key),
+            store.claim(1),
+            store.renew(claim),
+            store.finish(claim, RESULT),
+            store.cancel(first.key),
+            store.page(OWNER, None, 5),
+        ):
+            with pytest.raises(StoreAwayError):
+                await step
+        assert monotonic() - begun < 5
+        server.start()
+        await asyncio.sleep(0.3)
+        assert await store.read(second.key) is None
+        assert await store.renew(claim)
+        assert await store.finish(claim, RESULT)
+        assert list(await store.claim(1)) == []
+        await store.aclose()
+
+
+async def test_a_redis_that_lost_everything_is_used_again(store: RedisTasks) -> None:
+    await store.create(new_task())
+    await claim_one(store)
+    await store._link.do(lambda redis: redis.flushall())
+    assert list(await store.claim(1)) == []
+    task = new_task()
+    await store.create(task)
+    assert (await claim_one(store)).key == task.key
+
+
+async def test_a_full_redis_creates_nothing_by_halves(store: RedisTasks) -> None:
+    await store._link.do(lambda redis: redis.config_set("maxmemory", "1"))
+    task = new_task()
+    with pytest.raises(StoreAwayError):
+        await store.create(task)
+    await store._link.do(lambda redis: redis.config_set("maxmemory", "0"))
+    assert await keys_of(store) == set()
+
+
+async def test_a_kept_task_takes_at_most_two_kilobytes(store: RedisTasks) -> None:
+    await store.create(new_task())
+
+    async def used() -> int:
+        facts: Any = await store._link.do(lambda redis: redis.info("memory"))
+        return int(facts["used_memory"])
+
+    before = await used()
+    for _ in range(100):
+        await store.create(new_task())
+        await store.finish(await claim_one(store), RESULT)
+    assert (await used() - before) / 100 < 2048

@@ -1,0 +1,374 @@
+"""What every store of tasks does. A module of tests subclasses `TaskStoreContract` and makes the stores."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.protocol.codec import decode
+from funcmcp.state.tasks.record import NewTask, Outcome, Question, TaskKey
+from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TaskStore, position
+
+if TYPE_CHECKING:
+    from funcmcp.state.tasks.record import Claim
+
+OWNER, OTHER = "a" * 32, "b" * 32
+CALL = b'{"name":"add","arguments":{"empty":[],"large":9223372036854775808,"small":1e-320}}'
+RESULT = Outcome(b'{"content":[],"structuredContent":{"empty":[],"large":9223372036854775808}}')
+LEASE = 0.4
+QUESTIONS = {
+    "name": Question("name", "digest 1", {"method": "elicitation/create", "params": {"message": "Your name?"}}),
+    "size": Question("size", "digest 2", {"method": "elicitation/create", "params": {"message": "Your size?"}}),
+}
+ANSWER: dict[str, Any] = {"action": "accept", "content": {"large": 9223372036854775808, "empty": []}}
+
+
+def new_task(owner: str | None = OWNER, **options: Any) -> NewTask:
+    return NewTask(TaskKey(owner, secrets.token_urlsafe(33)), "add", CALL, **options)
+
+
+async def claim_one(store: TaskStore) -> Claim:
+    claims: list[Claim] = []
+    for _ in range(5):
+        claims += await store.claim(1)
+        if claims:
+            break
+    (claim,) = claims
+    return claim
+
+
+class TaskStoreContract:
+    """A subclass has the fixture `store`, and says how time passes."""
+
+    @pytest.fixture
+    def store(self) -> TaskStore:
+        raise NotImplementedError
+
+    async def make(self, store: TaskStore, **options: Any) -> TaskStore:
+        """Return another store of the same kind with other options, with the tasks of the first if it shares any."""
+        raise NotImplementedError
+
+    async def wait(self, seconds: float) -> None:
+        """Let time pass for the stores."""
+        await asyncio.sleep(seconds)
+
+    async def idle(self, store: TaskStore) -> None:
+        """Fail if a task is due."""
+        assert list(await store.claim(10)) == []
+
+    async def test_a_task_can_be_read_at_once_by_its_owner_alone(self, store: TaskStore) -> None:
+        task = new_task()
+        record = await store.create(task)
+        assert record.status == "working"
+        assert record.expires - record.created == pytest.approx(3600)
+        assert await store.read(task.key) == record
+        assert await store.read(TaskKey(OTHER, task.key.task_id)) is None
+        assert await store.read(TaskKey(None, task.key.task_id)) is None
+
+    async def test_a_task_without_an_owner_is_not_a_principals(self, store: TaskStore) -> None:
+        task = new_task(None)
+        record = await store.create(task)
+        assert await store.read(task.key) == record
+        assert await store.read(TaskKey(OWNER, task.key.task_id)) is None
+        assert (await claim_one(store)).key == task.key
+
+    @pytest.mark.parametrize("task_id", ["", "x", "*", "../x", "a\x00b", "ä" * 44, "a" * 100_000, "%", "a:b"])
+    async def test_an_unknown_id_is_not_found(self, store: TaskStore, task_id: str) -> None:
+        key = TaskKey(OWNER, task_id)
+        assert await store.read(key) is None
+        assert await store.cancel(key) is False
+        assert await store.answer(key, {"name.1": ANSWER}) is False
+        await store.watch(key)
+
+    async def test_a_claim_brings_the_call_unchanged_and_no_one_else_gets_it(self, store: TaskStore) -> None:
+        task = new_task()
+        await store.create(task)
+        claim = await claim_one(store)
+        assert (claim.key, claim.call, claim.attempt, claim.record.tool) == (task.key, CALL, 1, "add")
+        await self.idle(store)
+
+    async def test_claims_come_in_the_order_of_creation_and_at_most_as_many_as_wanted(self, store: TaskStore) -> None:
+        tasks = [new_task() for _ in range(5)]
+        for task in tasks:
+            await store.create(task)
+            await self.wait(0.002)
+        claims = [*await store.claim(3), *await store.claim(3)]
+        assert [claim.key for claim in claims] == [task.key for task in tasks]
+
+    async def test_a_finished_task_has_its_outcome_and_nothing_of_its_call(self, store: TaskStore) -> None:
+        task = new_task(ttl=100, keep=50)
+        created = await store.create(task)
+        claim = await claim_one(store)
+        assert await store.finish(claim, RESULT)
+        record = await store.read(task.key)
+        assert record is not None
+        assert record.status == "completed"
+        assert record.outcome == RESULT
+        assert record.removed == pytest.approx(created.expires, abs=1)
+        assert await store.finish(claim, RESULT) is False
+        assert await store.report(claim, "late") is False
+        assert await store.renew(claim) is False
+        assert await store.release(claim) is False
+        assert await store.ask(claim, QUESTIONS) is False
+        assert await store.cancel(task.key) is False
+        assert await store.read(task.key) == record
+        await self.idle(store)
+
+    async def test_an_outcome_is_kept_for_its_time_at_least(self, store: TaskStore) -> None:
+        task = new_task(ttl=100, keep=500)
+        await store.create(task)
+        assert await store.finish(await claim_one(store), RESULT)
+        record = await store.read(task.key)
+        assert record is not None
+        assert record.removed == pytest.approx(record.updated + 500, abs=0.01)
+
+    async def test_a_json_rpc_error_fails_the_task(self, store: TaskStore) -> None:
+        task = new_task()
+        await store.create(task)
+        outcome = Outcome(b'{"code":-32000,"message":"No"}', is_error=True, message="No")
+        assert await store.finish(await claim_one(store), outcome)
+        record = await store.read(task.key)
+        assert record is not None
+        assert (record.status, record.message, record.outcome) == ("failed", "No", outcome)
+
+    async def test_a_report_changes_the_message(self, store: TaskStore) -> None:
+        task = new_task()
+        await store.create(task)
+        claim = await claim_one(store)
+        assert await store.report(claim, 'half "done" ä')
+        record = await store.read(task.key)
+        assert record is not None
+        assert (record.status, record.message) == ("working", 'half "done" ä')
+        assert await store.finish(claim, RESULT)
+
+    async def test_a_task_with_questions_waits_for_all_answers_and_is_due_again(self, store: TaskStore) -> None:
+        task = new_task()
+        await store.create(task)
+        claim = await claim_one(store)
+        assert await store.ask(claim, QUESTIONS)
+        record = await store.read(task.key)
+        assert record is not None
+        assert record.status == "input_required"
+        assert record.questions == {"name.1": QUESTIONS["name"], "size.2": QUESTIONS["size"]}
+        await self.idle(store)
+        assert await store.finish(claim, RESULT) is False
+
+        assert await store.answer(task.key, {"size.2": ANSWER, "name": ANSWER, "other.9": {}})
+        record = await store.read(task.key)
+        assert record is not None
+        assert (record.status, list(record.questions)) == ("input_required", ["name.1"])
+        assert await store.answer(task.key, {"size.2": {"action": "decline"}}) is False
+        await self.idle(store)
+
+        assert await store.answer(task.key, {"name.1": {"action": "decline"}})
+        again = await claim_one(store)
+        assert (again.key, again.call, again.attempt) == (task.key, CALL, 2)
+        assert again.record.answers == {"size": ("digest 2", ANSWER), "name": ("digest 1", {"action": "decline"})}
+
+        assert await store.ask(again, {"name": QUESTIONS["name"]})
+        record = await store.read(task.key)
+        assert record is not None
+        assert list(record.questions) == ["name.3"]
+
+    async def test_a_cancelled_task_is_over_for_its_worker_too(self, store: TaskStore) -> None:
+        task = new_task()
+        await store.create(task)
+        claim = await claim_one(store)
+        assert await store.cancel(TaskKey(OTHER, task.key.task_id)) is False
+        assert await store.cancel(task.key) is True
+        assert await store.cancel(task.key) is False
+        assert await store.renew(claim) is False
+        assert await store.finish(claim, RESULT) is False
+        record = await store.read(task.key)
+        assert record is not None
+        assert record.status == "cancelled"
+        await self.idle(store)
+
+    async def test_a_task_that_is_cancelled_before_it_runs_never_runs(self, store: TaskStore) -> None:
+        task = new_task()
+        await store.create(task)
+        assert await store.cancel(task.key)
+        await self.idle(store)
+
+    async def test_answers_to_a_cancelled_task_are_ignored(self, store: TaskStore) -> None:
+        task = new_task()
+        await store.create(task)
+        assert await store.ask(await claim_one(store), QUESTIONS)
+        assert await store.cancel(task.key)
+        assert await store.answer(task.key, {"name.1": ANSWER, "size.2": ANSWER}) is False
+        await self.idle(store)
+
+    async def test_a_released_task_is_due_at_once_or_after_its_delay(self, store: TaskStore) -> None:
+        task = new_task()
+        await store.create(task)
+        first = await claim_one(store)
+        assert await store.release(first)
+        second = await claim_one(store)
+        assert second.attempt == 2
+        assert await store.renew(first) is False
+        assert await store.release(second, 0.05)
+        await self.wait(0.06)
+        assert (await claim_one(store)).attempt == 3
+
+    async def test_a_lapsed_task_runs_again_if_it_may_and_the_first_worker_has_lost_it(self, store: TaskStore) -> None:
+        lasting = await self.make(store, lease=LEASE)
+        task = new_task(attempts=2)
+        await lasting.create(task)
+        first = await claim_one(lasting)
+        await self.wait(LEASE + 0.05)
+        second = await claim_one(lasting)
+        assert (second.key, second.attempt, second.record.status) == (task.key, 2, "working")
+        assert await lasting.renew(first) is False
+        assert await lasting.report(first, "late") is False
+        assert await lasting.ask(first, QUESTIONS) is False
+        assert await lasting.release(first) is False
+        assert await lasting.finish(first, RESULT) is False
+        assert await lasting.finish(second, RESULT)
+
+    async def test_a_lapsed_task_that_may_run_once_fails_in_words(self, store: TaskStore) -> None:
+        lasting = await self.make(store, lease=LEASE)
+        task = new_task()
+        await lasting.create(task)
+        first = await claim_one(lasting)
+        await self.wait(LEASE + 0.05)
+        second = await claim_one(lasting)
+        assert second.record.over
+        record = await lasting.read(task.key)
+        assert record is not None
+        assert record.status == "failed"
+        assert record.outcome is not None
+        message = "The server was stopped while the tool ran. Part of its work may be done."
+        assert decode(record.outcome.text) == {"code": -32603, "message": message}
+        assert await lasting.finish(first, RESULT) is False
+        await self.idle(lasting)
+
+    async def test_a_renewed_claim_does_not_lapse(self, store: TaskStore) -> None:
+        lasting = await self.make(store, lease=LEASE)
+        await lasting.create(new_task())
+        claim = await claim_one(lasting)
+        for _ in range(4):
+            await self.wait(LEASE / 2)
+            assert await lasting.renew(claim)
+        assert await lasting.finish(claim, RESULT)
+
+    async def test_a_task_that_does_not_end_in_time_fails_and_is_removed_later(self, store: TaskStore) -> None:
+        task = new_task(ttl=0.3, keep=0.4)
+        await store.create(task)
+        claim = await claim_one(store)
+        await self.wait(0.31)
+        record = await store.read(task.key)
+        assert record is not None
+        assert record.status == "failed"
+        assert record.outcome is not None
+        assert decode(record.outcome.text)["message"] == "The task did not finish within 0.3 seconds."
+        assert record.updated == pytest.approx(record.expires)
+        assert await store.finish(claim, RESULT) is False
+        assert await store.cancel(task.key) is False
+        await self.wait(0.41)
+        assert await store.read(task.key) is None
+        await self.idle(store)
+
+    async def test_a_task_that_nobody_ran_in_time_is_not_run_after_it(self, store: TaskStore) -> None:
+        await store.create(new_task(ttl=0.1, keep=10))
+        await self.wait(0.11)
+        await self.idle(store)
+
+    async def test_watching_is_noted_and_changes_nothing_else(self, store: TaskStore) -> None:
+        task = new_task()
+        await store.create(task)
+        await store.watch(task.key)
+        record = await store.read(task.key)
+        assert record is not None
+        assert record.watched
+        claim = await claim_one(store)
+        assert claim.record.watched
+        assert await store.finish(claim, RESULT)
+
+    async def test_a_page_has_the_tasks_of_its_owner_oldest_first(self, store: TaskStore) -> None:
+        keys = []
+        for index in range(5):
+            record = await store.create(new_task())
+            await store.create(new_task(OTHER))
+            await store.create(new_task(None))
+            await self.wait(0.002)
+            keys.append(record.key)
+            if index == 2:
+                await store.cancel(record.key)
+        first = await store.page(OWNER, None, 3)
+        assert [record.key for record in first] == keys[:3]
+        assert first[2].status == "cancelled"
+        second = await store.page(OWNER, position(first[-1]), 3)
+        assert [record.key for record in second] == keys[3:]
+        assert list(await store.page(OWNER, position(second[-1]), 3)) == []
+        assert list(await store.page("c" * 32, None, 3)) == []
+        assert list(await store.page(None, None, 3)) == []
+
+    async def test_one_principal_has_limits_of_its_own(self, store: TaskStore) -> None:
+        limited = await self.make(store, limits=TaskLimits(per_principal=3, live_per_principal=2))
+        await limited.create(new_task())
+        second = await limited.create(new_task())
+        with pytest.raises(TasksFullError) as full:
+            await limited.create(new_task())
+        assert full.value.own
+        assert full.value.retry_after == pytest.approx(3600, abs=5)
+        await limited.create(new_task(OTHER))
+        await limited.create(new_task(None))
+        await limited.cancel(second.key)
+        third = await limited.create(new_task())
+        await limited.cancel(third.key)
+        with pytest.raises(TasksFullError) as full:
+            await limited.create(new_task())
+        assert full.value.own
+
+    async def test_all_tasks_together_have_a_limit(self, store: TaskStore) -> None:
+        limited = await self.make(store, limits=TaskLimits(total=2))
+        await limited.create(new_task(ttl=0.05, keep=0.1))
+        await limited.create(new_task(None))
+        with pytest.raises(TasksFullError) as full:
+            await limited.create(new_task(None))
+        assert full.value.own is False
+        assert full.value.retry_after == 1
+        await self.wait(0.2)
+        await limited.create(new_task(None))
+
+    async def test_servers_of_other_names_have_other_tasks(self, store: TaskStore) -> None:
+        if not store.shared:
+            pytest.skip("the store has the tasks of one server")
+        other = await self.make(store)
+        other.bind("other")
+        store.bind("one")
+        task = new_task()
+        await store.create(task)
+        assert await other.read(task.key) is None
+        await self.idle(other)
+        assert (await claim_one(store)).key == task.key
+
+    async def test_of_many_workers_exactly_one_gets_each_task(self, store: TaskStore) -> None:
+        workers = [store, *[await self.make(store) for _ in range(2)]] if store.shared else [store] * 3
+        tasks = [new_task(None) for _ in range(30)]
+        for task in tasks:
+            await store.create(task)
+        claimed: list[TaskKey] = []
+
+        async def work(worker: TaskStore) -> None:
+            while len(claimed) < len(tasks):
+                claims = await worker.claim(2)
+                claimed.extend(claim.key for claim in claims)
+                assert all([await worker.finish(claim, RESULT) for claim in claims])
+
+        await asyncio.wait_for(asyncio.gather(*(work(worker) for worker in workers)), 30)
+        assert sorted(claimed) == sorted(task.key for task in tasks)
+
+    async def test_of_two_cancellations_and_a_finish_at_once_one_succeeds(self, store: TaskStore) -> None:
+        for _ in range(10):
+            task = new_task(None)
+            await store.create(task)
+            claim = await claim_one(store)
+            outcomes = await asyncio.gather(store.cancel(task.key), store.finish(claim, RESULT), store.cancel(task.key))
+            assert outcomes.count(True) == 1
+            record = await store.read(task.key)
+            assert record is not None
+            assert record.status == ("completed" if outcomes[1] else "cancelled")

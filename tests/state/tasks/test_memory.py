@@ -1,0 +1,82 @@
+"""The store of tasks in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from funcmcp.state.tasks import memory
+from funcmcp.state.tasks.memory import MemoryTasks
+from tests.state.tasks.contract import RESULT, TaskStoreContract, claim_one, new_task
+from tests.state.tasks.machine import TaskStoreMachine
+
+if TYPE_CHECKING:
+    from funcmcp.state.tasks.store import TaskStore
+    from tests.clock import Clock
+
+
+class TestMemoryTasks(TaskStoreContract):
+    @pytest.fixture
+    def store(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> TaskStore:
+        monkeypatch.setattr(memory, "_WAIT", 0.05)
+        self.clock = clock
+        return MemoryTasks(clock=clock)
+
+    async def make(self, store: TaskStore, *, lease: float = inf, **options: Any) -> TaskStore:
+        made = MemoryTasks(clock=self.clock, **options)
+        made.lease = lease  # a lease that ends, so that the rules of leases are tried here, too
+        return made
+
+    async def wait(self, seconds: float) -> None:
+        self.clock.now += seconds
+
+
+async def test_nothing_is_left_of_tasks_that_were_removed(clock: Clock) -> None:
+    store = MemoryTasks(clock=clock)
+    for _ in range(100):
+        await store.create(new_task(ttl=10, keep=5))
+        await store.finish(await claim_one(store), RESULT)
+        await store.create(new_task(None, ttl=10, keep=5))
+    assert len(store) == 200
+    clock.now += 16
+    assert len(store) == 0
+    assert (store._by_owner, store._removals) == ({}, [])
+    assert list(await store.claim(200)) == []
+    assert store._due == []
+
+
+async def test_a_claim_never_lapses(clock: Clock) -> None:
+    store = MemoryTasks(clock=clock)
+    await store.create(new_task(ttl=1_000_000))
+    claim = await claim_one(store)
+    clock.now += 999_000
+    assert list(await store.claim(1)) == []
+    assert await store.renew(claim)
+    assert await store.finish(claim, RESULT)
+
+
+async def test_a_claim_that_waits_gets_a_task_as_soon_as_it_is_created() -> None:
+    store = MemoryTasks()
+    waiting = asyncio.ensure_future(store.claim(1))
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    task = new_task()
+    await store.create(task)
+    async with asyncio.timeout(0.5):
+        (claim,) = await waiting
+    assert claim.key == task.key
+
+
+class MemoryMachine(TaskStoreMachine):
+    async def make(self) -> list[TaskStore]:
+        return [MemoryTasks()]
+
+
+def test_any_sequence_of_steps_does_what_the_model_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_WAIT", 0.001)
+    run_state_machine_as_test(MemoryMachine, settings=settings(max_examples=40, stateful_step_count=40))

@@ -1,0 +1,142 @@
+"""The record of a task, its transitions and its JSON."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from funcmcp.protocol.codec import decode, encode
+from funcmcp.protocol.tasks import TERMINAL
+from funcmcp.state.tasks import record as transitions
+from funcmcp.state.tasks.record import NewTask, Outcome, Question, TaskKey, TaskRecord, from_json, new_record, to_json
+
+KEY = TaskKey("a" * 32, "id")
+QUESTION = Question("name", "digest", {"method": "roots/list", "params": {}})
+RESULT = Outcome(b'{"content":[]}')
+
+
+def record_of(**changes: Any) -> TaskRecord:
+    return replace(new_record(NewTask(KEY, "add", b"{}", ttl=100, keep=10), 1000.0), **changes)
+
+
+def claimed() -> TaskRecord:
+    record = transitions.claimed(record_of(), 1000.0, 30)
+    assert record is not None
+    return record
+
+
+def asking() -> TaskRecord:
+    record = transitions.asking(claimed(), 1, 1001.0, {"name": QUESTION})
+    assert record is not None
+    return record
+
+
+def answered() -> TaskRecord:
+    record = transitions.answered(asking(), 1002.0, {"name.1": {"roots": []}})
+    assert record is not None
+    return record
+
+
+def finished() -> TaskRecord:
+    record = transitions.finished(claimed(), 1, 1003.0, RESULT)
+    assert record is not None
+    return record
+
+
+@pytest.mark.parametrize("record", [record_of(), claimed(), asking(), answered(), finished()])
+def test_a_record_is_the_same_after_json(record: TaskRecord) -> None:
+    outcome = None if record.outcome is None else record.outcome.text
+    assert from_json(KEY, to_json(record), outcome) == record
+
+
+@settings(max_examples=50)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda value: st.lists(value) | st.dictionaries(st.text(), value),
+    )
+)
+def test_an_answer_is_the_same_after_json(value: Any) -> None:
+    record = transitions.answered(asking(), 1002.0, {"name.1": {"content": value}})
+    assert record is not None
+    assert from_json(KEY, to_json(record), None) == record
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        b"",
+        b"x",
+        b"[]",
+        b"null",
+        b'{"v":1}',
+        b"\xff",
+        pytest.param({"v": 2}, id="another version"),
+        pytest.param({"more": 1}, id="an unknown member"),
+        pytest.param({"status": "done"}, id="an unknown status"),
+        pytest.param({"status": "completed"}, id="an end without an outcome"),
+        pytest.param({"outcome": [False, False]}, id="an outcome without a text"),
+        pytest.param({"created": "1"}, id="a text for a time"),
+        pytest.param({"attempt": True}, id="a boolean for a number"),
+        pytest.param({"questions": {"name.1": ["name"]}}, id="half a question"),
+        pytest.param({"questions": {"name.1": ["name", "digest", {"params": {}}]}}, id="a question without a method"),
+        pytest.param({"answers": {"name": {}}}, id="half an answer"),
+    ],
+)
+def test_what_this_version_did_not_write_is_no_record(state: bytes | dict[str, Any]) -> None:
+    if isinstance(state, dict):
+        state = encode({**decode(to_json(record_of())), **state})
+    assert from_json(KEY, state, None) is None
+
+
+def test_an_outcome_that_does_not_belong_to_the_record_makes_it_unreadable() -> None:
+    assert from_json(KEY, to_json(record_of()), b"{}") is None
+    assert from_json(KEY, to_json(finished()), None) is None
+    flags = encode({**decode(to_json(finished())), "outcome": [False]})
+    assert from_json(KEY, flags, b"{}") is None
+
+
+def test_a_record_is_what_it_was_until_it_expires_then_failed_then_gone() -> None:
+    record = claimed()
+    assert transitions.current(record, 1099.9) is record
+    failed = transitions.current(record, 1100.0)
+    assert failed is not None
+    assert (failed.status, failed.updated, failed.removed) == ("failed", 1100.0, 1110.0)
+    assert transitions.current(record, 1110.0) is None
+    ended = finished()
+    assert transitions.current(ended, 1100.0) is None
+
+
+def test_an_end_keeps_the_message_unless_it_has_one() -> None:
+    record = transitions.reported(claimed(), 1, 1001.0, "half")
+    assert record is not None
+    ended = transitions.finished(record, 1, 1002.0, RESULT)
+    assert ended is not None
+    assert ended.message == "half"
+    ended = transitions.finished(record, 1, 1002.0, replace(RESULT, message="done"))
+    assert ended is not None
+    assert ended.message == "done"
+
+
+@pytest.mark.parametrize("status", sorted(TERMINAL))
+def test_nothing_happens_to_a_task_that_is_over(status: str) -> None:
+    record = replace(finished(), status=status, claimed=True, attempt=1, due=0.0, questions={"name.1": QUESTION})
+    assert transitions.claimed(record, 1001.0, 30) is None
+    assert transitions.renewed(record, 1, 1001.0, 30) is None
+    assert transitions.reported(record, 1, 1001.0, "x") is None
+    assert transitions.asking(record, 1, 1001.0, {"name": QUESTION}) is None
+    assert transitions.answered(record, 1001.0, {"name.1": {}}) is None
+    assert transitions.finished(record, 1, 1001.0, RESULT) is None
+    assert transitions.released(record, 1, 1001.0, 0) is None
+    assert transitions.cancelled(record, 1001.0) is None
+    assert transitions.watched(record) is None
+
+
+def test_a_question_does_not_count_as_a_start_that_failed() -> None:
+    record = transitions.claimed(answered(), 1002.0, 30)
+    assert record is not None
+    assert (record.status, record.attempt, record.starts) == ("working", 2, 1)
