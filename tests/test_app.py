@@ -213,7 +213,7 @@ def test_a_mistake_at_registration_says_what_to_write() -> None:
             "mcp.add takes a class or an object with marked methods. Write mcp.tool(ship) for a function.",
         ),
         (
-            mcp.server.tools.get("ship").describe,
+            mcp.server.catalog.tools.get("ship").describe,
             (
                 "The parameter 'order' of ship has a type that JSON can't carry and that is not a registered service "
                 "(Order). Use a dataclass, a TypedDict or a pydantic model, or register the type with mcp.services."

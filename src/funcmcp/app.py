@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from funcmcp.adapters.asgi.application import ASGIApplication
 from funcmcp.adapters.asgi.websocket import serve_websocket
+from funcmcp.auth.access import SIGNED_IN
 from funcmcp.auth.policy import Auth
 from funcmcp.authoring.calling.services import Services
 from funcmcp.authoring.features.decorators import features_of, with_name
@@ -28,11 +29,9 @@ from funcmcp.authoring.features.resources import (
 from funcmcp.authoring.features.tools import ToolOptions, make_tool
 from funcmcp.authoring.values.content import icon_list
 from funcmcp.protocol.revisions import REVISIONS, Revision
-from funcmcp.server.catalog.access import SIGNED_IN
 from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.connections.hub import RESOURCES, updated
 from funcmcp.server.dispatch import Server
-from funcmcp.server.guard import Guard
 from funcmcp.server.limits import Limits
 from funcmcp.server.log import logger
 from funcmcp.server.options import ServerOptions, check_options
@@ -65,6 +64,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.features.prompts import PromptKeywords
     from funcmcp.authoring.features.resources import ResourceKeywords
     from funcmcp.authoring.features.tools import ToolKeywords
+    from funcmcp.server.middleware import Middleware
     from funcmcp.server.options import ServerKeywords
     from funcmcp.state.bus import Bus
     from funcmcp.state.seal import KeyRing
@@ -119,6 +119,7 @@ class MCPServer(ASGIApplication):
         lax: convert arguments of tools, such as ``"5"`` to 5 and strings with JSON to objects, where a tool does not
             say otherwise with its own ``lax=``.
         websocket: where the endpoint for WebSockets is, such as "/ws"; None for no such endpoint.
+        middleware: Functions around every request, the outermost first. See `funcmcp.middleware`.
         options: what the server says of itself, and how it answers lists, and how much it takes on:
             see `ServerOptions`.
 
@@ -141,6 +142,7 @@ class MCPServer(ASGIApplication):
         sse: str | None = None,
         websocket: str | None = None,
         lax: bool = False,
+        middleware: Sequence[Middleware] = (),
         **options: Unpack[ServerKeywords],
     ) -> None:
         if unexpected:
@@ -160,10 +162,16 @@ class MCPServer(ASGIApplication):
         if bus is None and isinstance(store, SharedSessions):
             bus = store.bus
         auth = auth if auth is None or isinstance(auth, Auth) else Auth(auth)
-        guard = None if auth is None else Guard(auth.lists, scopes=auth.scopes)
         if "icons" in options:
             options["icons"] = icon_list(options["icons"])
-        self.server = Server(ServerOptions(name, **options), _known(revisions), keys=keys, guard=guard, bus=bus)
+        self.server = Server(
+            ServerOptions(name, **options),
+            _known(revisions),
+            keys=keys,
+            auth=auth,
+            bus=bus,
+            middleware=middleware,
+        )
         chosen = http or HTTPOptions()
         self._store = store
         self.metadata = None if auth is None else auth.resource
@@ -274,7 +282,7 @@ class MCPServer(ASGIApplication):
         if not features:
             raise RegistrationError(f"{owner!r} has no method marked with @tool, @resource or @prompt of funcmcp.")
         for feature in features:
-            self.server.add(feature)
+            self.server.catalog.add(feature)
 
     @on_instance
     def tools_from_asgi(
@@ -288,7 +296,7 @@ class MCPServer(ASGIApplication):
         from funcmcp.adapters.asgi.openapi_tools import ASGIToolsOptions, tools_from_asgi  # noqa: PLC0415 - few servers do this
 
         for tool in tools_from_asgi(app, openapi, ASGIToolsOptions(**options), self.services):
-            self.server.add(tool)
+            self.server.catalog.add(tool)
 
     @on_instance
     def tool_from_http_function(
@@ -301,19 +309,23 @@ class MCPServer(ASGIApplication):
         """
         from funcmcp.adapters.azure.http_function_tools import tool_from_http_function  # noqa: PLC0415 - vendor code
 
-        self.server.add(tool_from_http_function(app, function, dict(options), self.services))
+        self.server.catalog.add(tool_from_http_function(app, function, dict(options), self.services))
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool; raise KeyError if there is none of that name."""
-        self.server.tools.remove(name)
+        self.server.catalog.tools.remove(name)
 
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt; raise KeyError if there is none of that name."""
-        self.server.prompts.remove(name)
+        self.server.catalog.prompts.remove(name)
 
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or a template; raise KeyError if there is none of that URI."""
-        (self.server.resources if self.server.resources.get(uri) else self.server.templates).remove(uri)
+        catalog = self.server.catalog
+        if catalog.resources.get(uri) is not None:
+            catalog.resources.remove(uri)
+        else:
+            catalog.templates.remove(uri)
 
     async def resource_updated(self, uri: str) -> None:
         """Tell the clients that subscribed to a resource that it has changed."""
@@ -330,7 +342,7 @@ class MCPServer(ASGIApplication):
 
     def _registering(self, make: Maker) -> Callable[[F], F]:
         def register(function: F) -> F:
-            self.server.add(make(function, services=self.services))
+            self.server.catalog.add(make(function, services=self.services))
             return function
 
         return register
@@ -414,7 +426,7 @@ class MCPServer(ASGIApplication):
         self.server.bus.start()
         if _may_be_one_of_several():
             self._warn_of_random_key("this is one of several processes")
-        if self.server.guard is None and any(feature.access != SIGNED_IN for feature in self.server.features()):
+        if self.server.guard is None and any(feature.access != SIGNED_IN for feature in self.server.catalog.features()):
             logger.warning(
                 "%s has features with allow_anonymous, scopes or authorize, which mean nothing without auth: "
                 "everybody may use everything.",
@@ -478,7 +490,7 @@ class MCPServer(ASGIApplication):
     def _sealed(self) -> list[str]:
         """Return what is sealed with the server's keys, in words."""
         eras = {revision.per_request for revision in self.server.revisions.values()}
-        asks = any(feature.interactive for feature in self.server.features())
+        asks = any(feature.interactive for feature in self.server.catalog.features())
         found = {
             "sessions": isinstance(self._store, SignedSessions) and False in eras,
             "questions to clients": asks and True in eras,
@@ -490,6 +502,18 @@ class MCPServer(ASGIApplication):
         self.server.hub.close()
 
     @on_instance
+    def add_middleware(self, middleware: Middleware) -> None:
+        """Add a function around every request, inside of the middleware that is there already.
+
+        Args:
+            middleware: An async function ``(context, call_next) -> Reply``. See `funcmcp.middleware`.
+
+        Raises:
+            TypeError: It is not callable.
+        """
+        self.server.add_middleware(middleware)
+
+    @on_instance
     def trace(self, tracer_provider: TracerProvider | None = None) -> None:
         """Make an OpenTelemetry span of every request; call it once, before serving. See docs/guides/telemetry.md.
 
@@ -498,9 +522,9 @@ class MCPServer(ASGIApplication):
         Args:
             tracer_provider: makes the spans; the process's global one by default.
         """
-        from funcmcp.adapters.opentelemetry import trace  # noqa: PLC0415 - vendor code is loaded by those who trace
+        from funcmcp.adapters.opentelemetry import tracing  # noqa: PLC0415 - vendor code is loaded by those who trace
 
-        trace(self, tracer_provider)
+        self.server.add_middleware(tracing(tracer_provider))
 
     async def aclose(self) -> None:
         """Close the services that live as long as the server, and the way to other instances."""

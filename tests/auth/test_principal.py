@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from funcmcp.auth.principal import Principal
+from funcmcp.auth.principal import Principal, owner_of
 
 ALICE = Principal(
     "alice", "https://login.example.com", "app", frozenset({"read"}), frozenset({"admin"}), {"sub": "alice"}, "Alice"
@@ -58,3 +58,18 @@ def test_one_string_is_no_set_of_scopes(attribute: str) -> None:
 def test_nobody_is_no_principal() -> None:
     with pytest.raises(ValueError, match="needs a subject"):
         Principal("")
+
+
+def test_an_owner_is_the_same_for_each_token_of_a_principal_and_for_nobody_else() -> None:
+    alice = Principal("alice", "issuer", scopes=frozenset({"read"}))
+    renewed = Principal("alice", "issuer", scopes=frozenset({"write"}), claims={"jti": "2"})
+    assert owner_of(renewed) == owner_of(alice)
+    others = [
+        Principal("alice"),
+        Principal("alice", "issuer", "app"),
+        Principal("issueralice"),
+        Principal("bob", "issuer"),
+    ]
+    assert len({owner_of(principal) for principal in [alice, *others]}) == 5
+    assert owner_of(None) is None
+    assert "alice" not in str(owner_of(alice))

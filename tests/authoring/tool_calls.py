@@ -10,6 +10,7 @@ from funcmcp.authoring.features.tools import ToolOptions, make_tool
 from funcmcp.protocol.jsonrpc import Request
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.calls.context import Context
+from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.catalog.features import JSONResult
 from funcmcp.server.connections.client import Client
 
@@ -56,7 +57,7 @@ def context(
     """Return the context of one request."""
     params: dict[str, Any] = {} if meta is None else {"_meta": dict(meta)}
     client = Client(REVISIONS[revision], capabilities, {"name": "tester", "version": "1"}, session_id="session-1")
-    return Context(Request(7, "tools/call", params), client, peer or Peer(), http=http)
+    return Context(RoutedRequest(Request(7, "tools/call", params)), client, peer or Peer(), http=http)
 
 
 def tool_of(function: Callable[..., Any], services: Services | None = None, **options: Any) -> Tool:

@@ -11,6 +11,7 @@ from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.protocol.uri_template import URITemplate
 from funcmcp.server.calls.channel import ClosedChannel
 from funcmcp.server.calls.context import Context
+from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.catalog.features import Completion, Prompt, Resource, ResourceTemplate, Tool
 from funcmcp.server.connections.client import Client
 from funcmcp.server.dispatch import Server
@@ -21,9 +22,11 @@ from tests import schemas
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from funcmcp.protocol.replies import Reply
     from funcmcp.server.calls.channel import Channel
     from funcmcp.server.catalog.features import PromptHandler, ResourceHandler, ResourceLister, ToolHandler
     from funcmcp.server.connections.conversation import Conversation
+    from funcmcp.server.middleware import Middleware
     from funcmcp.state.bus import Bus
 
 PATIENCE = 5.0
@@ -100,12 +103,19 @@ def server(
     *features: Tool | Resource | ResourceTemplate | ResourceLister | Prompt,
     revisions: Sequence[str] = schemas.REVISIONS,
     bus: Bus | None = None,
+    middleware: Sequence[Middleware] = (),
     **options: Any,
 ) -> Server:
     """Return a server with features."""
-    made = Server(ServerOptions("orders", **options), [REVISIONS[date] for date in revisions], keys=KEYS, bus=bus)
+    made = Server(
+        ServerOptions("orders", **options),
+        [REVISIONS[date] for date in revisions],
+        keys=KEYS,
+        bus=bus,
+        middleware=middleware,
+    )
     for one in features:
-        made.add(one)
+        made.catalog.add(one)
     return made
 
 
@@ -119,16 +129,22 @@ def context(
     conversation: Conversation | None = None,
     request_id: str | int = 1,
 ) -> Context:
-    """Return the context of a request."""
+    """Return the context of a request that is not routed yet; `reply_to` routes it."""
     client = Client(REVISIONS[revision], capabilities or {}, {}, conversation=conversation)
     request = Request(request_id, method, params or {})
-    return Context(request, client, channel or ClosedChannel())
+    return Context(RoutedRequest(request), client, channel or ClosedChannel())
+
+
+async def reply_to(served: Server, asked: Context) -> Reply:
+    """Route a request and return a server's answer to it."""
+    asked.routed = served.routes.route(asked.request)
+    return await served.answer(asked)
 
 
 async def answer(served: Server, asked: Context) -> dict[str, Any]:
     """Return a server's answer to a request, valid in the revision that was spoken."""
     async with asyncio.timeout(PATIENCE):
-        reply = await served.answer(asked)
+        reply = await reply_to(served, asked)
     message: dict[str, Any] = json.loads(reply.body)
     schemas.validate(message, asked.client.revision.date, asked.request.method)
     assert message["id"] == asked.request.id

@@ -5,33 +5,49 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp.auth.access import SIGNED_IN, Access
+from funcmcp.auth.policy import Auth
 from funcmcp.auth.principal import Principal
 from funcmcp.protocol.jsonrpc import Request
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.catalog.access import SIGNED_IN, Access, owner_of
+from funcmcp.server.catalog.catalog import Catalog
+from funcmcp.server.catalog.lookup import Lookup
 from funcmcp.server.dispatch import Server
 from funcmcp.server.guard import Guard, Refusal
-from funcmcp.server.handlers.tools import find_tool
+from funcmcp.server.handlers.resources import may_read
 from funcmcp.server.options import ServerOptions
 from tests.server.parts import KEYS, PATIENCE, prompt, resource, template, tool
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from funcmcp.server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
 
 ALICE = Principal("alice", "issuer", scopes=frozenset({"read", "mail"}))
 ANYBODY = Access(anonymous=True)
 
 
-def guarded(guard: Guard, *features: Tool | Resource | ResourceTemplate | Prompt) -> Server:
-    server = Server(ServerOptions("orders"), [REVISIONS["2025-11-25"]], keys=KEYS, guard=guard)
+def make_guard(lists: Any = "auto", *, scopes: Any = ()) -> Guard:
+    return Guard(Catalog(ServerOptions("orders"), lambda _change: None), lists, scopes=scopes)
+
+
+async def nobody(_credentials: Any) -> None:
+    return None
+
+
+def guarded(
+    *features: Tool | Resource | ResourceTemplate | Prompt, lists: Any = "auto", scopes: Sequence[str] = ()
+) -> Server:
+    auth = Auth(nobody, lists=lists, scopes=scopes)
+    server = Server(ServerOptions("orders"), [REVISIONS["2025-11-25"]], keys=KEYS, auth=auth)
     for feature in features:
-        server.add(feature)
+        server.catalog.add(feature)
     return server
 
 
 async def decide(server: Server, method: str, params: dict[str, Any], principal: Principal | None) -> Refusal | None:
     assert server.guard is not None
-    return await server.guard.check(server, Request(1, method, params), principal)
+    return await server.guard.check(server.routes.route(Request(1, method, params)), principal)
 
 
 def calling(name: str = "it") -> dict[str, Any]:
@@ -41,19 +57,19 @@ def calling(name: str = "it") -> dict[str, Any]:
 @pytest.mark.parametrize("lists", ["", "all", None])
 def test_there_are_four_ways_to_give_lists(lists: Any) -> None:
     with pytest.raises(ValueError, match="'auto', 'open', 'filtered' or 'closed'"):
-        Guard(lists)
+        make_guard(lists)
 
 
 def test_scopes_are_a_list_of_scopes() -> None:
     with pytest.raises(TypeError, match="not one string"):
-        Guard(scopes="read")
+        make_guard(scopes="read")
     with pytest.raises(ValueError, match="is no scope"):
-        Guard(scopes=["read write"])
-    assert Guard(scopes=["a", "b", "a"]).scopes == ("a", "b")
+        make_guard(scopes=["read write"])
+    assert make_guard(scopes=["a", "b", "a"]).scopes == ("a", "b")
 
 
 async def test_by_default_a_feature_is_for_every_principal_and_for_nobody_else() -> None:
-    server = guarded(Guard(), tool("it"))
+    server = guarded(tool("it"))
     assert await decide(server, "tools/call", calling(), None) == Refusal("unauthorized")
     assert await decide(server, "tools/call", calling(), Principal("anybody")) is None
 
@@ -77,39 +93,39 @@ async def test_by_default_a_feature_is_for_every_principal_and_for_nobody_else()
 async def test_what_is_for_anybody_is_decided_on_the_feature_that_is_meant(
     method: str, params: dict[str, Any], feature: Any
 ) -> None:
-    assert await decide(guarded(Guard(), feature), method, params, None) is None
-    assert await decide(guarded(Guard(), tool("other", access=ANYBODY)), method, params, None) is not None
+    assert await decide(guarded(feature), method, params, None) is None
+    assert await decide(guarded(tool("other", access=ANYBODY)), method, params, None) is not None
 
 
 async def test_a_resource_goes_before_a_template_that_anybody_may_read() -> None:
-    server = guarded(Guard(), template("a://{name}", access=ANYBODY), resource("a://it"))
+    server = guarded(template("a://{name}", access=ANYBODY), resource("a://it"))
     assert await decide(server, "resources/read", {"uri": "a://it"}, None) == Refusal("unauthorized")
     assert await decide(server, "resources/read", {"uri": "a://other"}, None) is None
 
 
 @pytest.mark.parametrize("lists", ["auto", "open", "filtered", "closed"])
 async def test_what_has_no_feature_and_is_not_of_the_conversation_is_for_principals(lists: Any) -> None:
-    server = guarded(Guard(lists), tool("it", access=ANYBODY))
+    server = guarded(tool("it", access=ANYBODY), lists=lists)
     assert await decide(server, "tasks/get", {}, None) == Refusal("unauthorized")
     assert await decide(server, "tasks/get", {}, ALICE) is None
 
 
 async def test_a_feature_that_is_not_there_is_refused_as_one_that_is() -> None:
-    server = guarded(Guard(scopes=["read"]), tool("it", access=Access(scopes=("write",))))
+    server = guarded(tool("it", access=Access(scopes=("write",))), scopes=["read"])
     known, unknown = [await decide(server, "tools/call", calling(name), None) for name in ("it", "other")]
     assert known == unknown == Refusal("unauthorized", ("read",))
 
 
 async def test_where_lists_are_open_nobody_is_told_what_a_feature_needs() -> None:
-    server = guarded(Guard("open", scopes=["read"]), tool("it", access=Access(scopes=("write",))))
+    server = guarded(tool("it", access=Access(scopes=("write",))), lists="open", scopes=["read"])
     assert await decide(server, "tools/call", calling(), None) == Refusal("unauthorized", ("read", "write"))
 
 
 async def test_all_scopes_are_needed_and_named_with_those_that_the_caller_would_lose() -> None:
     server = guarded(
-        Guard(scopes=["basic"]),
         tool("it", access=Access(scopes=("write", "admin"))),
         tool("other", access=Access(scopes=("read",))),
+        scopes=["basic"],
     )
     refusal = await decide(server, "tools/call", calling(), ALICE)
     assert refusal == Refusal("forbidden", ("basic", "write", "admin", "read"))
@@ -118,16 +134,16 @@ async def test_all_scopes_are_needed_and_named_with_those_that_the_caller_would_
 
 
 async def test_anybody_is_anybody_even_without_the_scopes_of_the_server() -> None:
-    server = guarded(Guard(scopes=["basic"]), tool("it", access=ANYBODY))
+    server = guarded(tool("it", access=ANYBODY), scopes=["basic"])
     assert await decide(server, "tools/call", calling(), ALICE) is None
     assert await decide(server, "ping", {}, ALICE) is None
-    server = guarded(Guard(scopes=["basic"]), tool("it"))
+    server = guarded(tool("it"), scopes=["basic"])
     assert await decide(server, "ping", {}, ALICE) == Refusal("forbidden", ("basic",))
 
 
 @pytest.mark.parametrize("said", [False, None, 1, "yes", object()])
 async def test_nothing_but_true_is_a_yes(said: Any) -> None:
-    server = guarded(Guard(), tool("it", access=Access(allow=lambda _: said)))
+    server = guarded(tool("it", access=Access(allow=lambda _: said)))
     assert await decide(server, "tools/call", calling(), ALICE) == Refusal("denied")
 
 
@@ -138,7 +154,7 @@ async def test_a_yes_may_be_waited_for() -> None:
         asked.append(principal)
         return True
 
-    server = guarded(Guard(), tool("it", access=Access(scopes=("read",), allow=allow)))
+    server = guarded(tool("it", access=Access(scopes=("read",), allow=allow)))
     assert await decide(server, "tools/call", calling(), ALICE) is None
     assert asked == [ALICE]
     assert await decide(server, "tools/call", calling(), Principal("bob")) == Refusal("forbidden", ("read",))
@@ -150,7 +166,7 @@ async def test_a_function_that_fails_is_a_no_and_stands_in_the_log(caplog: pytes
     def allow(_principal: Principal) -> bool:
         raise LookupError("no such row")
 
-    server = guarded(Guard(), tool("it", access=Access(allow=allow)))
+    server = guarded(tool("it", access=Access(allow=allow)))
     assert await decide(server, "tools/call", calling(), ALICE) == Refusal("denied")
     assert "feature=authorize exception=LookupError: no such row" in caplog.text
 
@@ -163,7 +179,7 @@ async def test_a_client_that_leaves_ends_the_wait_for_a_decision() -> None:
         await asyncio.Event().wait()
         return True
 
-    server = guarded(Guard(), tool("it", access=Access(allow=allow)))
+    server = guarded(tool("it", access=Access(allow=allow)))
     deciding = asyncio.ensure_future(decide(server, "tools/call", calling(), ALICE))
     await asyncio.wait_for(asked.wait(), PATIENCE)
     deciding.cancel()
@@ -185,7 +201,7 @@ async def test_a_client_that_leaves_ends_the_wait_for_a_decision() -> None:
 async def test_nobody_in_particular_gets_lists_and_begins_where_there_is_something_for_anybody(
     lists: Any, anonymous: bool, anybody_lists: bool, anybody_begins: bool
 ) -> None:
-    server = guarded(Guard(lists), tool("it", access=Access(anonymous=anonymous)))
+    server = guarded(tool("it", access=Access(anonymous=anonymous)), lists=lists)
     for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list"):
         assert (await decide(server, method, {}, None) is None) is anybody_lists
         assert await decide(server, method, {}, ALICE) is None
@@ -194,18 +210,19 @@ async def test_nobody_in_particular_gets_lists_and_begins_where_there_is_somethi
 
 
 async def test_it_is_noticed_when_the_last_thing_for_anybody_goes() -> None:
-    server = guarded(Guard(), tool("it", access=ANYBODY))
+    server = guarded(tool("it", access=ANYBODY))
     assert await decide(server, "ping", {}, None) is None
-    server.tools.remove("it")
+    server.catalog.tools.remove("it")
     assert await decide(server, "ping", {}, None) == Refusal("unauthorized")
 
 
 async def test_nobody_reads_what_nothing_serves() -> None:
-    server = guarded(Guard(), resource("a://it"))
+    server = guarded(resource("a://it"))
     assert server.guard is not None
-    assert await server.guard.may_read(server, "a://it", ALICE)
-    assert not await server.guard.may_read(server, "a://it", None)
-    assert not await server.guard.may_read(server, "a://other", ALICE)
+    lookup = Lookup(server.catalog)
+    assert await may_read("a://it", ALICE, lookup, server.guard)
+    assert not await may_read("a://it", None, lookup, server.guard)
+    assert not await may_read("a://other", ALICE, lookup, server.guard)
 
 
 def test_a_refusal_says_what_is_needed_and_nothing_of_the_feature() -> None:
@@ -222,21 +239,7 @@ def test_a_server_without_a_guard_has_features_as_before() -> None:
     made = tool("it")
     assert made.access is SIGNED_IN
     server = Server(ServerOptions("orders"), [REVISIONS["2025-11-25"]], keys=KEYS)
-    server.add(made)
+    server.catalog.add(made)
     assert server.guard is None
-    assert find_tool(server, calling()) is made
-    assert server.cache_scope == "public"
-
-
-def test_an_owner_is_the_same_for_each_token_of_a_principal_and_for_nobody_else() -> None:
-    renewed = Principal("alice", "issuer", scopes=frozenset({"write"}), claims={"jti": "2"})
-    assert owner_of(renewed) == owner_of(ALICE)
-    others = [
-        Principal("alice"),
-        Principal("alice", "issuer", "app"),
-        Principal("issueralice"),
-        Principal("bob", "issuer"),
-    ]
-    assert len({owner_of(principal) for principal in [ALICE, *others]}) == 5
-    assert owner_of(None) is None
-    assert "alice" not in str(owner_of(ALICE))
+    assert server.routes.route(Request(1, "tools/call", calling())).require_feature() is made
+    assert server.results.cache_scope == "public"

@@ -41,10 +41,10 @@ def orders() -> MCPServer:
         """Refuse."""
         raise InvalidParams("No.", {"why": "just so"})
 
-    mcp.server.tools.add(tool("work", work, interactive=True))
+    mcp.server.catalog.tools.add(tool("work", work, interactive=True))
     region = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
     definition = {"name": "find", "description": "Find something in a region", "inputSchema": region}
-    mcp.server.tools.add(Tool("find", lambda: definition, find, mirrored=mirrored_parameters(region)))
+    mcp.server.catalog.tools.add(Tool("find", lambda: definition, find, mirrored=mirrored_parameters(region)))
     return mcp
 
 
@@ -141,7 +141,7 @@ async def test_a_client_can_speak_to_a_bare_endpoint() -> None:
 async def test_a_list_of_many_pages_is_read_to_its_end(revision: str) -> None:
     mcp = MCPServer("orders", page_size=2)
     for number in range(7):
-        mcp.server.tools.add(tool(f"t{number}"))
+        mcp.server.catalog.tools.add(tool(f"t{number}"))
     async with Client(mcp, revision=revision) as client:
         assert [one["name"] for one in await client.list_tools()] == [f"t{number}" for number in range(7)]
 

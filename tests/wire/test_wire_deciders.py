@@ -41,7 +41,7 @@ async def fail(fault: BaseException | None) -> bool:
 
 @pytest.fixture
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "LONGEST_DECISION", 0.01)
+    monkeypatch.setattr(guard, "DECISION_TIMEOUT", 0.01)
 
 
 @rules.verifies(rules.THREAT_37)

@@ -1,6 +1,6 @@
 """OpenTelemetry: a span around each request that a server runs, within the trace that its client began.
 
-A server that is not traced does not load this module, and its requests pass nothing of it.
+A server that is not traced does not load this module.
 
 Source: OpenTelemetry "Semantic conventions for Model Context Protocol (MCP)", server spans (in development: names may
 still change); SEP-414 for the trace context in ``params._meta``.
@@ -9,9 +9,8 @@ still change); SEP-414 for the trace context in ``params._meta``.
 from __future__ import annotations
 
 import hashlib
-import json
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 try:
     from opentelemetry.context import attach, detach, get_current
@@ -28,8 +27,9 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, TracerProvider
 
     from funcmcp.protocol.jsonrpc import Request
+    from funcmcp.protocol.replies import Reply
     from funcmcp.server.calls.context import Context
-    from funcmcp.server.dispatch import Reply, Server
+    from funcmcp.server.middleware import CallNext, Middleware
 
 CLIENT_FAULTS = frozenset(
     {
@@ -49,42 +49,31 @@ _LONGEST = 256
 _SAYS_ERROR = b'"isError":true'
 
 
-class Traceable(Protocol):
-    """What has a server to trace, such as an `MCPServer`."""
-
-    @property
-    def server(self) -> Server:
-        """The server that answers the requests."""
-
-
-def trace(mcp: Traceable, tracer_provider: TracerProvider | None = None) -> None:
-    """Make a span of every request that a server runs from now on; call it once, before the server serves.
+def tracing(tracer_provider: TracerProvider | None = None) -> Middleware:
+    """Return middleware that makes a span of every request.
 
     The span is current while the request's function runs, in worker threads too, so that spans which the function
-    makes itself are its children. It holds names and codes, never arguments or results.
+    makes itself are its children. It has names and codes, never arguments or results.
 
     Args:
-        mcp: the server.
-        tracer_provider: makes the spans; the process's global one by default.
+        tracer_provider: Makes the spans; the process's global one by default.
     """
-    server = mcp.server
-    answer = server.answer
     tracer = get_tracer("funcmcp", version("funcmcp"), tracer_provider)
 
-    async def traced(context: Context) -> Reply:
+    async def trace(context: Context, call_next: CallNext) -> Reply:
         parent, links = _origin(context)
-        name, attributes = _name(server, context.request), _attributes(context)
-        before = attach(parent)  # the span alone would not bring the client's baggage along
+        name, attributes = _name(context), _attributes(context)
+        token = attach(parent)  # the span alone would not bring the client's baggage along
         try:
             with tracer.start_as_current_span(name, None, SpanKind.SERVER, attributes, links) as span:
-                reply = await answer(context)
+                reply = await call_next(context)
                 if span.is_recording():
                     _note_outcome(span, reply)
                 return reply
         finally:
-            detach(before)
+            detach(token)
 
-    server.answer = traced  # type: ignore[method-assign] # transports look it up for each request
+    return trace
 
 
 def _origin(context: Context) -> tuple[TraceContext, list[Link]]:
@@ -102,13 +91,12 @@ def _origin(context: Context) -> tuple[TraceContext, list[Link]]:
     return parent, [Link(around)] if around.is_valid and around != told else []
 
 
-def _name(server: Server, request: Request) -> str:
-    """Return the span's name. Only names that the server knows are part of it, so that there are few of them."""
-    target = request.params.get("name")
-    known = {"tools/call": server.tools.get, "prompts/get": server.prompts.get}.get(request.method)
-    if known is not None and type(target) is str and known(target) is not None:
-        return f"{request.method} {target}"
-    return _method(request)
+def _name(context: Context) -> str:
+    """Return the span's name. Only names of features are part of it, so that there are few of them."""
+    method = context.request.method
+    if method in _NAMED_BY and context.feature is not None:
+        return f"{method} {context.feature.key}"
+    return _method(context.request)
 
 
 def _method(request: Request) -> str:
@@ -143,14 +131,9 @@ def _note_outcome(span: Span, reply: Reply) -> None:
         code = str(reply.error)
         span.set_attribute("rpc.response.status_code", code)
         if reply.error not in CLIENT_FAULTS:
-            _fail(span, code, _read(reply)["error"].get("message"))
-    elif _SAYS_ERROR in reply.body and _read(reply)["result"].get("isError") is True:
+            _fail(span, code, reply.message()["error"].get("message"))
+    elif _SAYS_ERROR in reply.body and reply.message()["result"].get("isError") is True:
         _fail(span, "tool_error")
-
-
-def _read(reply: Reply) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(reply.body, parse_int=str)  # an int may have more digits than `int` takes
-    return answer
 
 
 def _fail(span: Span, kind: str, message: str | None = None) -> None:

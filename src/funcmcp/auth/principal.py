@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -46,3 +49,16 @@ class Principal:
     def key(self) -> tuple[str, str, str]:
         """Issuer, client and subject: the same for every token of the same caller, and for nobody else."""
         return self.issuer, self.client_id, self.subject
+
+
+def owner_of(principal: Principal | None) -> str | None:
+    """Return the mark of what belongs to a principal, such as a session or a task; None for an anonymous caller.
+
+    The mark is the same for each token of the same principal. It is a digest, so it may be stored.
+    """
+    return None if principal is None else _digest(principal.key)
+
+
+@lru_cache(maxsize=4096)
+def _digest(key: tuple[str, str, str]) -> str:
+    return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from funcmcp.protocol import shape
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.catalog.features import Tool
 from funcmcp.server.catalog.registry import RegistrationError
-from funcmcp.server.handlers.lists import described
+from funcmcp.server.handlers.lists import encoded_definition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from funcmcp import MCPServer
-    from funcmcp.server.catalog.registry import Registry
 
 _NEWEST = REVISIONS[max(REVISIONS)]
 
@@ -34,13 +31,11 @@ class Fault(NamedTuple):
 
 async def faults_of(server: MCPServer) -> AsyncIterator[Fault]:
     """Yield each feature that can't be described; between two, other tasks have their turn."""
-    served = server.server
-    registries: tuple[Registry[Any], ...] = (served.tools, served.resources, served.templates, served.prompts)
-    for kind, feature in [(registry.kind, feature) for registry in registries for feature in registry]:
-        form = shape.tool_definition if isinstance(feature, Tool) else shape.definition
-        try:
-            described(feature, form, _NEWEST)
-        except RegistrationError as error:
-            served.left_out.add((kind, feature.key))  # it is told here, and need not be told in the log again
-            yield Fault(kind, feature.key, str(error))
-        await asyncio.sleep(0)
+    for features in server.server.routes.lists.values():
+        for feature in features.registry:
+            try:
+                encoded_definition(feature, features.shape, _NEWEST)
+            except RegistrationError as error:
+                features.left_out.add(feature.key)  # the log need not name it again
+                yield Fault(features.registry.kind, feature.key, str(error))
+            await asyncio.sleep(0)

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from funcmcp import MCPServer
     from funcmcp.protocol.jsonrpc import Request
+    from funcmcp.protocol.replies import Reply
     from funcmcp.server.calls.context import Context
-    from funcmcp.server.dispatch import Reply
+    from funcmcp.server.middleware import CallNext
     from funcmcp.transports.http.messages import HttpRequest
 
 _MAX_NAME = 100
@@ -41,15 +42,15 @@ def configure(server: MCPServer, level: str | None) -> MCPServer:
 
 def _log_requests(server: MCPServer) -> None:
     """Write a line to stderr for each HTTP request from now on, once its answer has been sent."""
-    answer, exchange = server.server.answer, server.exchange
+    exchange = server.exchange
 
-    async def answer_and_note(context: Context) -> Reply:
+    async def answer_and_note(context: Context, call_next: CallNext) -> Reply:
         messages = _messages.get()
         if messages is None:
-            return await answer(context)
+            return await call_next(context)
         place = len(messages)
         messages.append(_described(context.request))
-        reply = await answer(context)
+        reply = await call_next(context)
         if reply.error is not None:
             messages[place] += f" (error {reply.error})"
         return reply
@@ -68,7 +69,7 @@ def _log_requests(server: MCPServer) -> None:
         body = _logged_stream(response.body, request, messages, response.status, start)
         return HttpResponse(response.status, response.headers, body)
 
-    server.server.answer = answer_and_note  # type: ignore[method-assign] # transports look it up for each request
+    server.server.add_middleware(answer_and_note)
     server.exchange = exchange_and_log
 
 

@@ -1,4 +1,4 @@
-"""What a caller may do: decided on the feature that a request means, before anything of it runs.
+"""Decides which requests a caller may send, by the request's route, the feature that it names, and the principal.
 
 Source: MCP "basic/authorization" ("Error Handling", "Scope Challenge Handling"); 2026-07-28 "server/utilities/caching,
 Security Considerations".
@@ -10,55 +10,27 @@ import asyncio
 import inspect
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 from funcmcp.auth.scopes import distinct
 from funcmcp.protocol.errors import INVALID_REQUEST, MCPError
-from funcmcp.server.handlers.completions import find_completed
-from funcmcp.server.handlers.prompts import find_prompt
-from funcmcp.server.handlers.resources import find_resource, uri_of
-from funcmcp.server.handlers.runs import is_of_the_feature
-from funcmcp.server.handlers.tools import find_tool
+from funcmcp.server.calls.route import Audience
 from funcmcp.server.log import log_failure
+from funcmcp.server.run import is_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
+    from funcmcp.auth.access import Access, Allow
     from funcmcp.auth.policy import Lists
     from funcmcp.auth.principal import Principal
-    from funcmcp.protocol.jsonrpc import Notification, Request
-    from funcmcp.server.catalog.access import Access, Allow
-    from funcmcp.server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
-    from funcmcp.server.dispatch import Server
+    from funcmcp.server.calls.route import RoutedRequest
+    from funcmcp.server.catalog.catalog import Catalog
 
-    Feature: TypeAlias = Tool | Resource | ResourceTemplate | Prompt
+DECISION_TIMEOUT = 30.0
+"""Seconds for an author's function that authenticates or authorizes a caller."""
 
-_LISTS = frozenset({"tools/list", "resources/list", "resources/templates/list", "prompts/list"})
-
-_OF_NO_FEATURE = frozenset(
-    {
-        "initialize",
-        "server/discover",
-        "ping",
-        "logging/setLevel",
-        "resources/unsubscribe",
-        "subscriptions/listen",  # what of it the caller may hear is decided by its handler
-    }
-)
-"""Requests that belong to the conversation; one that is neither here nor has a feature is for principals only."""
-
-_FEATURE_OF: dict[str, Callable[[Server, dict[str, Any]], Feature]] = {
-    "tools/call": find_tool,
-    "resources/read": lambda server, params: find_resource(server, uri_of(params))[0],
-    "resources/subscribe": lambda server, params: find_resource(server, uri_of(params))[0],
-    "prompts/get": lambda server, params: find_prompt(server, params.get("name")),
-    "completion/complete": find_completed,
-}
-
-LONGEST_DECISION = 30.0
-"""Seconds in which an author's function has to find out who a caller is, or what it may do."""
-
-_WORDS = {
+_MESSAGES = {
     "unauthorized": "This needs an access token or a key.",
     "forbidden": "More scopes are needed.",
     "denied": "You may not do this.",
@@ -67,132 +39,129 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a caller may not do.
+    """The reason why a caller may not send a request.
 
     Attributes:
-        reason: ``"unauthorized"``: nobody in particular asked; ``"forbidden"``: the principal lacks scopes;
-            ``"denied"``: it lacks what it can't get.
-        scopes: all that the caller needs, with those of this server that it has.
+        reason: ``"unauthorized"``: the caller is anonymous. ``"forbidden"``: the principal lacks scopes. ``"denied"``:
+            an `authorize` function rejected the principal.
+        scopes: The scopes that the principal needs, with those scopes of this server that it already has.
     """
 
     reason: Literal["unauthorized", "forbidden", "denied"]
     scopes: tuple[str, ...] = ()
 
     def error(self) -> MCPError:
-        """Return it as a JSON-RPC error."""
+        """Return the JSON-RPC error."""
         data = {"requiredScopes": list(self.scopes)} if self.reason == "forbidden" else None
-        return MCPError(INVALID_REQUEST, _WORDS[self.reason], data)
+        return MCPError(INVALID_REQUEST, _MESSAGES[self.reason], data)
 
 
 class Guard:
     """Decides about the requests of one server.
 
     Args:
-        lists: who gets the lists of features; see `Auth`.
-        scopes: that a principal needs for anything that is not open to everybody.
+        catalog: The features of the server.
+        lists: Who may list features; see `Auth`.
+        scopes: Scopes that a principal needs for everything that is not open to anonymous callers.
 
     Attributes:
-        scopes: that a principal needs, each once.
+        scopes: The scopes that a principal needs, each once.
 
     Raises:
-        ValueError: there is no such way to give lists, or a scope is none.
+        ValueError: `lists` or a scope is invalid.
+        TypeError: `scopes` is a string.
     """
 
-    def __init__(self, lists: Lists = "auto", *, scopes: Iterable[str] = ()) -> None:
+    def __init__(self, catalog: Catalog, lists: Lists = "auto", *, scopes: Iterable[str] = ()) -> None:
         if lists not in {"auto", "open", "filtered", "closed"}:
             raise ValueError(f"lists must be 'auto', 'open', 'filtered' or 'closed'; got {lists!r}.")
         if isinstance(scopes, str):
             raise TypeError("scopes is a list of strings, not one string.")
+        self._catalog = catalog
         self._lists = lists
         self.scopes = distinct(scopes)
 
+    @property
+    def admits_anonymous(self) -> bool:
+        """Whether callers without credentials may do anything at all."""
+        return self._lists == "open" or self._catalog.has_anonymous
+
     def filters(self, principal: Principal | None) -> bool:
-        """Return whether a caller's lists have only the features that it may use."""
+        """Return whether a caller's lists contain only the features that the caller may use."""
         return self._lists == "filtered" or (self._lists == "auto" and principal is None)
 
-    def lets_in_anybody(self, server: Server) -> bool:
-        """Tell whether there is something at all for callers without credentials."""
-        return self._lists == "open" or server.has_anonymous
+    async def check(self, routed: RoutedRequest, principal: Principal | None) -> Refusal | None:
+        """Return why a caller may not send a request; None if it may. Nothing of the request runs before.
 
-    def about_no_feature(self, server: Server, principal: Principal | None) -> Refusal | None:
-        """Decide about what belongs to the conversation as a whole: the handshake, notifications, streams."""
-        return None if self.lets_in_anybody(server) else self._signed_in(server, principal)
-
-    def about_lists(self, server: Server, principal: Principal | None) -> Refusal | None:
-        """Decide whether a caller gets lists of features."""
-        is_open = self._lists == "open" or (self.filters(principal) and server.has_anonymous)
-        return None if is_open else self._signed_in(server, principal)
-
-    async def check(
-        self, server: Server, message: Request | Notification, principal: Principal | None
-    ) -> Refusal | None:
-        """Decide about a request. Nothing of it may run before, nor after a refusal.
-
-        Nobody learns from a refusal whether a feature exists; who is let in does, from the request's own answer.
+        The refusal is the same for a feature that exists and for one that does not. Callers who pass learn from the
+        request's own answer that a feature is missing.
         """
-        method = message.method
-        find = _FEATURE_OF.get(method)
-        if find is None:
-            if method in _LISTS:
-                return self.about_lists(server, principal)
-            if method in _OF_NO_FEATURE:
-                return self.about_no_feature(server, principal)
-            return self._signed_in(server, principal)
-        try:
-            feature = find(server, message.params)
-        except MCPError:  # what is wrong with it is told to those who may ask
-            return self._signed_in(server, principal)
-        access = feature.access
+        if routed.route is None or routed.fault is not None:
+            return self._check_scopes(principal)
+        audience = routed.route.audience
+        if audience is Audience.LIST:
+            return self.check_lists(principal)
+        if audience is Audience.CONVERSATION or routed.feature is None:
+            return self.check_conversation(principal)
+        access = routed.feature.access
         if access.allow is None:
-            return self._about_scopes(server, access, principal)
-        return await self._about(server, access, principal)
+            return self._check_access(access, principal)
+        return await self._check_authorize(access, principal)
 
-    async def may_use(self, server: Server, access: Access, principal: Principal | None) -> bool:
-        """Tell whether a caller may use a feature."""
-        return await self._about(server, access, principal) is None
+    def check_conversation(self, principal: Principal | None) -> Refusal | None:
+        """Return why a caller may not use the server at all: handshake, notifications, streams."""
+        return None if self.admits_anonymous else self._check_scopes(principal)
 
-    async def may_read(self, server: Server, uri: str, principal: Principal | None) -> bool:
-        """Tell whether a caller may read a URI; nobody reads what nothing serves."""
-        try:
-            feature = find_resource(server, uri)[0]
-        except MCPError:
-            return False
-        return await self.may_use(server, feature.access, principal)
+    def check_lists(self, principal: Principal | None) -> Refusal | None:
+        """Return why a caller may not list features."""
+        is_open = self._lists == "open" or (self.filters(principal) and self._catalog.has_anonymous)
+        return None if is_open else self._check_scopes(principal)
 
-    async def _about(self, server: Server, access: Access, principal: Principal | None) -> Refusal | None:
-        refusal = self._about_scopes(server, access, principal)
+    async def may_use(self, access: Access, principal: Principal | None) -> bool:
+        """Return whether a caller may use a feature."""
+        return await self._check_authorize(access, principal) is None
+
+    async def _check_authorize(self, access: Access, principal: Principal | None) -> Refusal | None:
+        refusal = self._check_access(access, principal)
         if refusal is None and not access.anonymous and principal is not None and access.allow is not None:
             return None if await _allows(access.allow, principal) else Refusal("denied")
         return refusal
 
-    def _about_scopes(self, server: Server, access: Access, principal: Principal | None) -> Refusal | None:
+    def _check_access(self, access: Access, principal: Principal | None) -> Refusal | None:
         if access.anonymous:
             return None
-        # Only where everybody sees the features may a challenge tell what one of them needs.
-        return self._signed_in(server, principal, access.scopes, told=self._lists == "open")
+        # A challenge names the feature's scopes only where every caller may list the features.
+        names_scopes = self._lists == "open"
+        return self._check_scopes(principal, access.scopes, names_scopes=names_scopes)
 
-    def _signed_in(
-        self, server: Server, principal: Principal | None, scopes: Sequence[str] = (), *, told: bool = False
+    def _check_scopes(
+        self, principal: Principal | None, scopes: Sequence[str] = (), *, names_scopes: bool = False
     ) -> Refusal | None:
+        """Return why a caller is not a principal with the server's scopes and these."""
         if principal is None:
-            return Refusal("unauthorized", distinct([*self.scopes, *scopes]) if told else self.scopes)
+            return Refusal("unauthorized", distinct([*self.scopes, *scopes]) if names_scopes else self.scopes)
         if principal.scopes.issuperset(self.scopes) and principal.scopes.issuperset(scopes):
             return None
-        known = (scope for feature in server.features() for scope in feature.access.scopes)
-        kept = [scope for scope in known if scope in principal.scopes]
-        return Refusal("forbidden", distinct([*self.scopes, *scopes, *kept]))
+        return Refusal("forbidden", distinct([*self.scopes, *scopes, *self._held_scopes(principal)]))
+
+    def _held_scopes(self, principal: Principal) -> list[str]:
+        """Return the scopes of features that a principal holds: a new token must include them."""
+        scopes: list[str] = []
+        for feature in self._catalog.features():
+            scopes += [scope for scope in feature.access.scopes if scope in principal.scopes]
+        return scopes
 
 
 async def _allows(allow: Allow, principal: Principal) -> bool:
-    """Ask an author's function. Nothing but True is a yes; a function that fails or hangs has not said it."""
+    """Call an author's `authorize` function. Only exactly True allows; a failure or a timeout does not."""
     try:
-        said = allow(principal)
-        if inspect.isawaitable(said):
-            async with asyncio.timeout(LONGEST_DECISION):
-                said = await said
+        answer = allow(principal)
+        if inspect.isawaitable(answer):
+            async with asyncio.timeout(DECISION_TIMEOUT):
+                answer = await answer
     except BaseException as error:
-        if not is_of_the_feature(error):
+        if not is_failure(error):
             raise
         log_failure(error, os.urandom(8).hex(), "authorize")
         return False
-    return said is True
+    return answer is True

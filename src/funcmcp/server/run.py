@@ -93,3 +93,14 @@ class Run:
         if self.cancelled and task is not None:
             task.uncancel()
             raise RunCancelledError
+
+
+def is_failure(error: BaseException) -> bool:
+    """Return whether an exception is a failure of the code that ran, and not a cancellation from outside.
+
+    All types count: libraries raise exceptions that don't derive from `Exception`, such as panics in Rust extensions.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and not task.cancelling()
+    return not isinstance(error, GeneratorExit)

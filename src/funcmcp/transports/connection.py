@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.protocol import envelope
 from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, MCPError, ToolError
-from funcmcp.protocol.jsonrpc import Malformed, Request, Response, classify
+from funcmcp.protocol.jsonrpc import Malformed, Response
+from funcmcp.protocol.replies import error_reply
+from funcmcp.server.calls.channel import ClosedChannel
 from funcmcp.server.calls.context import Context
+from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.connections.client import Client
 from funcmcp.server.connections.conversation import Conversation, cancel_requested
-from funcmcp.server.dispatch import error_reply, result_text
-from funcmcp.server.handlers.lifecycle import initialize
+from funcmcp.server.handlers.lifecycle import negotiate
 from funcmcp.server.run import Run, RunCancelledError
 from funcmcp.transports.batch import Batch
 
@@ -30,8 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from funcmcp.protocol.jsonrpc import Notification
+    from funcmcp.protocol.replies import Reply
     from funcmcp.server.calls.context import HTTPRequestInfo
-    from funcmcp.server.dispatch import Reply, Server
+    from funcmcp.server.dispatch import Server
     from funcmcp.server.guard import Guard
 
     Send = Callable[[bytes], Coroutine[Any, Any, None]]
@@ -49,6 +52,7 @@ _MOST = 1000
 
 _MAX_BATCH = 100
 _CLOSING_SECONDS = 1.0
+_CLOSED = ClosedChannel()
 
 
 class Connection:
@@ -174,10 +178,10 @@ class Connection:
         return tasks
 
     async def _message(self, value: object, http: HTTPRequestInfo | None) -> None:
-        message = classify(value)
-        if isinstance(message, Request):
-            if message.method == "initialize" and not envelope.carries_version(message.params):
-                await self.write(self._initialize(message))
+        message = self._server.read(value)
+        if isinstance(message, RoutedRequest):
+            if message.request.method == "initialize" and not envelope.carries_version(message.request.params):
+                await self.write(await self._initialize(message, http))
             else:
                 await self._begin(message, self._deliver, http)
         elif isinstance(message, Malformed):
@@ -193,16 +197,16 @@ class Connection:
         if not 0 < len(values) <= _MAX_BATCH:
             await self.refuse(f"A batch has 1 to {_MAX_BATCH} messages.")
             return
-        messages = [classify(value) for value in values]
-        answers = Batch(sum(isinstance(message, Request | Malformed) for message in messages), self.write)
+        messages = [self._server.read(value) for value in values]
+        answers = Batch(sum(isinstance(message, RoutedRequest | Malformed) for message in messages), self.write)
         for message, value in zip(messages, values, strict=True):
             if isinstance(message, Malformed):
                 await answers.add(_malformed(message, value))
-            elif not isinstance(message, Request):
+            elif not isinstance(message, RoutedRequest):
                 self._note(message)
-            elif message.method == "initialize":
+            elif message.request.method == "initialize":
                 fault = MCPError(INVALID_REQUEST, "initialize can't be part of a batch.")
-                await answers.add(error_reply(fault, message.id).body)
+                await answers.add(error_reply(fault, message.request.id).body)
             else:
                 await self._begin(message, answers.add, http)
 
@@ -213,34 +217,38 @@ class Connection:
         elif message.method == "notifications/cancelled":
             cancel_requested(self._conversation, message.params)
 
-    def _initialize(self, request: Request) -> bytes:
+    async def _initialize(self, routed: RoutedRequest, http: HTTPRequestInfo | None) -> bytes:
         """Agree on a revision with a client of the handshake era, once, and return the answer."""
         try:
             if self._client is not None:
                 raise MCPError(INVALID_REQUEST, "This connection is initialized already.")
-            handshake, result = initialize(self._server, request.params, pushes=True)
+            handshake = negotiate(routed.request.params, self._server.revisions)
+            revision = self._server.revisions[handshake.revision]
+            client = Client(revision, handshake.capabilities, handshake.info, conversation=self._conversation)
+            reply = await self._server.answer(Context(routed, client, _CLOSED, http))
         except MCPError as error:
-            return error_reply(error, request.id).body
-        revision = self._server.revisions[handshake.revision]
-        self._telling = asyncio.create_task(self._tell())
-        self._client = Client(revision, handshake.capabilities, handshake.info, conversation=self._conversation)
-        return result_text(request.id, encode(result))
+            return error_reply(error, routed.request.id).body
+        if reply.error is None:
+            self._client = client
+            self._telling = asyncio.create_task(self._tell())
+        return reply.body
 
     async def _tell(self) -> None:
         """Tell a client of the handshake era what changes."""
         self._server.bus.start()
-        missed = partial(self._server.missed, self._conversation)
+        missed = partial(self._server.changes_for, self._conversation)
         with self._server.hub.listening(self._conversation.wants, missed) as changes:
             async for change in changes:
                 await self.push(change.method, change.params)
 
-    async def _begin(self, request: Request, deliver: Deliver, http: HTTPRequestInfo | None) -> None:
+    async def _begin(self, routed: RoutedRequest, deliver: Deliver, http: HTTPRequestInfo | None) -> None:
         """Start a request in a task of its own, when there is room for it."""
+        request = routed.request
         refusal = self._overload()
         if refusal is not None:
             await deliver(error_reply(refusal, request.id).body)
             return
-        call = _Call(self, request, deliver, http)
+        call = _Call(self, routed, deliver, http)
         self._conversation.begin(request.id, call.run)  # from now on the client can cancel it
         self._unanswered += 1
         self._queued += 1
@@ -302,7 +310,7 @@ class Connection:
 
     async def _guarded(self, context: Context, guard: Guard) -> Reply:
         """Answer a request, unless it may not be run."""
-        refusal = await guard.check(self._server, context.request, context.principal)
+        refusal = await guard.check(context.routed, context.principal)
         if refusal is not None:
             return error_reply(refusal.error(), context.request.id)
         return await self._server.answer(context)
@@ -317,11 +325,11 @@ class Connection:
             if revision is None or not revision.per_request:
                 raise envelope.unsupported_version(meta[envelope.PROTOCOL_VERSION], server.supported)
             client = Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
-            return Context(request, client, call, http=call.http)
+            return Context(call.routed, client, call, http=call.http)
         if self._client is not None:
-            return Context(request, self._client, call, http=call.http)
+            return Context(call.routed, self._client, call, http=call.http)
         if request.method == "ping":
-            return Context(request, Client(server.revisions[max(handshakes)], {}, {}), call, http=call.http)
+            return Context(call.routed, Client(server.revisions[max(handshakes)], {}, {}), call, http=call.http)
         raise MCPError(
             INVALID_REQUEST,
             f'Initialize first, or name a revision without a handshake in "_meta" as "{envelope.PROTOCOL_VERSION}".',
@@ -352,13 +360,14 @@ class Connection:
 class _Call:
     """One request under way: the channel of its run, and its place among those that run at once."""
 
-    __slots__ = ("_connection", "_open", "_placed", "deliver", "http", "request", "run")
+    __slots__ = ("_connection", "_open", "_placed", "deliver", "http", "request", "routed", "run")
     pushes = True
 
     def __init__(
-        self, connection: Connection, request: Request, deliver: Deliver, http: HTTPRequestInfo | None
+        self, connection: Connection, routed: RoutedRequest, deliver: Deliver, http: HTTPRequestInfo | None
     ) -> None:
-        self.request = request
+        self.routed = routed
+        self.request = routed.request
         self.deliver = deliver
         self.http = http
         self.run = Run()

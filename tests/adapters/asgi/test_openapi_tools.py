@@ -550,7 +550,7 @@ def test_all_operations_that_can_not_be_tools_are_told_together_and_nothing_is_a
         mcp.tools_from_asgi(app)
     assert "POST /upload takes a body that is not JSON." in str(refused.value)
     assert "GET /session needs the cookie 'session', and a tool has none." in str(refused.value)
-    assert list(mcp.server.tools) == []
+    assert list(mcp.server.catalog.tools) == []
 
 
 def test_an_unknown_option_is_refused() -> None:
@@ -561,4 +561,4 @@ def test_an_unknown_option_is_refused() -> None:
 async def test_access_is_that_of_any_tool() -> None:
     mcp = MCPServer("Tools")
     mcp.tools_from_asgi(restaurant(), scopes=["orders.read"])
-    assert {tuple(tool.access.scopes) for tool in mcp.server.tools} == {("orders.read",)}
+    assert {tuple(tool.access.scopes) for tool in mcp.server.catalog.tools} == {("orders.read",)}

@@ -87,10 +87,10 @@ async def read(mcp: MCPServer, uri: str) -> str:
 @pytest.mark.parametrize("owner", [Menu, Menu(Kitchen())])
 async def test_marked_methods_are_offered_in_their_order_and_work(mcp: MCPServer, owner: object) -> None:
     mcp.add(owner)
-    assert [one.name for one in mcp.server.tools] == ["cook", "serve"]
-    assert [one.uri for one in mcp.server.resources] == ["menu://today"]
-    assert [one.key for one in mcp.server.templates] == ["menu://{day}"]
-    assert [one.name for one in mcp.server.prompts] == ["praise", "blame", "still", "whole"]
+    assert [one.name for one in mcp.server.catalog.tools] == ["cook", "serve"]
+    assert [one.uri for one in mcp.server.catalog.resources] == ["menu://today"]
+    assert [one.key for one in mcp.server.catalog.templates] == ["menu://{day}"]
+    assert [one.name for one in mcp.server.catalog.prompts] == ["praise", "blame", "still", "whole"]
     assert (await ask(mcp, "tools/call", {"name": "serve"}))["content"][0]["text"] == "fish served"
     assert await read(mcp, "menu://today") == "fish"
     assert await read(mcp, "menu://friday") == "fish friday menu://friday"
@@ -132,9 +132,9 @@ def test_a_subclass_adds_replaces_and_takes_away(mcp: MCPServer) -> None:
             return ""
 
     mcp.add(Smaller)
-    assert [one.name for one in mcp.server.tools] == ["serve"]
-    assert [one.name for one in mcp.server.prompts] == ["praise.more", "blame", "still", "whole"]
-    assert [one.uri for one in mcp.server.resources] == ["menu://today", "menu://tomorrow"]
+    assert [one.name for one in mcp.server.catalog.tools] == ["serve"]
+    assert [one.name for one in mcp.server.catalog.prompts] == ["praise.more", "blame", "still", "whole"]
+    assert [one.uri for one in mcp.server.catalog.resources] == ["menu://today", "menu://tomorrow"]
 
 
 @pytest.mark.parametrize("owner", [Kitchen, Kitchen(), 5])

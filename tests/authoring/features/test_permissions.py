@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer, RegistrationError, prompt, resource, tool
-from funcmcp.server.catalog.access import SIGNED_IN, Access
+from funcmcp.auth.access import SIGNED_IN, Access
 
 if TYPE_CHECKING:
     from funcmcp.auth.principal import Principal
@@ -28,7 +28,10 @@ def registered(options: dict[str, Any]) -> list[Access]:
     mcp.resource("a://some/{it}", name="some", **options)(say)
     mcp.resource_list("a", **options)(say)
     server = mcp.server
-    return [*(feature.access for feature in server.features()), *(lister.access for lister in server.listers)]
+    return [
+        *(feature.access for feature in server.catalog.features()),
+        *(lister.access for lister in server.catalog.listers),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -77,5 +80,5 @@ def test_methods_take_it_too() -> None:
 
     mcp = MCPServer("Orders")
     mcp.add(Orders)
-    found = {feature.key: feature.access for feature in mcp.server.features()}
+    found = {feature.key: feature.access for feature in mcp.server.catalog.features()}
     assert found == {"one": Access(scopes=("a",)), "two": Access(anonymous=True), "a://it": Access(allow=allow)}

@@ -341,7 +341,7 @@ async def test_the_context_knows_the_prompt_and_reaches_the_client(mcp: MCPServe
 
     channel = Recorder()
     params = {"name": "say", "arguments": {"number": "5"}, "_meta": {"progressToken": "t"}}
-    assert mcp.server.is_interactive(context("prompts/get", params).request)
+    assert mcp.server.routes.route(context("prompts/get", params).request).interactive
     result = (await ask(mcp, "prompts/get", params, channel=channel))["result"]
     assert result["messages"] == [user("say {'number': '5'} None")]
     assert channel.sent == [
@@ -437,7 +437,7 @@ def test_a_name_is_given_once_and_taken_once(mcp: MCPServer) -> None:
     with pytest.raises(RegistrationError, match="by position or as name="):
         mcp.prompt("a", name="b")
     mcp.prompt("say")(lambda: "")
-    with pytest.raises(RegistrationError, match="looks the same"):
+    with pytest.raises(RegistrationError, match="too little"):
         mcp.prompt("SAY")(lambda: "")
     mcp.remove_prompt("say")
     with pytest.raises(KeyError):

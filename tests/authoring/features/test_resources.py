@@ -122,7 +122,7 @@ async def test_a_type_that_is_nothing_in_json_is_told_where_lists_are_made(mcp: 
         return Unreadable()
 
     with pytest.raises(RegistrationError, match="What photo returns has a type that JSON can't carry"):
-        next(iter(mcp.server.resources)).describe()
+        next(iter(mcp.server.catalog.resources)).describe()
 
 
 @EVERY_REVISION
@@ -290,7 +290,7 @@ async def test_the_context_knows_what_is_read_and_reaches_the_client(mcp: MCPSer
 
     channel = Recorder()
     params = {"uri": "menu://fish", "_meta": {"progressToken": 7}}
-    assert mcp.server.is_interactive(context("resources/read", params).request)
+    assert mcp.server.routes.route(context("resources/read", params).request).interactive
     contents = (await ask(mcp, "resources/read", params, channel=channel))["result"]["contents"]
     assert contents[0]["text"] == f"menu://fish at {NEWEST}"
     assert channel.sent == [
@@ -592,15 +592,15 @@ def test_the_uri_is_not_to_be_forgotten(mcp: MCPServer) -> None:
 def test_a_uri_and_a_template_are_each_registered_once(mcp: MCPServer) -> None:
     for uri, function in (("menu://today", lambda: ""), ("menu://{a}", lambda a: "")):
         mcp.resource(uri, name="one")(function)
-        with pytest.raises(RegistrationError, match="registered already"):
+        with pytest.raises(RegistrationError, match="Duplicate resource"):
             mcp.resource(uri, name="two")(function)
     mcp.resource("menu://TODAY", name="three")(lambda: "")
     mcp.remove_resource("menu://today")
     mcp.remove_resource("menu://{a}")
     with pytest.raises(KeyError):
         mcp.remove_resource("menu://today")
-    assert [one.uri for one in mcp.server.resources] == ["menu://TODAY"]
-    assert len(mcp.server.templates) == 0
+    assert [one.uri for one in mcp.server.catalog.resources] == ["menu://TODAY"]
+    assert len(mcp.server.catalog.templates) == 0
 
 
 @pytest.mark.parametrize(
@@ -690,7 +690,7 @@ def test_a_scheme_has_one_list(mcp: MCPServer) -> None:
         return []
 
     mcp.resource_list("menu")(listing)
-    with pytest.raises(RegistrationError, match="registered already"):
+    with pytest.raises(RegistrationError, match="Duplicate resource"):
         mcp.resource_list("Menu")(listing)
 
 

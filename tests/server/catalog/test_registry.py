@@ -36,19 +36,18 @@ def test_look_up_is_exact(registry: Registry[Tool]) -> None:
 
 @pytest.mark.parametrize("name", ["add", "ADD", "\uff41dd"])
 def test_a_name_that_looks_like_a_registered_one_is_refused(registry: Registry[Tool], name: str) -> None:
-    with pytest.raises(RegistrationError, match="registered already") as caught:
+    with pytest.raises(RegistrationError, match="Duplicate tool name") as caught:
         registry.add(tool(name))
-    assert ("looks the same" in str(caught.value)) == (name != "add")
+    assert ("differs from 'add' too little" in str(caught.value)) == (name != "add")
     assert len(registry) == 3
 
 
 def test_an_error_says_what_the_key_is() -> None:
-    registry: Registry[Tool] = Registry("resource", str, by="URI")
+    registry: Registry[Tool] = Registry("resource", str, key_name="URI")
     registry.add(tool("menu"))
     with pytest.raises(RegistrationError) as caught:
         registry.add(tool("menu"))
-    told = "A resource with the URI 'menu' is registered already; give one of the two another URI."
-    assert str(caught.value) == told
+    assert str(caught.value) == "Duplicate resource URI 'menu'. Give one of the two another URI."
 
 
 def test_a_registration_error_is_a_value_error() -> None:

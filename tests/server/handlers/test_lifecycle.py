@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from funcmcp.protocol.errors import InvalidParams
+from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.connections.conversation import Conversation
-from funcmcp.server.handlers.lifecycle import initialize
+from funcmcp.server.handlers.lifecycle import negotiate
 from tests import schemas
 from tests.server.parts import NEWEST, PER_REQUEST, answer, context, server
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from funcmcp.server.dispatch import Server
+    from funcmcp.state.sessions.store import Handshake
 
 INFO = {"name": "client", "version": "1"}
 
@@ -19,37 +26,44 @@ def params(version: object = NEWEST, **members: Any) -> dict[str, Any]:
     return {"protocolVersion": version, "capabilities": {}, "clientInfo": INFO, **members}
 
 
+def negotiated(params: dict[str, Any], revisions: Sequence[str] = schemas.REVISIONS) -> Handshake:
+    return negotiate(params, {date: REVISIONS[date] for date in revisions})
+
+
+async def initialized(served: Server, revision: str) -> dict[str, Any]:
+    asked = context("initialize", params(revision), revision=revision)
+    return validated((await answer(served, asked))["result"])
+
+
 def validated(result: dict[str, Any]) -> dict[str, Any]:
     schemas.validate({"jsonrpc": "2.0", "id": 1, "result": result}, result["protocolVersion"], "initialize")
     return result
 
 
 @pytest.mark.parametrize("version", schemas.HANDSHAKE_REVISIONS)
-def test_a_supported_revision_is_agreed_on(version: str) -> None:
-    served = server(title="Orders", instructions="Ask first.")
-    handshake, result = initialize(served, params(version, capabilities={"roots": {}}), pushes=False)
-    assert validated(result)["protocolVersion"] == version
-    assert result["instructions"] == "Ask first."
+async def test_a_supported_revision_is_agreed_on(version: str) -> None:
+    handshake = negotiated(params(version, capabilities={"roots": {}}))
     assert (handshake.revision, handshake.capabilities, handshake.info) == (version, {"roots": {}}, INFO)
+    result = await initialized(server(title="Orders", instructions="Ask first."), version)
+    assert result["protocolVersion"] == version
+    assert result["instructions"] == "Ask first."
 
 
 @pytest.mark.parametrize("version", ["1999-01-01", "2026-07-28", "", "latest", "2025-06-1"])
 def test_for_any_other_revision_the_newest_with_a_handshake_is_offered(version: str) -> None:
-    handshake, result = initialize(server(), params(version), pushes=False)
-    assert validated(result)["protocolVersion"] == handshake.revision == NEWEST
+    assert negotiated(params(version)).revision == NEWEST
 
 
 def test_only_what_the_server_speaks_is_offered() -> None:
-    _, result = initialize(server(revisions=["2025-03-26", "2024-11-05", PER_REQUEST]), params(NEWEST), pushes=False)
-    assert validated(result)["protocolVersion"] == "2025-03-26"
+    assert negotiated(params(NEWEST), ["2025-03-26", "2024-11-05", PER_REQUEST]).revision == "2025-03-26"
 
 
-def test_instructions_that_are_not_set_are_left_out() -> None:
-    assert "instructions" not in initialize(server(), params(), pushes=False)[1]
+async def test_instructions_that_are_not_set_are_left_out() -> None:
+    assert "instructions" not in await initialized(server(), NEWEST)
 
 
 def test_capabilities_and_info_may_be_absent() -> None:
-    handshake, _ = initialize(server(), {"protocolVersion": NEWEST}, pushes=False)
+    handshake = negotiated({"protocolVersion": NEWEST})
     assert (handshake.capabilities, handshake.info) == ({}, {})
 
 
@@ -69,12 +83,12 @@ def test_capabilities_and_info_may_be_absent() -> None:
 )
 def test_wrong_parameters_are_invalid_params(given: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidParams, match=named):
-        initialize(server(), given, pushes=False)
+        negotiated(given)
 
 
 def test_a_server_without_a_handshake_names_its_revisions() -> None:
     with pytest.raises(InvalidParams) as caught:
-        initialize(server(revisions=[PER_REQUEST]), params(), pushes=False)
+        negotiated(params(), [PER_REQUEST])
     assert caught.value.data == {"supported": [PER_REQUEST]}
 
 

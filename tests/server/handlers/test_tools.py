@@ -21,6 +21,7 @@ from tests.server.parts import (
     Recorder,
     answer,
     context,
+    reply_to,
     server,
     text_result,
     tool,
@@ -97,7 +98,7 @@ async def test_a_cursor_that_was_never_given_out_is_invalid_params(revision: str
 async def test_a_cursor_whose_tool_has_gone_leads_to_what_came_after_it() -> None:
     served = server(tool("t0"), tool("t1"), page_size=1)
     cursor = (await page(served))["nextCursor"]
-    served.tools.remove("t0")
+    served.catalog.tools.remove("t0")
     message = await answer(served, context("tools/list", {"cursor": cursor}))
     assert names(message["result"]) == ["t1"]
 
@@ -105,9 +106,9 @@ async def test_a_cursor_whose_tool_has_gone_leads_to_what_came_after_it() -> Non
 async def test_a_changed_registry_changes_the_list() -> None:
     served = server(tool("t0"))
     assert names(await page(served)) == ["t0"]
-    served.tools.add(tool("t1"))
+    served.catalog.tools.add(tool("t1"))
     assert names(await page(served)) == ["t0", "t1"]
-    served.tools.remove("t0")
+    served.catalog.tools.remove("t0")
     assert names(await page(served)) == ["t1"]
 
 
@@ -159,7 +160,7 @@ async def test_cursors_that_clients_make_up_take_no_room() -> None:
         for name in ("t3", "t19", "nobody"):
             cursor = encode_cursor("tools", place, name)
             assert "result" in await answer(served, context("tools/list", {"cursor": cursor}))
-    assert len(served.lists) <= 4
+    assert len(served.routes.lists["tools/list"]._pages) <= 4
 
 
 async def test_other_requests_have_their_turn_while_a_long_list_is_made() -> None:
@@ -177,7 +178,7 @@ async def test_a_list_that_changes_while_it_is_made_is_not_taken_for_the_new_one
     served = server(*(tool(f"t{number}") for number in range(40)))
     making = asyncio.create_task(page(served))
     await asyncio.sleep(0)
-    served.tools.add(tool("late"))
+    served.catalog.tools.add(tool("late"))
     assert "late" not in names(await making)
     assert "late" in names(await page(served))
 
@@ -356,7 +357,7 @@ async def test_a_cancelled_call_is_cancelled_and_no_result() -> None:
         await asyncio.Event().wait()
         return text_result("never")
 
-    running = asyncio.create_task(server(tool("hang", hang)).answer(context("tools/call", {"name": "hang"})))
+    running = asyncio.create_task(reply_to(server(tool("hang", hang)), context("tools/call", {"name": "hang"})))
     await asyncio.sleep(0)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

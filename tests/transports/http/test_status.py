@@ -7,7 +7,7 @@ import json
 import pytest
 
 from funcmcp.protocol.errors import MCPError
-from funcmcp.server.dispatch import Reply, error_reply
+from funcmcp.protocol.replies import Reply, error_reply
 from funcmcp.transports.http.status import accepted, accepts, handshake_response, is_json, per_request_response, refuse
 from tests import schemas
 

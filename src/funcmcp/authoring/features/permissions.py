@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from funcmcp.auth.access import Access
 from funcmcp.auth.scopes import distinct
 from funcmcp.authoring.features.options import Options
-from funcmcp.server.catalog.access import Access
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypedDict
 
-    from funcmcp.server.catalog.access import Allow
+    from funcmcp.auth.access import Allow
 
     class AccessKeywords(TypedDict, total=False):
         """Who may use a feature, as keywords; see `AccessOptions`."""

@@ -1,4 +1,4 @@
-"""The context of one feature's run: the facts of the request and the ways back to the client."""
+"""The context of one request: the request, its route and its client, and the channel back to the client."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from funcmcp.auth.principal import Principal
     from funcmcp.protocol.jsonrpc import Request
     from funcmcp.server.calls.channel import Channel
+    from funcmcp.server.calls.feature import Feature
+    from funcmcp.server.calls.route import RoutedRequest
     from funcmcp.server.connections.client import Client
 
 
 class HTTPRequestInfo(Protocol):
-    """What a feature may read of the HTTP request that carried its call."""
+    """The part of an HTTP request that features may read."""
 
     @property
     def method(self) -> str:
@@ -47,45 +49,52 @@ class HTTPRequestInfo(Protocol):
 
     @property
     def principal(self) -> Principal | None:
-        """Who sent it; None where nobody was asked to say, or nobody did."""
+        """The authenticated caller; None for an anonymous one, and on a server without authentication."""
 
     @property
     def caller(self) -> str | None:
-        """The caller whose share of the limits it uses; None if it counts for all callers only."""
+        """The caller whose share of the limits the request uses; None if the caller is not known."""
 
 
 class Context:
-    """The facts of one request, and the ways back to its client.
+    """One request, its client, and the channel back to the client.
 
     Attributes:
-        request: the JSON-RPC request.
-        client: who asks: revision, capabilities, name and version, session.
-        channel: where notifications and questions for the client go.
-        http: the HTTP request, or None on a transport without one.
+        routed: The request with its route and the feature that it names.
+        request: The JSON-RPC request.
+        client: The client: its revision, capabilities, name and version, and session.
+        channel: Takes the notifications and questions for the client.
+        http: The HTTP request; None on a transport without HTTP.
     """
 
-    __slots__ = ("channel", "client", "http", "request")
+    __slots__ = ("channel", "client", "http", "request", "routed")
 
     def __init__(
         self,
-        request: Request,
+        routed: RoutedRequest,
         client: Client,
         channel: Channel,
         http: HTTPRequestInfo | None = None,
     ) -> None:
-        self.request = request
+        self.routed = routed
+        self.request: Request = routed.request
         self.client = client
         self.channel = channel
         self.http = http
 
     @property
+    def feature(self) -> Feature | None:
+        """The tool, resource, resource template or prompt that the request names; None if there is none."""
+        return self.routed.feature
+
+    @property
     def principal(self) -> Principal | None:
-        """Who asks; None for nobody in particular, and on a transport without identities."""
+        """The authenticated caller; None for an anonymous one, and on a transport without authentication."""
         return None if self.http is None else self.http.principal
 
     @property
     def caller(self) -> str | None:
-        """The caller whose share of the limits the request uses; None if it only counts for all callers (stdio)."""
+        """The caller whose share of the limits the request uses; None if the caller is not known, as on stdio."""
         return None if self.http is None else self.http.caller
 
     @property
@@ -96,26 +105,26 @@ class Context:
 
     @property
     def log_level(self) -> str | None:
-        """The least severe level that the client wants to hear of; None if it wants no log messages."""
+        """The lowest level of the log messages that the client wants; None if it wants none."""
         if self.client.revision.per_request:
             return self.meta.get(LOG_LEVEL)
         conversation = self.client.conversation
         return "info" if conversation is None else conversation.log_level
 
     async def set_log_level(self, level: str) -> None:
-        """Remember the level for the rest of the session."""
+        """Keep the level for the rest of the session."""
         if self.client.conversation is not None:
             await self.client.conversation.set_level(level)
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification on this request's stream.
 
-        It is dropped where the transport can't push, and a log message also where the client wants only
-        more severe ones.
+        The notification is dropped where the transport can't push. A log message is also dropped if its level is
+        lower than the client's.
         """
         if method == "notifications/message":
-            wanted = self.log_level
-            if wanted is None or LEVELS[params["level"]] < LEVELS[wanted]:
+            lowest = self.log_level
+            if lowest is None or LEVELS[params["level"]] < LEVELS[lowest]:
                 return
         await self.channel.notify(method, params)
 
@@ -123,12 +132,12 @@ class Context:
         """Ask the client and return its answers under the same keys.
 
         Args:
-            questions: for each key a request ``{"method": ..., "params": {...}}``. The key must be the same in
-                every run of the feature, because in 2026-07-28 the feature is run again with the answer.
+            questions: A request ``{"method": ..., "params": {...}}`` for each key. A key must be the same in every
+                run of the feature, because in 2026-07-28 the feature is run again with the answers.
 
         Raises:
-            MissingClientCapability: a 2026-07-28 client did not declare what a question needs.
-            ToolError: a client of an older revision did not, or the transport can't ask.
+            MissingClientCapability: A 2026-07-28 client did not declare a capability that a question needs.
+            ToolError: A client of an older revision did not declare it, or the transport can't ask.
         """
         missing: dict[str, Any] = {}
         for question in questions.values():
@@ -140,7 +149,7 @@ class Context:
         return await self.channel.ask(questions)
 
     def missing_capability(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the client lacks for a question, in the shape of ClientCapabilities; empty if nothing."""
+        """Return the capabilities that a question needs and the client lacks, in the shape of ClientCapabilities."""
         capability = CLIENT_METHODS[question["method"]].capability
         declared = self.client.capabilities.get(capability)
         if not isinstance(declared, dict) or not can_be_asked(question["method"], self.client.revision.date):

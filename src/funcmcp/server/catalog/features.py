@@ -1,7 +1,7 @@
-"""What a server offers. A feature is a frozen description with an async handler.
+"""The features of a server. A feature is a frozen definition with an async handler.
 
-`funcmcp.authoring` makes features from Python functions; another producer may make them from anything
-else. The server cannot tell them apart.
+`funcmcp.authoring` makes features from Python functions. Other producers (OpenAPI documents, function apps) make the
+same objects, so the server treats all features alike.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.auth.access import SIGNED_IN, Access
 from funcmcp.protocol.codec import decode
-from funcmcp.server.catalog.access import SIGNED_IN, Access
+from funcmcp.server.calls.feature import Feature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -27,17 +28,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RawResponse:
-    """A whole JSON-RPC response that a tool made itself; it is sent as it stands."""
+    """A complete JSON-RPC response that a tool made; the server sends it unchanged."""
 
     message: dict[str, Any]
 
 
 class JSONResult:
-    """A ``CallToolResult`` of one text block whose parts are JSON texts already, so that they are written only once.
+    """A ``CallToolResult`` of one text block whose parts are JSON text already, so that nothing is encoded twice.
 
     Attributes:
-        text: the block's text, as a JSON string.
-        structured: the structured content, as a JSON object; None without.
+        text: The block's text, as a JSON string.
+        structured: The structured content, as a JSON object; None if the result has none.
     """
 
     __slots__ = ("structured", "text")
@@ -55,10 +56,10 @@ class JSONResult:
 
 
 class EncodedResult:
-    """A ``ReadResourceResult`` or ``GetPromptResult`` that is a JSON text already, so that it is written only once.
+    """A ``ReadResourceResult`` or ``GetPromptResult`` that is JSON text already, so that nothing is encoded twice.
 
     Attributes:
-        text: a JSON object with the result's own members, which every revision has as they are; no ``_meta``.
+        text: A JSON object with the members that every revision has in the same form; no ``_meta``.
     """
 
     __slots__ = ("text",)
@@ -73,31 +74,22 @@ class EncodedResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Feature):
     """One tool.
 
     Attributes:
-        name: unique in the server, 1 to 128 characters of ``[A-Za-z0-9_.-]``.
-        describe: returns the tool's wire description (the newest revision's ``Tool``). Called when a list is
-            built, never before, because it may have to generate schemas.
-        handler: runs the tool. It gets the request's context and the unvalidated arguments, and returns a
-            ``CallToolResult`` in the newest revision's shape without ``resultType``, as a value or as JSON; or raises.
-        interactive: whether the handler may report progress, log or ask the client something, so that a
-            transport must be ready to stream.
-        timeout: seconds after which the call is cancelled; None for no limit.
-        mirrored: arguments that 2026-07-28 clients repeat in ``Mcp-Param-*`` headers.
-        access: who may call it.
-        shown_errors: Types of exceptions whose text clients get; None for the server's.
+        name: The name, unique in the server: 1 to 128 characters of ``[A-Za-z0-9_.-]``.
+        describe: Returns the tool's definition, a ``Tool`` of the newest revision. It is called when a list is
+            built and never before, because it may have to generate schemas.
+        handler: Runs the tool. It gets the request's context and the arguments before validation. It returns a
+            ``CallToolResult`` of the newest revision without ``resultType``, as a value or as JSON text, or raises.
+        mirrored: Arguments that 2026-07-28 clients repeat in ``Mcp-Param-*`` headers.
     """
 
     name: str
     describe: Callable[[], Mapping[str, Any]]
     handler: ToolHandler
-    interactive: bool = False
-    timeout: float | None = 60.0
     mirrored: tuple[MirroredParameter, ...] = ()
-    access: Access = SIGNED_IN
-    shown_errors: tuple[type[BaseException], ...] | None = None
 
     @property
     def key(self) -> str:
@@ -106,27 +98,19 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Feature):
     """One resource.
 
     Attributes:
-        uri: unique in the server.
-        describe: returns the newest revision's ``Resource``.
-        handler: reads the resource. It gets the request's context, the URI and no values, and returns a
-            ``ReadResourceResult`` with its ``contents`` only; or raises.
-        interactive: see `Tool`.
-        timeout: see `Tool`.
-        access: who may read it.
-        shown_errors: See `Tool`.
+        uri: The URI, unique in the server.
+        describe: Returns the resource's definition, a ``Resource`` of the newest revision.
+        handler: Reads the resource. It gets the request's context, the URI and an empty mapping. It returns a
+            ``ReadResourceResult`` with its ``contents`` only, or raises.
     """
 
     uri: str
     describe: Callable[[], Mapping[str, Any]]
     handler: ResourceHandler
-    interactive: bool = False
-    timeout: float | None = 60.0
-    access: Access = SIGNED_IN
-    shown_errors: tuple[type[BaseException], ...] | None = None
 
     @property
     def key(self) -> str:
@@ -135,28 +119,20 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceTemplate:
-    """All resources whose URIs a template describes.
+class ResourceTemplate(Feature):
+    """All resources whose URIs match a template.
 
     Attributes:
-        template: the parsed template; its text is unique in the server.
-        describe: returns the newest revision's ``ResourceTemplate``.
-        handler: as that of `Resource`, with the decoded values of the template's variables.
-        interactive: see `Tool`.
-        timeout: see `Tool`.
-        completers: complete the values of variables, by name.
-        access: who may read them, and complete their variables.
-        shown_errors: See `Tool`.
+        template: The parsed template; its text is unique in the server.
+        describe: Returns the template's definition, a ``ResourceTemplate`` of the newest revision.
+        handler: Reads a resource, as that of `Resource`; it also gets the decoded values of the template's variables.
+        completers: Functions that complete the values of variables, by the variable's name.
     """
 
     template: URITemplate
     describe: Callable[[], Mapping[str, Any]]
     handler: ResourceHandler
-    interactive: bool = False
-    timeout: float | None = 60.0
     completers: Mapping[str, Completer] = field(default_factory=dict)
-    access: Access = SIGNED_IN
-    shown_errors: tuple[type[BaseException], ...] | None = None
 
     @property
     def key(self) -> str:
@@ -166,12 +142,12 @@ class ResourceTemplate:
 
 @dataclass(frozen=True, slots=True)
 class ResourceLister:
-    """Lists resources of one scheme that are not known before somebody asks.
+    """A function that lists the resources of one URI scheme each time that a client lists resources.
 
     Attributes:
-        scheme: of the URIs that it lists; unique in the server.
-        handler: gets the request's context and returns ``Resource`` objects of the newest revision.
-        access: for whom it is asked, whoever else gets the list.
+        scheme: The scheme of the URIs; unique in the server.
+        handler: Gets the request's context and returns ``Resource`` objects of the newest revision.
+        access: The callers for whom it is called.
     """
 
     scheme: str
@@ -185,29 +161,21 @@ class ResourceLister:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Feature):
     """One prompt.
 
     Attributes:
-        name: unique in the server.
-        describe: returns the newest revision's ``Prompt``.
-        handler: makes the messages. It gets the request's context and the arguments, texts by name, and returns a
-            ``GetPromptResult`` in the newest revision's shape without ``resultType``; or raises.
-        interactive: see `Tool`.
-        timeout: see `Tool`.
-        completers: complete arguments, by name.
-        access: who may get it, and complete its arguments.
-        shown_errors: See `Tool`.
+        name: The name, unique in the server.
+        describe: Returns the prompt's definition, a ``Prompt`` of the newest revision.
+        handler: Makes the messages. It gets the request's context and the arguments, strings by name. It returns a
+            ``GetPromptResult`` of the newest revision without ``resultType``, or raises.
+        completers: Functions that complete arguments, by the argument's name.
     """
 
     name: str
     describe: Callable[[], Mapping[str, Any]]
     handler: PromptHandler
-    interactive: bool = False
-    timeout: float | None = 60.0
     completers: Mapping[str, Completer] = field(default_factory=dict)
-    access: Access = SIGNED_IN
-    shown_errors: tuple[type[BaseException], ...] | None = None
 
     @property
     def key(self) -> str:
@@ -217,12 +185,12 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Suggestions for the rest of a value.
+    """Suggestions for a value that a user has begun to type.
 
     Attributes:
-        values: the best first; clients get at most 100 of them.
-        total: how many there are in all, if that is known.
-        has_more: whether there are more than those.
+        values: Suggested values, the best first; clients get at most 100 of them.
+        total: The number of all matching values; None if it is not known.
+        has_more: Whether more values match than those in `values`.
     """
 
     values: Sequence[str]

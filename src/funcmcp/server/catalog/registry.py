@@ -1,4 +1,4 @@
-"""The features that a server offers, by name or URI."""
+"""The features of one kind, by name or URI."""
 
 from __future__ import annotations
 
@@ -24,63 +24,66 @@ class Keyed(Protocol):
 F = TypeVar("F", bound=Keyed)
 
 
-def looks(name: str) -> str:
-    """Return what a name looks like to a person: the same for names that differ by case or compatible forms only."""
+def normalized(name: str) -> str:
+    """Return a name in the form in which similar names are equal: they differ by case or compatible characters only."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 
 class Registry(Generic[F]):
     """Features of one kind in the order of their registration.
 
-    Look-up is exact and case-sensitive.
+    Lookup is exact and case-sensitive.
 
     Args:
-        kind: what the features are, for errors.
-        looks: two keys for which it returns the same are one too many. By default it is as `looks` says, because a
-            person or a model could take one name for the other.
-        by: what their keys are, for errors.
+        kind: The kind of feature, for errors.
+        normalize: Returns the form of a key in which it must be unique. By default names that a person or a model
+            could mistake for each other are duplicates.
+        key_name: The word for the features' keys, for errors.
+
+    Attributes:
+        version: A number that grows with each change, so that a cached list can be recognized as outdated.
+        listeners: Functions that are called after each change, with the feature and 1 if it was added, or -1 if it was
+            removed.
+        get: Returns the feature of exactly this key, or None.
     """
 
-    def __init__(self, kind: str, looks: Callable[[str], str] = looks, *, by: str = "name") -> None:
+    def __init__(self, kind: str, normalize: Callable[[str], str] = normalized, *, key_name: str = "name") -> None:
         self.kind = kind
-        self._by = by
-        self._looks = looks
         self.version = 0
-        """Goes up with every change, so that a cached list knows when it is old."""
-        self.listeners: list[Callable[[], None]] = []
-        """Called after every change."""
+        self.listeners: list[Callable[[F, int], None]] = []
+        self._key_name = key_name
+        self._normalize = normalize
         self._features: dict[str, F] = {}
-        self._folded: dict[str, str] = {}
+        self._keys: dict[str, str] = {}  # by normalized key
         self.get: Callable[[str], F | None] = self._features.get
-        """Returns the feature of exactly this key, or None."""
 
     def add(self, feature: F) -> None:
         """Add a feature; raise RegistrationError if its key is taken."""
-        folded = self._looks(feature.key)
-        taken = self._folded.get(folded)
-        if taken is not None:
-            detail = "" if taken == feature.key else f" (as {taken!r}, which looks the same)"
+        normalized_key = self._normalize(feature.key)
+        existing = self._keys.get(normalized_key)
+        if existing is not None:
+            detail = "" if existing == feature.key else f", which differs from {existing!r} too little"
             raise RegistrationError(
-                f"A {self.kind} with the {self._by} {feature.key!r} is registered already{detail}; "
-                f"give one of the two another {self._by}."
+                f"Duplicate {self.kind} {self._key_name} {feature.key!r}{detail}. "
+                f"Give one of the two another {self._key_name}."
             )
-        self._folded[folded] = feature.key
+        self._keys[normalized_key] = feature.key
         self._features[feature.key] = feature
-        self._changed()
+        self._notify(feature, 1)
 
     def remove(self, key: str) -> None:
-        """Remove a feature; raise KeyError if there is none of that key."""
-        del self._features[key]
-        del self._folded[self._looks(key)]
-        self._changed()
+        """Remove a feature; raise KeyError if no feature has the key."""
+        feature = self._features.pop(key)
+        del self._keys[self._normalize(key)]
+        self._notify(feature, -1)
 
-    def _changed(self) -> None:
+    def _notify(self, feature: F, change: int) -> None:
         self.version += 1
         for listener in self.listeners:
-            listener()
+            listener(feature, change)
 
     def __iter__(self) -> Iterator[F]:
-        return iter(tuple(self._features.values()))  # a plain tool, in its thread, may add a feature in the meantime
+        return iter(tuple(self._features.values()))  # a tool in a worker thread may add a feature meanwhile
 
     def __len__(self) -> int:
         return len(self._features)

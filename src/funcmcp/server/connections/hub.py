@@ -124,6 +124,10 @@ class Hub:
         self._listeners: dict[Listener, None] = {}
         self._closed = False
 
+    async def ready(self) -> None:
+        """Wait until changes of other instances arrive; see `Bus.ready`."""
+        await self._bus.ready()
+
     def add(self, wants: Callable[[Change], bool], missed: Callable[[], Iterable[Change]] = tuple) -> Listener:
         """Begin to tell a listener the changes that it wants, and after a gap those that it may have missed."""
         listener = Listener(wants, missed)

@@ -1,4 +1,4 @@
-"""Handshake, discovery, ping and log level."""
+"""`initialize`, `server/discover`, `ping` and `logging/setLevel`."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from funcmcp.server.catalog.capabilities import capabilities
 from funcmcp.state.sessions.store import Handshake
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp.protocol.revisions import Revision
     from funcmcp.server.calls.context import Context
-    from funcmcp.server.dispatch import Server
+    from funcmcp.server.catalog.catalog import Catalog
+    from funcmcp.server.results import Results
 
-_MAX_CLIENT_FACTS = 8192
-"""Bytes of client info and capabilities that a session may hold."""
+MAX_CLIENT_BYTES = 8192
+"""Bytes of the client's info and capabilities, which a session keeps."""
 
 
-def initialize(
-    server: Server, params: dict[str, Any], *, pushes: bool, owner: str | None = None
-) -> tuple[Handshake, dict[str, Any]]:
-    """Agree on a revision; return what to remember and the InitializeResult.
+def negotiate(params: dict[str, Any], revisions: Mapping[str, Revision], *, owner: str | None = None) -> Handshake:
+    """Return the handshake that an `initialize` request leads to.
 
-    A revision that the server has is echoed; for any other the newest of the handshake era is offered.
+    The client gets the revision that it requests if the server has it, else the newest one of the handshake era.
 
     Args:
-        server: that is asked.
-        params: of the request.
-        pushes: whether messages outside of a request can reach the client.
-        owner: whose session it will be.
+        params: The params of the request.
+        revisions: The revisions that the server speaks, by date.
+        owner: The owner of the session.
 
     Raises:
-        InvalidParams: the parameters are not those of an `initialize` request.
+        InvalidParams: The params are invalid, or the server has no revision with a handshake.
     """
     requested = params.get("protocolVersion")
     if type(requested) is not str:
@@ -41,45 +42,65 @@ def initialize(
         if type(params.get(member, {})) is not dict:
             raise InvalidParams(f'"{member}" must be an object.')
     client_capabilities, client_info = params.get("capabilities", {}), params.get("clientInfo", {})
-    if len(encode([client_capabilities, client_info])) > _MAX_CLIENT_FACTS:
-        raise InvalidParams(f'"capabilities" and "clientInfo" may have {_MAX_CLIENT_FACTS} bytes together.')
-    offered = [date for date, revision in server.revisions.items() if not revision.per_request]
+    if len(encode([client_capabilities, client_info])) > MAX_CLIENT_BYTES:
+        raise InvalidParams(f'"capabilities" and "clientInfo" may have {MAX_CLIENT_BYTES} bytes together.')
+    offered = [date for date, revision in revisions.items() if not revision.per_request]
     if not offered:
-        raise InvalidParams("This server needs no initialize.", {"supported": server.supported})
-    revision = server.revisions[requested if requested in offered else max(offered)]
-    result: dict[str, Any] = {
-        "protocolVersion": revision.date,
-        "capabilities": capabilities(server, revision, pushes=pushes),
-        "serverInfo": server.implementation(revision),
-    }
-    if server.options.instructions is not None:
-        result["instructions"] = server.options.instructions
-    return Handshake(revision.date, client_capabilities, client_info, owner), result
+        raise InvalidParams("This server needs no initialize.", {"supported": sorted(revisions, reverse=True)})
+    date = requested if requested in offered else max(offered)
+    return Handshake(date, client_capabilities, client_info, owner)
 
 
-async def discover(server: Server, context: Context) -> dict[str, Any]:
-    """Answer `server/discover`."""
-    listens = context.http is None or context.http.streams  # where subscriptions/listen works
-    result: dict[str, Any] = {
-        "supportedVersions": server.supported,
-        "capabilities": capabilities(server, context.client.revision, pushes=listens),
-        "ttlMs": int(server.options.list_ttl * 1000),
-        "cacheScope": server.cache_scope,
-    }
-    if server.options.instructions is not None:
-        result["instructions"] = server.options.instructions
-    return result
+class Lifecycle:
+    """Answers requests about the server and the conversation.
 
+    Args:
+        catalog: The features, from which the capabilities follow.
+        results: Completes results.
+        revisions: Dates of the revisions that the server speaks, newest first.
+        instructions: Instructions for the model; None without.
+    """
 
-async def ping(_server: Server, _context: Context) -> dict[str, Any]:
-    """Answer `ping`."""
-    return {}
+    def __init__(self, catalog: Catalog, results: Results, revisions: list[str], instructions: str | None) -> None:
+        self._catalog = catalog
+        self._results = results
+        self._revisions = revisions
+        self._instructions = instructions
 
+    async def initialize(self, context: Context) -> dict[str, Any]:
+        """Answer `initialize`, whose handshake the transport has negotiated: the context's client has its revision."""
+        revision, conversation = context.client.revision, context.client.conversation
+        pushes = conversation is not None and conversation.pushes
+        result: dict[str, Any] = {
+            "protocolVersion": revision.date,
+            "capabilities": capabilities(self._catalog, revision, pushes=pushes),
+            "serverInfo": self._results.implementation(revision),
+        }
+        if self._instructions is not None:
+            result["instructions"] = self._instructions
+        return result
 
-async def set_level(_server: Server, context: Context) -> dict[str, Any]:
-    """Answer `logging/setLevel`: remember the least severe level that this client wants."""
-    level = context.request.params.get("level")
-    if type(level) is not str or level not in LEVELS:
-        raise InvalidParams(f'"level" must be one of {", ".join(LEVELS)}.')
-    await context.set_log_level(level)
-    return {}
+    async def discover(self, context: Context) -> dict[str, Any]:
+        """Answer `server/discover`."""
+        revision = context.client.revision
+        streams = context.http is None or context.http.streams  # subscriptions/listen needs a stream
+        result: dict[str, Any] = {
+            "supportedVersions": self._revisions,
+            "capabilities": capabilities(self._catalog, revision, pushes=streams),
+        }
+        result = self._results.cacheable(result, revision, self._results.list_ttl)
+        if self._instructions is not None:
+            result["instructions"] = self._instructions
+        return result
+
+    async def ping(self, _context: Context) -> dict[str, Any]:
+        """Answer `ping`."""
+        return {}
+
+    async def set_level(self, context: Context) -> dict[str, Any]:
+        """Answer `logging/setLevel`: keep the lowest level of the log messages that the client wants."""
+        level = context.request.params.get("level")
+        if type(level) is not str or level not in LEVELS:
+            raise InvalidParams(f'"level" must be one of {", ".join(LEVELS)}.')
+        await context.set_log_level(level)
+        return {}

@@ -1,4 +1,8 @@
-"""Lists in pages: encoded once per change and revision, or made anew where they depend on who asks.
+"""Lists of features, in pages.
+
+How it works: a page that is the same for all callers is encoded once per change of its registry and per revision, and
+kept by the `FeatureList` that made it. A list that depends on its caller (filtered by access, or with resources that
+functions list) is built for each request.
 
 Source: "server/utilities/pagination"; 2026-07-28 "server/utilities/caching".
 """
@@ -6,7 +10,7 @@ Source: "server/utilities/pagination"; 2026-07-28 "server/utilities/caching".
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.cursor import decode_cursor, encode_cursor
@@ -15,84 +19,121 @@ from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.log import log_left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from funcmcp.auth.principal import Principal
     from funcmcp.protocol.revisions import Revision
     from funcmcp.server.calls.context import Context
     from funcmcp.server.catalog.registry import Registry
-    from funcmcp.server.dispatch import Server
+    from funcmcp.server.guard import Guard
+    from funcmcp.server.results import Results
 
     Shape = Callable[[Mapping[str, Any], Revision], dict[str, Any]]
 
 T = TypeVar("T")
 
+YIELD_INTERVAL = 16
+"""Definitions that are made in one go. Then other requests get their turn."""
+
 
 class Described(Protocol):
-    """Anything that can describe itself."""
+    """A feature that can describe itself."""
 
     @property
     def describe(self) -> Callable[[], Mapping[str, Any]]:
-        """Returns the definition in the newest revision's shape."""
+        """Returns the definition, in the form of the newest revision."""
 
 
-_BREATH = 16
-"""Descriptions made in one go; then other requests have their turn."""
-
-
-async def list_registry(server: Server, context: Context, name: str, registry: Registry[Any], shape: Shape) -> bytes:
-    """Return a page of a registry as a result, encoded when it was first asked for.
+class FeatureList:
+    """The list of the features of one kind.
 
     Args:
-        server: has the cache.
-        context: of the request.
-        name: the member of the result, such as `tools`.
-        registry: has the features, each with a `key` and a `describe`.
-        shape: makes a description one of a revision.
+        name: The member of the result that has the definitions, such as "tools".
+        registry: The features.
+        shape: Returns a definition in the form of a revision.
+        results: Completes the pages.
+        guard: Decides which features a caller gets; None if every caller gets all.
+        page_size: The number of features on a page; None for all of them.
+
+    Attributes:
+        registry: The features.
+        shape: Returns a definition in the form of a revision.
+        left_out: Keys of features that have no valid definition and were logged.
     """
-    cursor, revision, version = cursor_of(context), context.client.revision, registry.version
-    filters = server.guard is not None and server.guard.filters(context.principal)
-    features = await listed_for(context.principal, server, registry) if filters else registry
-    start = 0 if cursor is None else start_of(name, [feature.key for feature in features], cursor)
-    key = (name, revision.date, start)
-    cached = None if filters else server.lists.get(key)
-    if cached is not None and cached[0] == version:
-        return cached[1]
-    page = page_of(name, [(feature.key, feature) for feature in features], start, server.options.page_size)
-    definitions = await definitions_of(server, context, registry.kind, page.items, shape)
-    encoded = list_result(server, revision, name, definitions.values(), page.next_cursor, scope=server.cache_scope)
-    if page.regular and not filters:  # others begin where a client wants, so there could be one for each feature
-        server.lists[key] = (version, encoded)
-    return encoded
+
+    def __init__(
+        self,
+        name: str,
+        registry: Registry[Any],
+        shape: Shape,
+        *,
+        results: Results,
+        guard: Guard | None,
+        page_size: int | None,
+    ) -> None:
+        self.name = name
+        self.left_out: set[str] = set()
+        self.page_size = page_size
+        self.registry = registry
+        self.shape = shape
+        self._results = results
+        self._guard = guard
+        self._pages: dict[tuple[str, int], bytes] = {}  # by revision and place of the first feature
+        self._version = registry.version  # of the registry when the pages were made
+
+    async def page(self, context: Context) -> bytes:
+        """Answer a request for a page."""
+        cursor, revision = cursor_of(context), context.client.revision
+        if self._guard is not None and self._guard.filters(context.principal):
+            features = await self.features_for(context.principal)
+            return await self._built_page(context, features, cursor, keep=False)
+        if self.registry.version != self._version:
+            self._pages.clear()
+            self._version = self.registry.version
+        if cursor is None:
+            page = self._pages.get((revision.date, 0))
+            if page is not None:
+                return page
+        return await self._built_page(context, list(self.registry), cursor, keep=True)
+
+    async def _built_page(self, context: Context, features: list[Any], cursor: str | None, *, keep: bool) -> bytes:
+        revision, version = context.client.revision, self.registry.version
+        start = 0 if cursor is None else start_of(self.name, [feature.key for feature in features], cursor)
+        key = (revision.date, start)
+        if keep and key in self._pages:
+            return self._pages[key]
+        page = page_of(self.name, [(feature.key, feature) for feature in features], start, self.page_size)
+        definitions = await self.definitions_of(context, page.items)
+        encoded = self._results.list(self.name, definitions.values(), page.next_cursor, revision)
+        # Clients can begin elsewhere with old cursors; only pages that follow from the first one are kept.
+        if keep and page.regular and version == self._version == self.registry.version:
+            self._pages[key] = encoded
+        return encoded
+
+    async def features_for(self, principal: Principal | None) -> list[Any]:
+        """Return the features that a caller gets."""
+        guard = self._guard
+        if guard is None or not guard.filters(principal):
+            return list(self.registry)
+        return [feature for feature in self.registry if await guard.may_use(feature.access, principal)]
+
+    async def definitions_of(self, context: Context, features: Sequence[Any]) -> dict[str, bytes]:
+        """Return the definitions of features, as JSON text by key. One without a valid definition is left out."""
+        definitions: dict[str, bytes] = {}
+        for number, feature in enumerate(features, 1):
+            try:
+                definitions[feature.key] = encoded_definition(feature, self.shape, context.client.revision)
+            except RegistrationError as error:
+                if feature.key not in self.left_out:
+                    self.left_out.add(feature.key)
+                    log_left_out(self.registry.kind, feature.key, context.request.method, error)
+            if number % YIELD_INTERVAL == 0:
+                await asyncio.sleep(0)
+        return definitions
 
 
-async def definitions_of(
-    server: Server, context: Context, kind: str, features: Sequence[Any], shape: Shape
-) -> dict[str, bytes]:
-    """Return the definitions of features, as JSON by key; one that has none is left out, and told in the log once."""
-    definitions: dict[str, bytes] = {}
-    for number, feature in enumerate(features, 1):
-        try:
-            definitions[feature.key] = described(feature, shape, context.client.revision)
-        except RegistrationError as error:
-            if (kind, feature.key) not in server.left_out:
-                server.left_out.add((kind, feature.key))
-                log_left_out(kind, feature.key, context.request.method, error)
-        if number % _BREATH == 0:
-            await asyncio.sleep(0)
-    return definitions
-
-
-async def listed_for(principal: Principal | None, server: Server, registry: Registry[Any]) -> list[Any]:
-    """Return the features of a registry that a caller gets to see."""
-    guard = server.guard
-    if guard is None or not guard.filters(principal):
-        return list(registry)
-    return [feature for feature in list(registry) if await guard.may_use(server, feature.access, principal)]
-
-
-def described(feature: Described, shape: Shape, revision: Revision) -> bytes:
-    """Return a feature's definition as JSON; raise RegistrationError if a type in it is no JSON."""
+def encoded_definition(feature: Described, shape: Shape, revision: Revision) -> bytes:
+    """Return a feature's definition as JSON text; raise RegistrationError if a type in it has no JSON Schema."""
     try:
         return encode(shape(feature.describe(), revision))
     except RegistrationError:
@@ -102,7 +143,7 @@ def described(feature: Described, shape: Shape, revision: Revision) -> bytes:
 
 
 def cursor_of(context: Context) -> str | None:
-    """Return the cursor that a request brings; raise InvalidParams if it is no text."""
+    """Return the cursor of a request; raise InvalidParams if it is not a string."""
     cursor = context.request.params.get("cursor")
     if cursor is not None and type(cursor) is not str:
         raise InvalidParams('"cursor" must be a string.')
@@ -110,10 +151,10 @@ def cursor_of(context: Context) -> str | None:
 
 
 def start_of(kind: str, keys: Sequence[str], cursor: str) -> int:
-    """Return the place of the first item of the page that a cursor means; raise InvalidParams if it means none.
+    """Return the place of the first item of the page that a cursor names; raise InvalidParams for an invalid cursor.
 
-    If the item that it names has gone or has moved backwards, the place that it had counts: an item may be told twice
-    then, but none is passed over.
+    If the item before it was removed or has moved backwards, the place that the item had counts: the client may get an
+    item twice, but misses none.
     """
     end, last = decode_cursor(kind, cursor)
     place = keys.index(last) if last in keys else end
@@ -124,9 +165,9 @@ class Page(NamedTuple, Generic[T]):
     """A page of a list.
 
     Attributes:
-        items: what is on it.
-        next_cursor: the cursor of the next page; None for the last one.
-        regular: whether it is one of the pages that whoever starts at the beginning comes to.
+        items: The items on the page.
+        next_cursor: The cursor of the next page; None on the last one.
+        regular: Whether a client that begins with the first page gets to this page.
     """
 
     items: Sequence[T]
@@ -135,34 +176,16 @@ class Page(NamedTuple, Generic[T]):
 
 
 def page_of(kind: str, items: Sequence[tuple[str, T]], start: int, page_size: int | None) -> Page[T]:
-    """Return the page of a list that begins with the item of a place.
+    """Return the page of a list that begins at a place.
 
     Args:
-        kind: of the list, for its cursors.
-        items: all that the list has, with their keys.
-        start: the place.
-        page_size: how many items are on a page; None for all of them.
+        kind: The kind of the list, for its cursors.
+        items: All items of the list, with their keys.
+        start: The place of the first item.
+        page_size: The number of items on a page; None for all of them.
     """
     size = page_size or max(len(items), 1)
     end = start + size
     next_cursor = encode_cursor(kind, end, items[end - 1][0]) if end < len(items) else None
-    return Page(
-        [item for _, item in items[start:end]], next_cursor, start % size == 0 and start <= max(len(items) - 1, 0)
-    )
-
-
-def list_result(
-    server: Server,
-    revision: Revision,
-    name: str,
-    definitions: Iterable[bytes],
-    next_cursor: str | None,
-    *,
-    scope: Literal["public", "private"],
-) -> bytes:
-    """Return a list as a result: its definitions, which are JSON already, with everything around them."""
-    rest: dict[str, Any] = {} if next_cursor is None else {"nextCursor": next_cursor}
-    if revision.per_request:
-        rest = server.stamp({**rest, "ttlMs": int(server.options.list_ttl * 1000), "cacheScope": scope})
-    end = b"," + encode(rest)[1:] if rest else b"}"
-    return b'{"%b":[%b]%b' % (name.encode(), b",".join(definitions), end)
+    regular = start % size == 0 and start <= max(len(items) - 1, 0)
+    return Page([item for _, item in items[start:end]], next_cursor, regular)

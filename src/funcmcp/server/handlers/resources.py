@@ -1,4 +1,4 @@
-"""`resources/list`, `resources/templates/list`, `resources/read`, and subscriptions of the handshake era."""
+"""`resources/list`, `resources/read`, and the subscriptions of the handshake era."""
 
 from __future__ import annotations
 
@@ -7,156 +7,164 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol import shape
 from funcmcp.protocol.codec import encode
-from funcmcp.protocol.errors import METHOD_NOT_FOUND, InvalidParams, MCPError, ResourceNotFound
-from funcmcp.protocol.uri_template import UnsafeValueError
+from funcmcp.protocol.errors import METHOD_NOT_FOUND, MCPError
+from funcmcp.server.calls.feature_call import within
 from funcmcp.server.catalog.features import EncodedResult
-from funcmcp.server.handlers.lists import (
-    cursor_of,
-    definitions_of,
-    list_registry,
-    list_result,
-    listed_for,
-    page_of,
-    start_of,
-)
-from funcmcp.server.handlers.runs import completed, is_of_the_feature, open_rounds, run, within
+from funcmcp.server.catalog.lookup import uri_of
+from funcmcp.server.handlers.lists import cursor_of, page_of, start_of
 from funcmcp.server.log import log_list_left_out
-from funcmcp.server.run import Waiting, begin
+from funcmcp.server.run import Waiting, begin, is_failure
 
 if TYPE_CHECKING:
-    from funcmcp.protocol.uri_template import Values
+    from funcmcp.auth.principal import Principal
     from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.feature_call import FeatureCalls
+    from funcmcp.server.catalog.catalog import Catalog
     from funcmcp.server.catalog.features import Resource, ResourceLister, ResourceTemplate
+    from funcmcp.server.catalog.lookup import Lookup
     from funcmcp.server.connections.conversation import Conversation
-    from funcmcp.server.dispatch import Server
+    from funcmcp.server.guard import Guard
+    from funcmcp.server.handlers.lists import FeatureList
+    from funcmcp.server.load import Budget
+    from funcmcp.server.results import Results
 
-_LISTING_SECONDS = 60.0
-
-_REMEMBERED = 256
-"""URIs whose templates are kept in mind. Clients may vary them at will, so they are bounded."""
-
-
-async def list_resources(server: Server, context: Context) -> bytes:
-    """Answer `resources/list`; what listers say depends on who asks, and is asked for each time."""
-    registry, cursor = server.resources, cursor_of(context)
-    if not server.listers:
-        return await list_registry(server, context, "resources", registry, shape.definition)
-    seen = await listed_for(context.principal, server, registry)
-    listed = await definitions_of(server, context, registry.kind, seen, shape.definition)
-    listers = [lister for lister in list(server.listers) if await _may_ask(server, lister, context)]
-    for found in await asyncio.gather(*(_listed(lister, context) for lister in listers)):
-        for uri, definition in found.items():
-            if uri not in listed and await _may_see(server, uri, context):
-                listed[uri] = definition
-    start = 0 if cursor is None else start_of("resources", list(listed), cursor)
-    page = page_of("resources", list(listed.items()), start, server.options.page_size)
-    return list_result(server, context.client.revision, "resources", page.items, page.next_cursor, scope="private")
+LISTER_TIMEOUT = 60.0
+"""Seconds for a function that lists resources."""
 
 
-async def _may_ask(server: Server, lister: ResourceLister, context: Context) -> bool:
-    guard = server.guard
-    return guard is None or await guard.may_use(server, lister.access, context.principal)
+class ResourceReads:
+    """Reads resources.
+
+    Args:
+        calls: Runs the resources' handlers.
+        results: Completes their results.
+    """
+
+    def __init__(self, calls: FeatureCalls, results: Results) -> None:
+        self._calls = calls
+        self._results = results
+
+    async def read(self, context: Context) -> dict[str, Any] | bytes:
+        """Answer `resources/read`."""
+        resource: Resource | ResourceTemplate = context.routed.require_feature()
+        uri = uri_of(context.request.params)
+        self._calls.open_rounds(context, resource)
+        result = await self._calls.run(resource, resource.handler(context, uri, context.routed.values))
+        revision = context.client.revision
+        if isinstance(result, EncodedResult):
+            return self._results.read(result, revision)
+        if "contents" in result:
+            return self._results.cacheable(result, revision, self._results.read_ttl, "private")
+        return result
 
 
-async def _may_see(server: Server, uri: str, context: Context) -> bool:
-    guard, principal = server.guard, context.principal
-    return guard is None or not guard.filters(principal) or await guard.may_read(server, uri, principal)
+class ResourceList:
+    """Lists the registered resources and those that functions list for the caller.
+
+    Args:
+        registered: The list of the registered resources.
+        catalog: The functions.
+        lookup: Finds what reads a URI.
+        results: Completes the pages.
+        guard: Decides which resources a caller gets; None if every caller gets all.
+    """
+
+    def __init__(
+        self, registered: FeatureList, catalog: Catalog, lookup: Lookup, *, results: Results, guard: Guard | None
+    ) -> None:
+        self._registered = registered
+        self._catalog = catalog
+        self._lookup = lookup
+        self._results = results
+        self._guard = guard
+
+    async def page(self, context: Context) -> bytes:
+        """Answer `resources/list`. Functions are called for each request, because their lists depend on the caller."""
+        if not self._catalog.listers:
+            return await self._registered.page(context)
+        cursor = cursor_of(context)
+        registered = await self._registered.features_for(context.principal)
+        definitions = await self._registered.definitions_of(context, registered)
+        listers = [lister for lister in self._catalog.listers if await self._may_call(lister, context.principal)]
+        for listed in await asyncio.gather(*(_listed_by(lister, context) for lister in listers)):
+            for uri, definition in listed.items():
+                if uri not in definitions and await self._may_list(uri, context.principal):
+                    definitions[uri] = definition
+        name = self._registered.name
+        start = 0 if cursor is None else start_of(name, list(definitions), cursor)
+        page = page_of(name, list(definitions.items()), start, self._registered.page_size)
+        return self._results.list(name, page.items, page.next_cursor, context.client.revision, "private")
+
+    async def _may_call(self, lister: ResourceLister, principal: Principal | None) -> bool:
+        return self._guard is None or await self._guard.may_use(lister.access, principal)
+
+    async def _may_list(self, uri: str, principal: Principal | None) -> bool:
+        if self._guard is None or not self._guard.filters(principal):
+            return True
+        return await may_read(uri, principal, self._lookup, self._guard)
 
 
-async def _listed(lister: ResourceLister, context: Context) -> dict[str, bytes]:
-    """Return the definitions that a lister lists, as JSON by URI; none if it fails, which is told in the log."""
+async def may_read(uri: str, principal: Principal | None, lookup: Lookup, guard: Guard) -> bool:
+    """Return whether a caller may read a URI; False for a URI that no resource and no template reads."""
     try:
-        begun = begin(_definitions(lister, context))
-        return await within(_LISTING_SECONDS, begun) if isinstance(begun, Waiting) else begun
+        feature, _ = lookup.reader_of(uri)
+    except MCPError:
+        return False
+    return await guard.may_use(feature.access, principal)
+
+
+async def _listed_by(lister: ResourceLister, context: Context) -> dict[str, bytes]:
+    """Return the definitions that a function lists, as JSON text by URI; none if it fails, which is logged."""
+    try:
+        definitions = begin(_definitions_of(lister, context))
+        if isinstance(definitions, Waiting):
+            definitions = await within(LISTER_TIMEOUT, definitions)
     except BaseException as error:
-        if not is_of_the_feature(error):
+        if not is_failure(error):
             raise
         log_list_left_out(lister.scheme, error)
         return {}
-
-
-async def _definitions(lister: ResourceLister, context: Context) -> dict[str, bytes]:
-    revision = context.client.revision
-    definitions: dict[str, bytes] = {}
-    for found in await lister.handler(context):
-        definitions.setdefault(found["uri"], encode(shape.definition(found, revision)))
     return definitions
 
 
-async def list_templates(server: Server, context: Context) -> bytes:
-    """Answer `resources/templates/list`."""
-    return await list_registry(server, context, "resourceTemplates", server.templates, shape.definition)
+async def _definitions_of(lister: ResourceLister, context: Context) -> dict[str, bytes]:
+    revision = context.client.revision
+    definitions: dict[str, bytes] = {}
+    for resource in await lister.handler(context):
+        definitions.setdefault(resource["uri"], encode(shape.definition(resource, revision)))
+    return definitions
 
 
-async def read_resource(server: Server, context: Context) -> dict[str, Any] | bytes:
-    """Answer `resources/read`."""
-    revision, uri = context.client.revision, uri_of(context.request.params)
-    resource, values = find_resource(server, uri)
-    open_rounds(server, context, resource)
-    result = await run(server, resource, resource.handler(context, uri, values))
-    if isinstance(result, EncodedResult):
-        return completed(result.text, server.end_of_read) if revision.per_request else result.text
-    if revision.per_request and "contents" in result:
-        return {**result, "ttlMs": int(server.options.read_ttl * 1000), "cacheScope": "private"}
-    return result
+class ResourceSubscriptions:
+    """Subscriptions of the handshake era, which last as long as their session.
 
-
-def uri_of(params: dict[str, Any]) -> str:
-    """Return the URI that a request names; raise InvalidParams."""
-    uri = params.get("uri")
-    if type(uri) is not str:
-        raise InvalidParams('"uri" must be a string.')
-    return uri
-
-
-def find_resource(server: Server, uri: str) -> tuple[Resource | ResourceTemplate, Values]:
-    """Return what reads a URI, and the values that the URI has for its template.
-
-    A resource goes before a template, and a template before those that were registered after it.
-
-    Raises:
-        InvalidParams: a template takes the URI, but a value in it could lead out of where it belongs.
-        ResourceNotFound: nothing reads it.
+    Args:
+        budget: The memory for the URIs of all clients.
     """
-    resource = server.resources.get(uri)
-    if resource is not None:
-        return resource, {}
-    known = server.matched.get(uri)
-    if known is not None:
-        return known
-    for template in server.templates:
-        try:
-            values = template.template.match(uri)
-        except UnsafeValueError as error:
-            raise InvalidParams(str(error), {"uri": uri}) from None
-        if values is not None:
-            if len(server.matched) >= _REMEMBERED:
-                server.matched.clear()
-            server.matched[uri] = template, values
-            return template, values
-    raise ResourceNotFound(uri)
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+
+    async def subscribe(self, context: Context) -> dict[str, Any]:
+        """Answer `resources/subscribe`."""
+        uri, conversation = uri_of(context.request.params), _conversation_of(context)
+        context.routed.require_feature()
+        await conversation.restore()
+        conversation.subscribed.charge_to(self._budget, context.caller)
+        conversation.subscribed.check([uri])
+        await conversation.subscribe(uri, wanted=True)
+        if conversation.keeper is None:
+            context.client.listen()  # with a keeper, another instance may notify the client, which would do so twice
+        return {}
+
+    async def unsubscribe(self, context: Context) -> dict[str, Any]:
+        """Answer `resources/unsubscribe`."""
+        await _conversation_of(context).subscribe(uri_of(context.request.params), wanted=False)
+        return {}
 
 
-async def subscribe(server: Server, context: Context) -> dict[str, Any]:
-    """Answer `resources/subscribe`: remember the URI for as long as the session lives."""
-    uri, conversation = uri_of(context.request.params), _subscriber(context)
-    find_resource(server, uri)
-    await conversation.restore()
-    conversation.subscribed.charge_to(server.load.subscriptions, context.caller)
-    conversation.subscribed.check([uri])
-    await conversation.subscribe(uri, wanted=True)
-    if conversation.keeper is None:  # else it may be told at another instance, and would be told again here
-        context.client.listen()
-    return {}
-
-
-async def unsubscribe(_server: Server, context: Context) -> dict[str, Any]:
-    """Answer `resources/unsubscribe`."""
-    await _subscriber(context).subscribe(uri_of(context.request.params), wanted=False)
-    return {}
-
-
-def _subscriber(context: Context) -> Conversation:
+def _conversation_of(context: Context) -> Conversation:
+    """Return the conversation of a session to which notifications can be sent; raise MCPError -32601 without one."""
     conversation = context.client.conversation
     if conversation is None or not conversation.pushes:
         raise MCPError(METHOD_NOT_FOUND, "Method not found", {"method": context.request.method})

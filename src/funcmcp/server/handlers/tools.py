@@ -1,70 +1,60 @@
-"""`tools/list` and `tools/call`."""
+"""`tools/call`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol import shape
-from funcmcp.protocol.errors import InvalidParams, MCPError
-from funcmcp.server.calls.rounds import Rounds, input_required
-from funcmcp.server.catalog.access import owner_of
+from funcmcp.protocol.errors import InvalidParams
+from funcmcp.server.calls.feature_call import FeatureFailedError, within
 from funcmcp.server.catalog.features import JSONResult, RawResponse
-from funcmcp.server.handlers.lists import list_registry
-from funcmcp.server.handlers.runs import is_of_the_feature, text_for_client, within
 from funcmcp.server.run import Waiting, begin
 
 if TYPE_CHECKING:
     from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.feature_call import FeatureCalls
     from funcmcp.server.catalog.features import Tool
-    from funcmcp.server.dispatch import Server
-
-T = TypeVar("T")
+    from funcmcp.server.results import Results
 
 
-async def list_tools(server: Server, context: Context) -> bytes:
-    """Answer `tools/list`."""
-    return await list_registry(server, context, "tools", server.tools, shape.tool_definition)
+class ToolCalls:
+    """Calls tools.
 
+    Args:
+        calls: Runs the tools' handlers.
+        results: Completes their results.
+    """
 
-async def call_tool(server: Server, context: Context) -> dict[str, Any] | bytes | RawResponse:
-    """Answer `tools/call`."""
-    params, revision = context.request.params, context.client.revision
-    tool = find_tool(server, params)
-    arguments = params.get("arguments", {})
-    if type(arguments) is not dict:
-        raise InvalidParams('"arguments" must be an object.')
-    if tool.interactive and revision.per_request:
-        context.channel = Rounds(context.channel, context.request, server.keys, owner_of(context.principal))
-    try:
-        result = begin(tool.handler(context, arguments))
-        if isinstance(result, Waiting):
-            result = await within(tool.timeout, result)
-    except BaseException as error:
-        pending = input_required(error)
-        if pending is not None:
-            return {"resultType": "input_required", **pending.result()}
-        if isinstance(error, MCPError) or not is_of_the_feature(error):
-            raise
-        text, error_id = text_for_client(server, tool, error)
-        if text is None:
-            text = f"The tool failed. The server's log has the details under error id {error_id}."
-        return _error_result(text)
-    if isinstance(result, JSONResult):
-        text_only, whole = server.frames[revision.date]
-        return text_only % result.text if result.structured is None else whole % (result.text, result.structured)
-    return result if isinstance(result, RawResponse) else shape.tool_result(result, revision)
+    def __init__(self, calls: FeatureCalls, results: Results) -> None:
+        self._calls = calls
+        self._results = results
 
+    async def call(self, context: Context) -> dict[str, Any] | bytes | RawResponse:
+        """Answer `tools/call`."""
+        tool: Tool = context.routed.require_feature()
+        arguments = context.request.params.get("arguments", {})
+        if type(arguments) is not dict:
+            raise InvalidParams('"arguments" must be an object.')
+        self._calls.open_rounds(context, tool)
+        result: Any
+        try:
+            # As FeatureCalls.run, without its coroutine: most calls are over when `begin` returns.
+            result = begin(tool.handler(context, arguments))
+            if isinstance(result, Waiting):
+                result = await within(tool.timeout, result)
+        except BaseException as error:  # noqa: BLE001 - `outcome_of` raises what is not a failure again
+            return self._outcome_of(error, tool)
+        revision = context.client.revision
+        if isinstance(result, JSONResult):
+            return self._results.tool(result, revision)
+        return result if isinstance(result, RawResponse) else shape.tool_result(result, revision)
 
-def find_tool(server: Server, params: dict[str, Any]) -> Tool:
-    """Return the tool that a call names; raise InvalidParams."""
-    name = params.get("name")
-    if type(name) is not str:
-        raise InvalidParams('"name" must be a string.')
-    tool = server.tools.get(name)
-    if tool is None:
-        raise InvalidParams(f"Unknown tool: {name[:128]}")
-    return tool
-
-
-def _error_result(text: str) -> dict[str, Any]:
-    return {"content": [{"type": "text", "text": text}], "isError": True}
+    def _outcome_of(self, error: BaseException, tool: Tool) -> dict[str, Any]:
+        """Return the result of a call that raised: a failure of the tool is for the model, not a JSON-RPC error."""
+        try:
+            return self._calls.outcome_of(error, tool)
+        except FeatureFailedError as failure:
+            text = failure.text
+            if text is None:
+                text = f"The tool failed. The server's log has the details under error id {failure.error_id}."
+            return {"content": [{"type": "text", "text": text}], "isError": True}

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from funcmcp.protocol import errors
 from funcmcp.protocol.errors import MCPError
-from funcmcp.server.dispatch import error_reply
+from funcmcp.protocol.replies import error_reply
 from funcmcp.transports.http.messages import HttpResponse
 
 if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import RequestId
-    from funcmcp.server.dispatch import Reply
+    from funcmcp.protocol.replies import Reply
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"

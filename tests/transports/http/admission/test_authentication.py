@@ -62,7 +62,7 @@ async def test_an_authenticator_that_never_answers_is_500_and_holds_up_no_place(
         await asyncio.Event().wait()
         return Principal("alice")
 
-    monkeypatch.setattr("funcmcp.transports.http.admission.authentication.LONGEST_DECISION", 0.01)
+    monkeypatch.setattr("funcmcp.transports.http.admission.authentication.DECISION_TIMEOUT", 0.01)
     mcp = MCPServer("Orders", auth=Auth(hang, lists="open"))
     response = await asyncio.wait_for(post(mcp.exchange, "/mcp", b"{}", {}), 10)
     assert response.status == 500

@@ -11,8 +11,8 @@ import pytest
 
 from funcmcp.protocol.errors import ToolError
 from funcmcp.protocol.jsonrpc import Response
+from funcmcp.protocol.replies import Reply
 from funcmcp.server.connections.conversation import Conversation
-from funcmcp.server.dispatch import Reply
 from funcmcp.server.run import Run, RunCancelledError
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS, handshake_response

@@ -267,7 +267,7 @@ async def test_the_general_stream_tells_what_changes_and_what_was_subscribed_to(
     got = await served.send(request("resources/subscribe", {"uri": URI}), session)
     assert got.answer["result"] == {}
     served.server.hub.publish(updated(URI))
-    served.server.add(tool("new"))
+    served.server.catalog.add(tool("new"))
     told = [await message(stream) for _ in range(2)]
     assert [(name, one["method"], one["params"]) for name, one in told] == [
         ("0-1", "notifications/resources/updated", {"uri": URI}),

@@ -150,18 +150,18 @@ def _check_bound(bindings: Mapping[str, Any], keys: Sequence[str]) -> None:
 
 def _functions(server: Server) -> Iterator[_Function]:
     taken: set[str] = set()
-    if "tools" in server.offered:
-        for tool in server.tools:
+    if "tools" in server.catalog.offered:
+        for tool in server.catalog.tools:
             definition = tool.describe()
             trigger, name = bindings_json.tool_binding(definition), _name("tool", tool.name, taken)
             yield _Function(name, bindings_json.TOOL, tool.key, trigger, _tool(server, tool))
-    if "resources" in server.offered:
-        for resource in (*server.resources, *server.templates):
+    if "resources" in server.catalog.offered:
+        for resource in (*server.catalog.resources, *server.catalog.templates):
             definition = resource.describe()
             trigger, name = bindings_json.resource_binding(definition), _name("resource", definition["name"], taken)
             yield _Function(name, bindings_json.RESOURCE, resource.key, trigger, _resource(server, resource))
-    if "prompts" in server.offered:
-        for prompt in server.prompts:
+    if "prompts" in server.catalog.offered:
+        for prompt in server.catalog.prompts:
             definition = prompt.describe()
             trigger, name = bindings_json.prompt_binding(definition), _name("prompt", prompt.name, taken)
             yield _Function(name, bindings_json.PROMPT, prompt.key, trigger, _prompt(server, prompt))
@@ -241,7 +241,7 @@ def _prompt(server: Server, prompt: Prompt) -> Callable[[Invocation], Awaitable[
 async def _answer(server: Server, method: str, params: dict[str, Any], invocation: Invocation) -> dict[str, Any]:
     client = Client(server.revisions[REVISION], {}, invocation.client_info, session_id=invocation.session_id)
     request = Request(next(_ids), method, params)
-    reply = await server.answer(TriggerContext(request, client, _NO_STREAM, invocation.http))
+    reply = await server.answer(TriggerContext(server.routes.route(request), client, _NO_STREAM, invocation.http))
     try:
         answer: dict[str, Any] = decode(reply.body)  # takes 64 levels of nesting, as the host does
     except InvalidJSONError as error:

@@ -29,7 +29,7 @@ def check_features(server: Server, revision: str) -> None:
         raise RegistrationError(
             f"The functions host speaks revisions up to {revision}; add it to revisions, or {_ELSEWHERE}."
         )
-    for feature in server.features():
+    for feature in server.catalog.features():
         if feature.access.scopes or feature.access.allow is not None:
             raise RegistrationError(
                 f"{feature.key} has scopes or authorize, which Azure's MCP triggers can't check: "
@@ -40,7 +40,7 @@ def check_features(server: Server, revision: str) -> None:
 
 def _check_uris(server: Server) -> None:
     known: dict[str, str] = {}
-    for resource in (*server.resources, *server.templates):
+    for resource in (*server.catalog.resources, *server.catalog.templates):
         other = known.setdefault(equivalent(resource.key), resource.key)
         if other != resource.key:
             raise RegistrationError(
@@ -51,16 +51,23 @@ def _check_uris(server: Server) -> None:
 
 def warn_of_lost(server: Server) -> None:
     """Tell in the log what the functions host leaves out of what the server offers."""
-    tools = {tool.key: tool.describe() for tool in server.tools}
-    resources = {resource.key: resource.describe() for resource in (*server.resources, *server.templates)}
-    completing = [feature.key for kind in (server.prompts, server.templates) for feature in kind if feature.completers]
+    tools = {tool.key: tool.describe() for tool in server.catalog.tools}
+    resources = {
+        resource.key: resource.describe() for resource in (*server.catalog.resources, *server.catalog.templates)
+    }
+    completing = [
+        feature.key
+        for kind in (server.catalog.prompts, server.catalog.templates)
+        for feature in kind
+        if feature.completers
+    ]
     lost = {
         "annotations of tools": [key for key, tool in tools.items() if "annotations" in tool],
         "icons of tools": [key for key, tool in tools.items() if "icons" in tool],
         "annotations of resources": [key for key, resource in resources.items() if "annotations" in resource],
         "icons of resources": [key for key, resource in resources.items() if "icons" in resource],
         "completions": completing,
-        "lists of resources that a function makes": [lister.key for lister in server.listers],
+        "lists of resources that a function makes": [lister.key for lister in server.catalog.listers],
         "instructions (set them in host.json)": [] if server.options.instructions is None else [server.options.name],
     }
     for what, keys in lost.items():
@@ -71,8 +78,8 @@ def warn_of_lost(server: Server) -> None:
 def watch(server: Server) -> None:
     """Tell in the log when features change later: the host learns what there is only once."""
 
-    def warn() -> None:
+    def warn(_feature: object, _count: int) -> None:
         logger.warning("A feature was added or removed after trigger_app: the functions host will not know of it.")
 
-    for registry in (server.tools, server.resources, server.templates, server.prompts):
+    for registry in (server.catalog.tools, server.catalog.resources, server.catalog.templates, server.catalog.prompts):
         registry.listeners.append(warn)

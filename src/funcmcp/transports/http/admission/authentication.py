@@ -10,17 +10,15 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from funcmcp.auth.authenticator import Challenge
-from funcmcp.auth.principal import Principal
+from funcmcp.auth.principal import Principal, owner_of
 from funcmcp.auth.protected_resource import insufficient_scope, unauthorized
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
-from funcmcp.protocol.jsonrpc import Request, classify
-from funcmcp.server.catalog.access import owner_of
-from funcmcp.server.dispatch import error_reply
-from funcmcp.server.guard import LONGEST_DECISION
-from funcmcp.server.handlers.runs import is_of_the_feature
+from funcmcp.protocol.replies import error_reply
+from funcmcp.server.calls.route import RoutedRequest
+from funcmcp.server.guard import DECISION_TIMEOUT
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.log import log_failure
-from funcmcp.server.run import Waiting, begin
+from funcmcp.server.run import Waiting, begin, is_failure
 from funcmcp.transports.http.admission.credentials import RepeatedFieldError, credentials
 from funcmcp.transports.http.admission.rate_limits import no_room
 from funcmcp.transports.http.messages import HttpResponse
@@ -29,7 +27,8 @@ from funcmcp.transports.http.status import JSON_HEADERS, refuse
 if TYPE_CHECKING:
     from funcmcp.auth.authenticator import Authenticator
     from funcmcp.auth.authenticator import Identity as Found
-    from funcmcp.protocol.jsonrpc import Body, RequestId
+    from funcmcp.protocol.jsonrpc import Malformed, Notification, RequestId, Response
+    from funcmcp.server.calls.route import RoutedBody
     from funcmcp.server.dispatch import Server
     from funcmcp.server.guard import Guard, Refusal
     from funcmcp.transports.http.admission.header_checks import Entry
@@ -42,8 +41,8 @@ _MOST = 100
 class Era(Protocol):
     """What answers POSTs."""
 
-    async def post(self, http: HttpRequest, message: Body, entry: Entry) -> HttpResponse:
-        """Answer one POST whose body has been decoded and classified."""
+    async def post(self, http: HttpRequest, message: RoutedBody, entry: Entry) -> HttpResponse:
+        """Answer one POST whose body has been decoded, classified and routed."""
 
 
 class Identity:
@@ -73,7 +72,7 @@ class Identity:
         except LimitReachedError as error:
             return no_room(error)
         except BaseException as error:
-            if not is_of_the_feature(error):
+            if not is_failure(error):
                 raise
             error_id = os.urandom(8).hex()
             log_failure(error, error_id, "authenticator")
@@ -84,7 +83,7 @@ class Identity:
             status = 400 if found.error == "invalid_request" else 401
             return refuse(status, INVALID_REQUEST, found.description, headers=(("www-authenticate", challenge),))
         request.principal = found
-        if found is None and not self._guard.lets_in_anybody(self._server):
+        if found is None and not self._guard.admits_anonymous:
             return self._general(request)
         return None
 
@@ -95,7 +94,7 @@ class Identity:
         identifying = self._server.load.identifying
         identifying.check(request.caller)
         with identifying.counting(request.caller):
-            async with asyncio.timeout(LONGEST_DECISION):
+            async with asyncio.timeout(DECISION_TIMEOUT):
                 return await begun
 
     async def _ask(self, request: HttpRequest) -> Found:
@@ -110,24 +109,27 @@ class Identity:
         before = owner_of(request.principal)
         return await self.admit(request) is None and owner_of(request.principal) == before
 
-    async def check(self, body: Body, principal: Principal | None) -> HttpResponse | None:
+    async def check(self, body: RoutedBody, principal: Principal | None) -> HttpResponse | None:
         """Return the refusal of a body: the first of its messages that may not be run decides for all of them."""
-        if isinstance(body, Request):
-            refusal = await self._guard.check(self._server, body, principal)
-            return None if refusal is None else self._refused(refusal, body.id)
-        for message in map(classify, body[:_MOST]) if isinstance(body, list) else [body]:
+        if isinstance(body, RoutedRequest):
+            refusal = await self._guard.check(body, principal)
+            return None if refusal is None else self._refused(refusal, body.request.id)
+        messages = map(self._server.read, body[:_MOST]) if isinstance(body, list) else [body]
+        for message in messages:
             refusal = await self._about(message, principal)
             if refusal is not None:
                 return self._refused(refusal, None)
         return None
 
-    async def _about(self, message: Body, principal: Principal | None) -> Refusal | None:
-        if isinstance(message, Request):
-            return await self._guard.check(self._server, message, principal)
-        return self._guard.about_no_feature(self._server, principal)
+    async def _about(
+        self, message: RoutedRequest | Notification | Response | Malformed, principal: Principal | None
+    ) -> Refusal | None:
+        if isinstance(message, RoutedRequest):
+            return await self._guard.check(message, principal)
+        return self._guard.check_conversation(principal)
 
     def _general(self, request: HttpRequest) -> HttpResponse | None:
-        refusal = self._guard.about_no_feature(self._server, request.principal)
+        refusal = self._guard.check_conversation(request.principal)
         return None if refusal is None else self._refused(refusal, None)
 
     def _refused(self, refusal: Refusal, request_id: RequestId | None) -> HttpResponse:
@@ -160,6 +162,6 @@ class Guarded:
         self._era = era
         self._identity = identity
 
-    async def post(self, http: HttpRequest, message: Body, entry: Entry) -> HttpResponse:
-        """Answer one POST whose body has been decoded and classified."""
+    async def post(self, http: HttpRequest, message: RoutedBody, entry: Entry) -> HttpResponse:
+        """Answer one POST whose body has been decoded, classified and routed."""
         return await self._identity.check(message, http.principal) or await self._era.post(http, message, entry)

@@ -10,9 +10,9 @@ import ipaddress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from funcmcp.auth.principal import owner_of
 from funcmcp.protocol.errors import INVALID_REQUEST
-from funcmcp.server.catalog.access import owner_of
-from funcmcp.server.dispatch import error_reply
+from funcmcp.protocol.replies import error_reply
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.load import address_caller, principal_caller
 from funcmcp.transports.http.messages import HttpResponse

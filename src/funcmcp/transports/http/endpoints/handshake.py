@@ -10,18 +10,21 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.auth.principal import owner_of
 from funcmcp.protocol import headers
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, MCPError
-from funcmcp.protocol.jsonrpc import Malformed, Notification, Request, Response, classify
+from funcmcp.protocol.jsonrpc import Malformed, Notification, Response
+from funcmcp.protocol.replies import Reply, error_reply
 from funcmcp.protocol.revisions import ASSUMED
 from funcmcp.server.calls.channel import ClosedChannel
 from funcmcp.server.calls.context import Context
-from funcmcp.server.catalog.access import owner_of
+from funcmcp.server.calls.route import RoutedRequest
+from funcmcp.server.connections.client import Client
 from funcmcp.server.connections.clients import Clients, SessionClient, part_of
+from funcmcp.server.connections.conversation import Conversation
 from funcmcp.server.connections.relay import Relay
-from funcmcp.server.dispatch import Reply, error_reply, result_text
-from funcmcp.server.handlers.lifecycle import initialize
+from funcmcp.server.handlers.lifecycle import negotiate
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
 from funcmcp.state.sessions.store import Handshake, NoSessions, SessionsFullError, SharedSessions, StoreAwayError
@@ -40,9 +43,9 @@ from funcmcp.transports.http.streams.resumable import KeptStreams, ResumableChan
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 
-    from funcmcp.protocol.jsonrpc import Body, Message
+    from funcmcp.protocol.jsonrpc import Request, RequestId
     from funcmcp.protocol.revisions import Revision
-    from funcmcp.server.connections.conversation import Conversation
+    from funcmcp.server.calls.route import RoutedBody
     from funcmcp.server.connections.hub import Change, Listener
     from funcmcp.server.dispatch import Server
     from funcmcp.state.sessions.store import SessionStore
@@ -74,9 +77,9 @@ class HandshakeEra:
         self._kept_streams = KeptStreams()
         sessions.endings.append(self._clients.end)
 
-    async def post(self, http: HttpRequest, message: Body, entry: Entry) -> HttpResponse:
-        """Answer one POST whose body has been decoded and classified."""
-        if isinstance(message, Request) and message.method == "initialize":
+    async def post(self, http: HttpRequest, message: RoutedBody, entry: Entry) -> HttpResponse:
+        """Answer one POST whose body has been decoded, classified and routed."""
+        if isinstance(message, RoutedRequest) and message.request.method == "initialize":
             return await self._initialize(http, message)
         if isinstance(message, Malformed):
             return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)
@@ -95,20 +98,24 @@ class HandshakeEra:
         return await self._with_news(response, client) if entry.accept.events else response
 
     async def _respond(
-        self, http: HttpRequest, message: Message | list[Any], entry: Entry, client: _Client
+        self,
+        http: HttpRequest,
+        message: RoutedRequest | Notification | Response | list[Any],
+        entry: Entry,
+        client: _Client,
     ) -> HttpResponse:
-        if not isinstance(message, Request):
+        if not isinstance(message, RoutedRequest):
             return await self._other(http, message, client)
         context = Context(message, client, _CLOSED, http)
         try:
-            if entry.accept.events and self._server.is_interactive(message):
+            if entry.accept.events and message.interactive:
                 return await self._stream(http, context, client)
             reply = begin(self._server.answer(context))
             if isinstance(reply, Waiting):
                 reply = await _run(context, client.conversation, reply)
             return HttpResponse(200, JSON_HEADERS, reply.body)
         except RunCancelledError:
-            return _cancelled(message, entry.accept)
+            return _cancelled(message.request, entry.accept)
 
     async def _with_news(self, response: HttpResponse, client: _Client) -> HttpResponse:
         """Put what a client is to be told before an answer, which then is a complete event stream."""
@@ -205,22 +212,26 @@ class HandshakeEra:
         self._relay.end(session_id)
         return HttpResponse(204, ())
 
-    async def _initialize(self, http: HttpRequest, request: Request) -> HttpResponse:
-        owner = owner_of(http.principal)
+    async def _initialize(self, http: HttpRequest, routed: RoutedRequest) -> HttpResponse:
+        request, owner = routed.request, owner_of(http.principal)
         try:
-            handshake, result = initialize(self._server, request.params, pushes=self._sessions.pushes, owner=owner)
-            session_id = await self._sessions.create(handshake)
+            handshake = negotiate(request.params, self._server.revisions, owner=owner)
         except MCPError as error:
             return handshake_response(error_reply(error, request.id))
+        revision = self._server.revisions[handshake.revision]
+        conversation = Conversation(pushes=self._sessions.pushes)
+        client = Client(revision, handshake.capabilities, handshake.info, conversation=conversation)
+        reply = await self._server.answer(Context(routed, client, _CLOSED, http))
+        if reply.error is not None or self._stateless:
+            return handshake_response(reply)
+        try:
+            session_id = await self._sessions.create(handshake)
         except SessionsFullError as error:
-            said = "Too many of your sessions; end one." if error.own else "Too many sessions; try again later."
-            raise LimitReachedError(said, error.retry_after, own=error.own) from None
-        body = result_text(request.id, encode(result))
-        if self._stateless:
-            return HttpResponse(200, JSON_HEADERS, body)
-        return HttpResponse(200, (*JSON_HEADERS, (headers.SESSION_ID, session_id)), body)
+            message = "Too many of your sessions; end one." if error.own else "Too many sessions; try again later."
+            raise LimitReachedError(message, error.retry_after, own=error.own) from None
+        return HttpResponse(200, (*JSON_HEADERS, (headers.SESSION_ID, session_id)), reply.body)
 
-    def _client_without_session(self, entry: Entry, message: Body) -> _Client | HttpResponse:
+    def _client_without_session(self, entry: Entry, message: RoutedBody) -> _Client | HttpResponse:
         """Return a client for one request of a server without sessions, or the refusal of its revision."""
         served = [date for date, revision in self._server.revisions.items() if not revision.per_request]
         date = entry.version
@@ -228,12 +239,12 @@ class HandshakeEra:
             date = ASSUMED if ASSUMED in served else max(served)
         if date not in served:
             reason = f"Use a revision of {', '.join(self._server.supported)}."
-            request_id = message.id if isinstance(message, Request) else None
+            request_id = _id_of(message)
             return refuse(400, INVALID_REQUEST, reason, request_id=request_id)
         return _Client(self._server.revisions[date], Handshake(date), "", None, kept_streams=self._kept_streams, key="")
 
     def _client(
-        self, http: HttpRequest, handshake: Handshake | None, entry: Entry, message: Body | None = None
+        self, http: HttpRequest, handshake: Handshake | None, entry: Entry, message: RoutedBody | None = None
     ) -> _Client | HttpResponse:
         """Return the client of a session, or the refusal: 400 without an id, 404 for one that is over or another's."""
         session_id, owner = _session_id(http), owner_of(http.principal)
@@ -256,7 +267,7 @@ class HandshakeEra:
             status, reason = 400, f"Use a revision of {', '.join(self._server.supported)}."
         elif is_theirs:
             self._clients.end(session_id)
-        return refuse(status, INVALID_REQUEST, reason, request_id=message.id if isinstance(message, Request) else None)
+        return refuse(status, INVALID_REQUEST, reason, request_id=_id_of(message))
 
     async def _other(
         self, http: HttpRequest, message: Notification | Response | list[Any], client: _Client
@@ -275,17 +286,17 @@ class HandshakeEra:
             return refuse(400, INVALID_REQUEST, "This protocol revision has no batches; send one message.")
         if not 0 < len(values) <= _MAX_BATCH:
             return refuse(400, INVALID_REQUEST, f"A batch has 1 to {_MAX_BATCH} messages.")
-        messages: list[Message] = []
+        messages: list[RoutedRequest | Notification | Response] = []
         for value in values:
-            message = classify(value)
+            message = self._server.read(value)
             if isinstance(message, Malformed):
                 return refuse(400, INVALID_REQUEST, message.reason)
-            if isinstance(message, Request) and message.method == "initialize":
+            if isinstance(message, RoutedRequest) and message.request.method == "initialize":
                 return refuse(400, INVALID_REQUEST, "initialize can't be part of a batch.")
             messages.append(message)
         work, is_taken = [], self._stateless
         for message in messages:
-            if isinstance(message, Request):
+            if isinstance(message, RoutedRequest):
                 context = Context(message, client, _CLOSED, http)
                 work.append(_run(context, client.conversation, _in_batch(self._server, context)))
             elif not self._stateless:
@@ -344,7 +355,7 @@ class _Client(SessionClient):
     def listen(self) -> None:
         """Begin to take note of changes, if that has not begun yet."""
         if self._changes is None and self._server is not None:
-            missed = partial(self._server.missed, self.conversation)
+            missed = partial(self._server.changes_for, self.conversation)
             self._changes = self._server.hub.add(self.conversation.wants, missed)
 
     def tell(self) -> None:
@@ -396,6 +407,11 @@ async def _in_batch(server: Server, context: Context) -> Reply:
         return await server.answer(context)
     except LimitReachedError as error:
         return error_reply(error, context.request.id)
+
+
+def _id_of(message: RoutedBody | None) -> RequestId | None:
+    """Return the id of a request; None for other messages."""
+    return message.request.id if isinstance(message, RoutedRequest) else None
 
 
 def _session_id(http: HttpRequest) -> str:

@@ -16,8 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from funcmcp.auth.principal import owner_of
 from funcmcp.protocol.errors import INVALID_REQUEST
-from funcmcp.server.catalog.access import owner_of
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.load import Body
 from funcmcp.transports.connection import Connection

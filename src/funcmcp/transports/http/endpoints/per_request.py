@@ -13,21 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol import envelope, headers
 from funcmcp.protocol.errors import HEADER_MISMATCH, INVALID_REQUEST, MCPError
-from funcmcp.protocol.jsonrpc import Malformed, Notification, Request, Response
+from funcmcp.protocol.jsonrpc import Notification, Response
 from funcmcp.protocol.methods import METHODS
+from funcmcp.protocol.replies import error_reply
 from funcmcp.server.calls.channel import ClosedChannel
 from funcmcp.server.calls.context import Context
+from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.connections.client import Client
-from funcmcp.server.dispatch import error_reply
-from funcmcp.server.handlers.tools import find_tool
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import accepted, per_request_response, refuse
 from funcmcp.transports.http.streams.request_stream import BufferedChannel, Leaving, StreamChannel, stream_response
 
 if TYPE_CHECKING:
-    from funcmcp.protocol.jsonrpc import Body
-    from funcmcp.server.dispatch import Reply, Server
+    from funcmcp.protocol.jsonrpc import Malformed
+    from funcmcp.protocol.replies import Reply
+    from funcmcp.server.calls.route import RoutedBody
+    from funcmcp.server.catalog.features import Tool
+    from funcmcp.server.dispatch import Server
     from funcmcp.transports.http.admission.header_checks import Entry
     from funcmcp.transports.http.messages import HttpRequest
 
@@ -47,16 +50,16 @@ class PerRequestEra:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def post(self, http: HttpRequest, message: Body, entry: Entry) -> HttpResponse:
-        """Answer one POST whose body has been decoded and classified."""
-        if not isinstance(message, Request):
+    async def post(self, http: HttpRequest, message: RoutedBody, entry: Entry) -> HttpResponse:
+        """Answer one POST whose body has been decoded, classified and routed."""
+        if not isinstance(message, RoutedRequest):
             return self._other(message, entry)
         try:
             context = self._context(http, message, entry)
         except MCPError as error:
-            return per_request_response(error_reply(error, message.id))
+            return per_request_response(error_reply(error, message.request.id))
         try:
-            if entry.accept.events and self._server.is_interactive(message):
+            if entry.accept.events and message.interactive:
                 return await self._stream(context, http)
             reply = begin(self._server.answer(context))
             if isinstance(reply, Waiting):
@@ -82,9 +85,9 @@ class PerRequestEra:
             return per_request_response(error_reply(unsupported, None))
         return accepted()
 
-    def _context(self, http: HttpRequest, request: Request, entry: Entry) -> Context:
+    def _context(self, http: HttpRequest, routed: RoutedRequest, entry: Entry) -> Context:
         """Check a request in the fixed order and return its context; raise MCPError with the first fault."""
-        server = self._server
+        server, request = self._server, routed.request
         try:
             meta = envelope.read_meta(request.params)
         except MCPError:
@@ -105,20 +108,11 @@ class PerRequestEra:
             _compare(http, version, request.method, said)
         if revision is None or not revision.per_request:
             raise envelope.unsupported_version(version, server.supported)
-        server.handler(request.method, revision)
+        server.routes.handler(routed, revision)
         if request.method == "tools/call":
-            self._check_arguments(http, request)
+            _check_mirrored_arguments(http, routed)
         client = Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
-        return Context(request, client, _CLOSED, http)
-
-    def _check_arguments(self, http: HttpRequest, request: Request) -> None:
-        """Compare `Mcp-Param-*` with a tool's arguments."""
-        tool = find_tool(self._server, request.params)
-        arguments = request.params.get("arguments")
-        if tool.mirrored and type(arguments) is dict:
-            fault = headers.mirrored_mismatch(http.headers, arguments, tool.mirrored)
-            if fault is not None:
-                raise MCPError(HEADER_MISMATCH, fault)
+        return Context(routed, client, _CLOSED, http)
 
 
 _CLOSED = ClosedChannel()
@@ -136,6 +130,16 @@ async def _watched(leaving: Leaving, answer: Waiting[Reply]) -> Reply:
         timer.cancel()
         for task in watch:
             task.cancel()
+
+
+def _check_mirrored_arguments(http: HttpRequest, routed: RoutedRequest) -> None:
+    """Compare the `Mcp-Param-*` headers with a tool's arguments; raise MCPError with the first difference."""
+    tool: Tool = routed.require_feature()
+    arguments = routed.request.params.get("arguments")
+    if tool.mirrored and type(arguments) is dict:
+        fault = headers.mirrored_mismatch(http.headers, arguments, tool.mirrored)
+        if fault is not None:
+            raise MCPError(HEADER_MISMATCH, fault)
 
 
 def _compare(http: HttpRequest, version: str, method: str, name: str | None) -> None:

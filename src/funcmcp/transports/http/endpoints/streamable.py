@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode
 from funcmcp.protocol.envelope import carries_version
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
-from funcmcp.protocol.jsonrpc import Request, classify
+from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.load import Body
 from funcmcp.state.sessions.store import NoSessions, StoreAwayError
@@ -26,6 +26,7 @@ from funcmcp.transports.http.streams.request_stream import as_stream
 
 if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import RequestId
+    from funcmcp.server.calls.route import RoutedBody
     from funcmcp.server.dispatch import Server
     from funcmcp.state.sessions.store import SessionStore
     from funcmcp.transports.http.admission.authentication import Era, Identity
@@ -54,6 +55,7 @@ class StreamableHTTP:
         path: str,
         identity: Identity | None = None,
     ) -> None:
+        self._server = server
         self._identity = identity
         self._limits = server.options.limits
         self._load = server.load
@@ -137,14 +139,14 @@ class StreamableHTTP:
             refusal = await self._pace.refusal(request, len(value) - 1)
             if refusal is not None:
                 return refusal
-        message = value if type(value) is list else classify(value)
+        message: RoutedBody = value if type(value) is list else self._server.read(value)
         era = self._per_request if per_request else self._sessions
         try:
             response = await era.post(request, message, entry)
         except StoreAwayError as error:
-            return _away(error, message.id if isinstance(message, Request) else None)
+            return _away(error, message.request.id if isinstance(message, RoutedRequest) else None)
         except LimitReachedError as error:
-            return no_room(error, message.id if isinstance(message, Request) else None)
+            return no_room(error, message.request.id if isinstance(message, RoutedRequest) else None)
         return response if entry.accept.json else as_stream(response)
 
 

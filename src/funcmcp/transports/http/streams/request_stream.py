@@ -18,8 +18,8 @@ from funcmcp.transports.http.status import EVENT_STREAM, JSON_HEADERS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 
+    from funcmcp.protocol.replies import Reply
     from funcmcp.server.connections.conversation import Conversation
-    from funcmcp.server.dispatch import Reply
     from funcmcp.server.run import Run
 
 STREAM_HEADERS = (

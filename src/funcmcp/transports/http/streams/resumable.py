@@ -20,8 +20,8 @@ from funcmcp.transports.http.streams.request_stream import KEEP_ALIVE, STREAM_HE
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 
+    from funcmcp.protocol.replies import Reply
     from funcmcp.server.connections.conversation import Conversation
-    from funcmcp.server.dispatch import Reply
 
 RETRY = 500
 """Milliseconds that a client is asked to wait before it takes a stream up again."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
-from funcmcp.server.handlers.runs import run
-from tests.server.parts import server
+from funcmcp.server.calls.feature import Feature
+from funcmcp.server.calls.feature_call import FeatureCalls
+from tests.server.parts import KEYS
 
 
-class Menu(NamedTuple):
-    key: str = "menu://today"
-    interactive: bool = False
-    timeout: float | None = 60.0
-    shown_errors: tuple[type[BaseException], ...] | None = None
+class Menu(Feature):
+    @property
+    def key(self) -> str:
+        return "menu://today"
 
 
 class RustPanic(BaseException):
@@ -27,12 +27,12 @@ class MuteError(ToolError):
         raise ValueError("no words")
 
 
-async def failure(error: BaseException, feature: Menu | None = None, **options: Any) -> MCPError:
+async def failure(error: BaseException, feature: Menu | None = None, *, show_errors: Any = False) -> MCPError:
     async def fail() -> dict[str, Any]:
         raise error
 
     with pytest.raises(MCPError) as caught:
-        await run(server(**options), feature or Menu(), fail())
+        await FeatureCalls(KEYS, show_errors).run(feature or Menu(), fail())
     return caught.value
 
 

@@ -18,6 +18,7 @@ from tests.server.parts import (
     answer,
     context,
     prompt,
+    reply_to,
     resource,
     server,
     template,
@@ -118,7 +119,7 @@ async def test_a_cancelled_run_is_cancelled_and_no_error(method: str) -> None:
         await asyncio.Event().wait()
         return {}
 
-    task = asyncio.ensure_future(serving(hang).answer(asked(method)))
+    task = asyncio.ensure_future(reply_to(serving(hang), asked(method)))
     await asyncio.wait_for(begun.wait(), PATIENCE)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -179,7 +180,7 @@ def test_only_what_may_send_something_before_its_answer_needs_a_stream(interacti
         (READ, {"uri": "menu://today"}),
         (READ, {"uri": "menu://day/monday"}),
     ):
-        assert served.is_interactive(context(method, params).request) is interactive
+        assert served.routes.route(context(method, params).request).interactive is interactive
 
 
 @pytest.mark.parametrize(
@@ -199,8 +200,8 @@ def test_what_is_wrong_or_simple_needs_no_stream(method: str, params: dict[str, 
     served = server(
         tool("t", interactive=True), prompt("p", interactive=True), template("menu://day/{day}", interactive=True)
     )
-    assert not served.is_interactive(context(method, params).request)
+    assert not served.routes.route(context(method, params).request).interactive
 
 
 def test_listening_needs_a_stream() -> None:
-    assert server().is_interactive(context("subscriptions/listen", revision=PER_REQUEST).request)
+    assert server().routes.route(context("subscriptions/listen", revision=PER_REQUEST).request).interactive

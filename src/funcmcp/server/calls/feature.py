@@ -1,0 +1,30 @@
+"""What tools, resources, resource templates and prompts have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from funcmcp.auth.access import SIGNED_IN, Access
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """One tool, resource, resource template or prompt.
+
+    Attributes:
+        interactive: Whether the handler may report progress, send log messages or ask the client questions, so that
+            the transport must be ready to stream.
+        timeout: Seconds after which a call is cancelled; None for no limit.
+        access: Who may use the feature.
+        shown_errors: Types of exceptions whose text clients get; None for those of the server.
+    """
+
+    interactive: bool = False
+    timeout: float | None = 60.0
+    access: Access = SIGNED_IN
+    shown_errors: tuple[type[BaseException], ...] | None = None
+
+    @property
+    def key(self) -> str:
+        """The name or URI, unique among the features of its kind."""
+        raise NotImplementedError

@@ -1,0 +1,119 @@
+"""Calls of features: rounds of questions, time limits, and failures."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from funcmcp.auth.principal import owner_of
+from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
+from funcmcp.server.calls.rounds import Rounds, input_required
+from funcmcp.server.log import log_failure
+from funcmcp.server.options import shown_types
+from funcmcp.server.run import Waiting, begin, is_failure
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.feature import Feature
+    from funcmcp.server.options import ShowErrors
+    from funcmcp.state.seal import KeyRing
+
+T = TypeVar("T")
+
+
+class FeatureFailedError(MCPError):
+    """A feature raised an exception: JSON-RPC error -32603. A tool sends its text as a result instead.
+
+    Args:
+        text: The text of the exception, if clients get it.
+        error_id: The id of the log record about the failure; "" if there is none.
+    """
+
+    def __init__(self, text: str | None, error_id: str) -> None:
+        self.text = text
+        self.error_id = error_id
+        if text is None:
+            message = f"It failed: the server's log has the details under error id {error_id}."
+            super().__init__(INTERNAL_ERROR, message, {"errorId": error_id})
+        else:
+            super().__init__(INTERNAL_ERROR, text)
+
+
+class FeatureCalls:
+    """Runs the handlers of features.
+
+    Args:
+        keys: Seal the state that clients carry between rounds of questions.
+        show_errors: Exceptions whose text clients get, where a feature does not choose them itself.
+    """
+
+    def __init__(self, keys: KeyRing, show_errors: ShowErrors) -> None:
+        self._keys = keys
+        self._shown = shown_types(show_errors, "show_errors")
+
+    def open_rounds(self, context: Context, feature: Feature) -> None:
+        """Let a feature ask the client in the per-request era; raise InvalidParams for an invalid `requestState`."""
+        if feature.interactive and context.client.revision.per_request:
+            owner = owner_of(context.principal)
+            context.channel = Rounds(context.channel, context.request, self._keys, owner)
+
+    async def run(self, feature: Feature, work: Coroutine[Any, Any, T]) -> T | dict[str, Any]:
+        """Return the result of a feature's work, or the InputRequiredResult of a run that needs answers first.
+
+        Raises:
+            MCPError: The work raised one.
+            FeatureFailedError: The work raised another exception, or its time is up.
+        """
+        try:
+            begun = begin(work)
+            result: T = await within(feature.timeout, begun) if isinstance(begun, Waiting) else begun
+        except BaseException as error:  # noqa: BLE001 - `outcome_of` raises what is not a failure again
+            return self.outcome_of(error, feature)
+        return result
+
+    def outcome_of(self, error: BaseException, feature: Feature) -> dict[str, Any]:
+        """Return the InputRequiredResult if *error* asks for one, else raise *error* or a FeatureFailedError."""
+        pending = input_required(error)
+        if pending is not None:
+            return {"resultType": "input_required", **pending.result()}
+        if isinstance(error, MCPError) or not is_failure(error):
+            raise error
+        raise self._failure_of(error, feature) from None
+
+    def _failure_of(self, error: BaseException, feature: Feature) -> FeatureFailedError:
+        """Return the error for the client, and write a log record unless the error is a ToolError."""
+        shown = self._shown if feature.shown_errors is None else feature.shown_errors
+        text = None
+        if isinstance(error, (ToolError, *shown)):
+            try:
+                text = _text_of(error)
+            except Exception as fault:  # noqa: BLE001 - an author's own __str__ may raise anything
+                error = fault
+        if text is not None and isinstance(error, ToolError):
+            return FeatureFailedError(text, "")
+        error_id = os.urandom(8).hex()
+        log_failure(error, error_id, feature.key)
+        return FeatureFailedError(text, error_id)
+
+
+def _text_of(error: BaseException) -> str:
+    text = str(error).encode(errors="replace").decode()  # lone surrogates can't be sent
+    if not isinstance(error, ToolError) and (not text or isinstance(error, KeyError)):
+        return f"{type(error).__name__}: {text}".rstrip(": ")
+    return text
+
+
+async def within(seconds: float | None, run: Waiting[T]) -> T:
+    """Wait for a run; raise ToolError when its time is up, even if it ignores the cancellation and ends later."""
+    try:
+        async with asyncio.timeout(seconds) as deadline:
+            result = await run
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+    if deadline.expired():
+        raise ToolError(f"It did not finish within {seconds:g} seconds.")
+    return result

@@ -1,0 +1,111 @@
+"""The features of a server, and the capabilities that follow from them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from funcmcp.server.catalog.features import Prompt, Resource, ResourceLister, ResourceTemplate, Tool
+from funcmcp.server.catalog.registry import Registry
+from funcmcp.server.connections.hub import PROMPTS, RESOURCES, TOOLS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from funcmcp.server.connections.hub import Change
+    from funcmcp.server.options import ServerOptions
+
+    Addable: TypeAlias = Tool | Resource | ResourceTemplate | ResourceLister | Prompt
+
+
+class Catalog:
+    """All features of a server.
+
+    Counters follow each change, so that adding a feature costs the same however many features there are.
+
+    Args:
+        options: Whether a capability is declared without features.
+        publish: Is called with the change of a list after each change.
+
+    Attributes:
+        offered: Names of the capabilities that the server declares: "tools", "resources", "prompts", "completions",
+            "logging". Methods of other capabilities are unknown to the server.
+    """
+
+    def __init__(self, options: ServerOptions, publish: Callable[[Change], None]) -> None:
+        self.tools: Registry[Tool] = Registry("tool")
+        self.resources: Registry[Resource] = Registry("resource", str, key_name="URI")
+        self.templates: Registry[ResourceTemplate] = Registry("resource template", str, key_name="URI")
+        self.listers: Registry[ResourceLister] = Registry("resource list", key_name="scheme")
+        self.prompts: Registry[Prompt] = Registry("prompt")
+        self.offered: frozenset[str] = frozenset()
+        self._options = options
+        self._publish = publish
+        self._anonymous = 0  # features for callers without credentials
+        self._interactive = 0
+        self._completing_prompts = 0
+        self._completing_templates = 0
+        self._registries: dict[type, Registry[Any]] = {
+            Tool: self.tools,
+            Resource: self.resources,
+            ResourceTemplate: self.templates,
+            ResourceLister: self.listers,
+            Prompt: self.prompts,
+        }
+        changes = {Tool: TOOLS, Prompt: PROMPTS}
+        for kind, registry in self._registries.items():
+            registry.listeners.append(partial(self._changed, changes.get(kind, RESOURCES)))
+        self._update_offered()
+
+    def add(self, feature: Addable) -> None:
+        """Add a feature and notify clients; raise RegistrationError if its key is taken."""
+        self._registries[type(feature)].add(feature)
+
+    def features(self) -> Iterator[Tool | Resource | ResourceTemplate | Prompt]:
+        """Yield all tools, resources, resource templates and prompts."""
+        yield from self.tools
+        yield from self.resources
+        yield from self.templates
+        yield from self.prompts
+
+    @property
+    def has_anonymous(self) -> bool:
+        """Whether callers without credentials may use some feature."""
+        return self._anonymous > 0
+
+    @property
+    def has_interactive(self) -> bool:
+        """Whether some feature may send messages to the client before its answer."""
+        return self._interactive > 0
+
+    def _changed(self, change: Change, feature: Addable, count: int) -> None:
+        if not isinstance(feature, ResourceLister):
+            self._anonymous += count * feature.access.anonymous
+            self._interactive += count * feature.interactive
+        if isinstance(feature, Prompt):
+            self._completing_prompts += count * bool(feature.completers)
+        if isinstance(feature, ResourceTemplate):
+            self._completing_templates += count * bool(feature.completers)
+        self._update_offered()
+        self._publish(change)
+
+    def _update_offered(self) -> None:
+        options = self._options
+        has_resources = bool(len(self.resources) or len(self.templates) or len(self.listers))
+        offered = {"logging"}
+        if _is_declared(option=options.enable_tools, has_features=len(self.tools) > 0):
+            offered.add("tools")
+        if _is_declared(option=options.enable_resources, has_features=has_resources):
+            offered.add("resources")
+        if _is_declared(option=options.enable_prompts, has_features=len(self.prompts) > 0):
+            offered.add("prompts")
+        completes_prompts = "prompts" in offered and self._completing_prompts > 0
+        completes_resources = "resources" in offered and self._completing_templates > 0
+        if completes_prompts or completes_resources:
+            offered.add("completions")
+        self.offered = frozenset(offered)
+
+
+def _is_declared(*, option: bool | None, has_features: bool) -> bool:
+    """Return whether a capability is declared: by the option, or, if that is None, if there are features."""
+    return has_features if option is None else option

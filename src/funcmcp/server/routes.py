@@ -1,0 +1,144 @@
+"""The methods that the server serves, one row each, and the routing of requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from funcmcp.protocol import shape
+from funcmcp.protocol.errors import METHOD_NOT_FOUND, MCPError
+from funcmcp.protocol.methods import METHODS, methods_of
+from funcmcp.server.calls.feature_call import FeatureCalls
+from funcmcp.server.calls.route import Audience, Interactivity, Route, RoutedRequest
+from funcmcp.server.handlers.completions import Completions
+from funcmcp.server.handlers.lifecycle import Lifecycle
+from funcmcp.server.handlers.lists import FeatureList
+from funcmcp.server.handlers.prompts import PromptCalls
+from funcmcp.server.handlers.resources import ResourceList, ResourceReads, ResourceSubscriptions
+from funcmcp.server.handlers.subscriptions import Subscriptions
+from funcmcp.server.handlers.tools import ToolCalls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from funcmcp.protocol.jsonrpc import Request
+    from funcmcp.protocol.revisions import Revision
+    from funcmcp.server.calls.route import FindFeature, Handler
+    from funcmcp.server.catalog.catalog import Catalog
+    from funcmcp.server.catalog.lookup import Lookup
+    from funcmcp.server.connections.hub import Hub
+    from funcmcp.server.guard import Guard
+    from funcmcp.server.load import Load
+    from funcmcp.server.options import ServerOptions
+    from funcmcp.server.results import Results
+    from funcmcp.state.seal import KeyRing
+
+_MAX_QUOTED_METHOD = 200
+
+
+class Parts(NamedTuple):
+    """The parts of a server that handlers use."""
+
+    options: ServerOptions
+    revisions: Mapping[str, Revision]
+    catalog: Catalog
+    lookup: Lookup
+    results: Results
+    guard: Guard | None
+    keys: KeyRing
+    hub: Hub
+    load: Load
+
+
+class Routes:
+    """The routes of one server.
+
+    Args:
+        parts: The parts of the server.
+
+    Attributes:
+        lists: The lists of features, by method.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._catalog = parts.catalog
+        self.lists = _lists(parts)
+        self._routes = {route.method: route for route in _rows(parts, self.lists)}
+
+    def route(self, request: Request) -> RoutedRequest:
+        """Return a request with its route and the feature that it names, if there are such."""
+        route = self._routes.get(request.method)
+        if route is None or route.find is None:
+            return RoutedRequest(request, route)
+        try:
+            feature, values = route.find(request.params)
+        except MCPError as fault:
+            return RoutedRequest(request, route, fault=fault.with_traceback(None))
+        return RoutedRequest(request, route, feature, values)
+
+    def handler(self, routed: RoutedRequest, revision: Revision) -> Handler:
+        """Return the handler of a request; raise MCPError -32601 if the server does not serve it in the revision."""
+        route = routed.route
+        if (
+            route is None
+            or revision.date not in route.revisions
+            or (route.capability is not None and route.capability not in self._catalog.offered)
+        ):
+            method = routed.request.method[:_MAX_QUOTED_METHOD]
+            raise MCPError(METHOD_NOT_FOUND, "Method not found", {"method": method})
+        return route.handler
+
+
+def _lists(parts: Parts) -> dict[str, FeatureList]:
+    """Return the lists of registered features, by method."""
+    catalog, results, guard = parts.catalog, parts.results, parts.guard
+    page_size = parts.options.page_size
+    return {
+        "tools/list": FeatureList(
+            "tools", catalog.tools, shape.tool_definition, results=results, guard=guard, page_size=page_size
+        ),
+        "resources/list": FeatureList(
+            "resources", catalog.resources, shape.definition, results=results, guard=guard, page_size=page_size
+        ),
+        "resources/templates/list": FeatureList(
+            "resourceTemplates", catalog.templates, shape.definition, results=results, guard=guard, page_size=page_size
+        ),
+        "prompts/list": FeatureList(
+            "prompts", catalog.prompts, shape.definition, results=results, guard=guard, page_size=page_size
+        ),
+    }
+
+
+def _rows(parts: Parts, lists: dict[str, FeatureList]) -> Iterable[Route]:
+    """Return the table of routes."""
+    options, catalog, lookup, results = parts.options, parts.catalog, parts.lookup, parts.results
+    calls = FeatureCalls(parts.keys, options.show_errors)
+    revisions = sorted(parts.revisions, reverse=True)
+    lifecycle = Lifecycle(catalog, results, revisions, options.instructions)
+    resource_list = ResourceList(lists["resources/list"], catalog, lookup, results=results, guard=parts.guard)
+    subscriptions = ResourceSubscriptions(parts.load.subscriptions)
+    listening = Subscriptions(catalog, lookup, guard=parts.guard, hub=parts.hub, load=parts.load)
+
+    conversation, listing, by_feature = Audience.CONVERSATION, Audience.LIST, Audience.FEATURE
+    never, if_feature, always = Interactivity.NEVER, Interactivity.FEATURE, Interactivity.ALWAYS
+    rows: list[tuple[str, Handler, Audience, FindFeature | None, Interactivity]] = [
+        ("initialize", lifecycle.initialize, conversation, None, never),
+        ("server/discover", lifecycle.discover, conversation, None, never),
+        ("ping", lifecycle.ping, conversation, None, never),
+        ("logging/setLevel", lifecycle.set_level, conversation, None, never),
+        ("tools/list", lists["tools/list"].page, listing, None, never),
+        ("tools/call", ToolCalls(calls, results).call, by_feature, lookup.tool, if_feature),
+        ("resources/list", resource_list.page, listing, None, never),
+        ("resources/templates/list", lists["resources/templates/list"].page, listing, None, never),
+        ("resources/read", ResourceReads(calls, results).read, by_feature, lookup.readable, if_feature),
+        ("resources/subscribe", subscriptions.subscribe, by_feature, lookup.readable, never),
+        ("resources/unsubscribe", subscriptions.unsubscribe, conversation, None, never),
+        ("prompts/list", lists["prompts/list"].page, listing, None, never),
+        ("prompts/get", PromptCalls(calls, results).get, by_feature, lookup.prompt, if_feature),
+        ("completion/complete", Completions(calls).complete, by_feature, lookup.completed, never),
+        # Its handler decides which changes the caller may get.
+        ("subscriptions/listen", listening.listen, conversation, None, always),
+    ]
+    served = {date: methods_of(date) for date in parts.revisions}
+    for method, handler, audience, find, interactivity in rows:
+        dates = frozenset(date for date, methods in served.items() if method in methods)
+        yield Route(method, handler, audience, find, interactivity, METHODS[method].capability, dates)
