@@ -101,8 +101,8 @@ def test_a_refusal_says_where_and_repeats_nothing_of_the_input() -> None:
         (b"[" * 100 + b"]" * 100, "The JSON is nested more than 64 levels deep."),
         (b"[" * 300 + b"]" * 300, "The JSON is nested more than 64 levels deep."),
         (b"1" * 5000, "The JSON has a number with more than 4,300 digits."),
-        (b'"\\ud800"', "The JSON has a \\u escape that is no character, such as a lone surrogate."),
-        (b'"\\udc00"', "The JSON has a \\u escape that is no character, such as a lone surrogate."),
+        (b'"\\ud800"', "The JSON has a \\u escape that is not a character, such as a lone surrogate."),
+        (b'"\\udc00"', "The JSON has a \\u escape that is not a character, such as a lone surrogate."),
     ],
 )
 def test_json_beyond_a_limit_is_not_called_invalid(data: bytes, reason: str) -> None:

@@ -19,7 +19,7 @@ def test_a_cursor_leads_back_to_its_place_and_name(end: int, name: str) -> None:
 
 
 def test_a_cursor_of_another_list_is_refused() -> None:
-    with pytest.raises(InvalidParams, match="start again"):
+    with pytest.raises(InvalidParams, match="Start again"):
         decode_cursor("tools", encode_cursor("prompts", 5, "greet"))
 
 
@@ -27,7 +27,7 @@ def test_a_cursor_of_another_list_is_refused() -> None:
     "text", ["tools 0 a", "tools -1 a", "tools 01 a", "tools 1234567890 a", "tools \u0661 a", "tools 5"]
 )
 def test_a_place_that_no_page_ends_at_is_refused(text: str) -> None:
-    with pytest.raises(InvalidParams, match="start again"):
+    with pytest.raises(InvalidParams, match="Start again"):
         decode_cursor("tools", base64.urlsafe_b64encode(text.encode()).decode())
 
 
@@ -43,6 +43,6 @@ def test_only_a_cursor_that_the_server_can_have_made_is_accepted(cursor: str) ->
 
 @pytest.mark.parametrize("cursor", [None, 5, True, [], {}, "not base64", "====", "YQ", "YQ==YQ==", "_w==", "YR==", "é"])
 def test_any_other_cursor_is_refused_as_invalid_params(cursor: object) -> None:
-    with pytest.raises(InvalidParams, match="start again") as caught:
+    with pytest.raises(InvalidParams, match="Start again") as caught:
         decode_cursor("tools", cursor)
     assert caught.value.code == INVALID_PARAMS

@@ -167,12 +167,12 @@ def test_values_that_only_look_like_marks_are_no_marks() -> None:
         ({"properties": {"a": marked({"type": ["string", "null"]})}}, "type"),
         ({"properties": {"a": marked({"anyOf": [STRING, {"type": "null"}]})}}, "type"),
         ({"properties": {"a": marked(STRING, "Region"), "b": marked(STRING, "REGION")}}, "twice"),
-        ({"properties": {"a": {"type": "array", "items": marked(STRING)}}}, "reached"),
-        ({"properties": {"a": {"anyOf": [marked(STRING), {"type": "null"}]}}}, "reached"),
-        ({"$defs": {"A": {"properties": {"a": marked(STRING)}}}}, "reached"),
-        ({"patternProperties": {"^a": marked(STRING)}}, "reached"),
-        ({"allOf": [{"properties": {"a": marked(STRING)}}]}, "reached"),
-        (marked({"type": "object"}), "reached"),
+        ({"properties": {"a": {"type": "array", "items": marked(STRING)}}}, "nested"),
+        ({"properties": {"a": {"anyOf": [marked(STRING), {"type": "null"}]}}}, "nested"),
+        ({"$defs": {"A": {"properties": {"a": marked(STRING)}}}}, "nested"),
+        ({"patternProperties": {"^a": marked(STRING)}}, "nested"),
+        ({"allOf": [{"properties": {"a": marked(STRING)}}]}, "nested"),
+        (marked({"type": "object"}), "nested"),
     ],
 )
 def test_a_mark_that_breaks_a_rule_is_refused(schema: dict[str, Any], why: str) -> None:

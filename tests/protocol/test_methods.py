@@ -32,20 +32,6 @@ def test_2026_07_28_has_no_method_that_it_removed(method: str) -> None:
     assert method not in methods_of("2026-07-28")
 
 
-def test_only_calls_reads_and_prompts_may_be_answered_by_input_required() -> None:
-    assert {row.name for row in METHODS.values() if row.rounds} == {"tools/call", "prompts/get", "resources/read"}
-
-
 def test_the_mirrored_members_are_those_of_the_specification() -> None:
     mirrored = {row.name: row.mirrored for row in METHODS.values() if row.mirrored is not None}
     assert mirrored == {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-
-
-def test_the_cached_results_are_those_whose_schema_demands_a_time_to_live() -> None:
-    known = official.definitions(schemas.PER_REQUEST_REVISION)
-    demanding = {
-        known[name.removesuffix("Result") + "Request"]["properties"]["method"]["const"]
-        for name, definition in known.items()
-        if name.endswith("Result") and "ttlMs" in definition.get("required", ()) and name != "CacheableResult"
-    }
-    assert {row.name for row in METHODS.values() if row.cached} == demanding

@@ -106,7 +106,7 @@ def test_content_that_a_revision_does_not_know_is_told_in_words() -> None:
     texts = [block["text"] for block in result["content"]]
     assert texts == [
         "hello",
-        "[audio content, which this protocol revision can't carry]",
+        "[audio content, which this protocol revision does not support]",
         "pizza: menu://pizza",
         "Pizza: menu://pizza",
     ]

@@ -1,4 +1,4 @@
-"""MCP Apps: pages that a client shows beside a tool's result.
+"""MCP Apps: pages that a client shows beside the result of a tool.
 
 Source: extension `io.modelcontextprotocol/ui` (SEP-1865), revision 2026-01-26.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 EXTENSION = "io.modelcontextprotocol/ui"
 PAGE_TYPE = "text/html;profile=mcp-app"
-"""The media type of a page, exactly as clients compare it."""
+"""The media type of a page. Clients compare it as text."""
 
 SCHEME = "ui://"
 
 
 def is_page(uri: str) -> bool:
-    """Tell whether a URI is that of a page."""
+    """Return whether a URI has the scheme of pages."""
     return uri.startswith(SCHEME)

@@ -1,4 +1,4 @@
-"""Cursors of paged lists: opaque strings that name the list, the last item of the page before, and its place.
+"""Cursors of paged lists: opaque strings with the name of the list, and the place and the name of the page's last item.
 
 Source: "server/utilities/pagination": an invalid cursor is -32602.
 """
@@ -10,27 +10,27 @@ import binascii
 
 from funcmcp.protocol.errors import InvalidParams
 
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 
 
 def encode_cursor(kind: str, end: int, last: str) -> str:
-    """Return the cursor of the page after an item.
+    """Return the cursor of the next page.
 
     Args:
-        kind: of the list, a word such as `tools`.
-        end: how many items there were up to this one.
-        last: its name.
+        kind: Name of the list, such as ``tools``.
+        end: Number of items up to the end of this page.
+        last: Name of the last item of this page.
     """
     return base64.urlsafe_b64encode(f"{kind} {end} {last}".encode()).decode("ascii")
 
 
 def decode_cursor(kind: str, cursor: object) -> tuple[int, str]:
-    """Return the place and the name in a cursor of a list, as they were encoded; raise InvalidParams."""
+    """Return the number of items and the name of the last item in a cursor of *kind*; raise InvalidParams."""
     if isinstance(cursor, str):
         try:
             _, end, last = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().split(" ", 2)
-            if len(end) <= _MOST_DIGITS and int(end) > 0 and encode_cursor(kind, int(end), last) == cursor:
+            if len(end) <= _MAX_DIGITS and int(end) > 0 and encode_cursor(kind, int(end), last) == cursor:
                 return int(end), last
         except (binascii.Error, ValueError):
             pass
-    raise InvalidParams("The cursor is not one of this list; start again without a cursor.")
+    raise InvalidParams("The cursor does not belong to this list. Start again without a cursor.")

@@ -1,4 +1,4 @@
-"""The `_meta` that every request of the per-request era carries.
+"""The `_meta` of requests in the per-request era.
 
 Source: 2026-07-28 "basic/index, General fields, `_meta`": protocol version and client capabilities are required,
 client info and log level are optional.
@@ -21,7 +21,7 @@ SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 
 
 def carries_version(params: object) -> bool:
-    """Tell whether a message's params claim the per-request era."""
+    """Return whether the params of a message have a protocol version, which selects the per-request era."""
     if type(params) is not dict:
         return False
     meta = params.get("_meta")
@@ -29,7 +29,7 @@ def carries_version(params: object) -> bool:
 
 
 def read_meta(params: dict[str, Any]) -> dict[str, Any]:
-    """Return a request's `_meta` once its required members are there; raise InvalidParams."""
+    """Return the `_meta` of a request; raise InvalidParams if a member is missing or has the wrong type."""
     meta = params.get("_meta")
     if type(meta) is not dict:
         raise InvalidParams(f'"_meta" must be an object with "{PROTOCOL_VERSION}" and "{CLIENT_CAPABILITIES}".')
@@ -45,7 +45,7 @@ def read_meta(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def unsupported_version(requested: str, supported: list[str]) -> MCPError:
-    """Return the error -32022 for a revision that the server does not have."""
+    """Return the error -32022 for a revision that the server does not support."""
     return MCPError(
         UNSUPPORTED_PROTOCOL_VERSION,
         "Unsupported protocol version",

@@ -1,8 +1,7 @@
 """Errors of the protocol: JSON-RPC codes and the exceptions that carry them.
 
-There are two planes of errors. `MCPError` becomes a JSON-RPC error object; every other exception that a
-tool raises becomes a tool *result* with ``isError: true``. `ToolError` is the one whose text is meant for
-the client.
+There are two kinds of errors. `MCPError` becomes a JSON-RPC error object. Any other exception in a tool becomes a
+*result* with ``isError: true``. The client gets the text of a `ToolError`, and only an error id of other exceptions.
 
 Source: JSON-RPC 2.0 section 5.1; MCP 2026-07-28 "basic/index, Error Codes".
 """
@@ -26,12 +25,12 @@ UNSUPPORTED_PROTOCOL_VERSION = -32022
 
 
 class MCPError(Exception):
-    """A JSON-RPC error answer.
+    """A JSON-RPC error response.
 
     Args:
-        code: the JSON-RPC error code, an integer. Codes of your own belong outside -32768 to -32000.
-        message: one sentence for the client. It is sent as it stands, so keep internals out of it.
-        data: any JSON value with more detail; left out of the answer when None.
+        code: The JSON-RPC error code. Choose codes of an application outside -32768 to -32000.
+        message: One sentence for the client. It is sent unchanged, so don't put internals into it.
+        data: Any JSON value with details. None leaves ``data`` out of the response.
     """
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
@@ -41,7 +40,7 @@ class MCPError(Exception):
         self.data = data
 
     def payload(self) -> dict[str, object]:
-        """Return the ``error`` member of the answer."""
+        """Return the ``error`` member of the response."""
         error: dict[str, object] = {"code": self.code, "message": self.message}
         if self.data is not None:
             error["data"] = self.data
@@ -49,10 +48,10 @@ class MCPError(Exception):
 
 
 class InvalidParams(MCPError):
-    """The request's parameters are wrong: JSON-RPC error -32602.
+    """The parameters of the request are invalid: JSON-RPC error -32602.
 
-    Raise it in a tool to refuse the *request* (a protocol error). To tell the model what to do better,
-    raise `ToolError` instead.
+    A tool raises it to reject the *request*, which is an error of the protocol. Raise `ToolError` instead for an error
+    that the model can correct.
     """
 
     def __init__(self, message: str, data: object = None) -> None:
@@ -60,10 +59,10 @@ class InvalidParams(MCPError):
 
 
 class ResourceNotFound(MCPError):
-    """There is no resource of this URI: -32002 before 2026-07-28, -32602 from it on, with the URI as data.
+    """No resource has this URI: -32002 before 2026-07-28, -32602 since, with the URI as data.
 
     Args:
-        uri: the URI that was asked for.
+        uri: The URI in the request.
     """
 
     def __init__(self, uri: str) -> None:
@@ -74,7 +73,7 @@ class MissingClientCapability(MCPError):
     """The request needs a capability that the client did not declare: -32021 (2026-07-28).
 
     Args:
-        capabilities: what is missing, in the shape of ClientCapabilities, such as ``{"sampling": {}}``.
+        capabilities: The missing capabilities in the form of ClientCapabilities, such as ``{"sampling": {}}``.
     """
 
     def __init__(self, capabilities: Mapping[str, object]) -> None:
@@ -86,8 +85,8 @@ class MissingClientCapability(MCPError):
 
 
 class ToolError(Exception):
-    """An error that a tool tells the model: a result with ``isError: true`` and this text.
+    """An error for the model: a tool result with ``isError: true`` and this text.
 
     Args:
-        message: plain words for the model, sent as they stand.
+        message: Text for the model. It is sent unchanged.
     """

@@ -1,4 +1,4 @@
-"""HTTP headers that repeat parts of a message, and the rules by which they must agree with it.
+"""HTTP headers that repeat parts of a message, and the rules for comparing them with the message.
 
 Source: 2026-07-28 "basic/transports, Request Metadata" and "server/tools, x-mcp-header".
 """
@@ -31,8 +31,8 @@ class MirroredParameter:
     """A tool argument that clients repeat in a header.
 
     Attributes:
-        header: the lower-case header name, `mcp-param-...`.
-        path: the names that lead to the argument through nested objects.
+        header: The name of the header in lower case, ``mcp-param-...``.
+        path: The names that lead to the argument through nested objects.
     """
 
     header: str
@@ -43,29 +43,28 @@ def mirrored_parameters(input_schema: Mapping[str, Any]) -> tuple[MirroredParame
     """Return the arguments that a schema marks with `x-mcp-header`.
 
     Raises:
-        ValueError: a mark breaks a rule of the specification: a header name is a token and unique without
-            regard to case, the argument is a string, an integer or a boolean, and it is reached through
-            `properties` alone.
+        ValueError: A mark breaks a rule of the specification. The header name is a token and unique without regard to
+            case, the argument is a string, an integer or a boolean, and only `properties` lead to it.
     """
-    found: dict[str, MirroredParameter] = {}
+    parameters: dict[str, MirroredParameter] = {}
     marks = 0
     for path, schema in _properties(input_schema, ()):
         name = schema.get("x-mcp-header")
         if name is None:
             continue
-        where = ".".join(path)
+        argument = ".".join(path)
         if not isinstance(name, str) or not _TOKEN.fullmatch(name):
-            raise ValueError(f"x-mcp-header of {where!r} must be a header token such as 'Region'.")
+            raise ValueError(f"x-mcp-header of {argument!r} must be a header token such as 'Region'.")
         if schema.get("type") not in _MIRRORED_TYPES:
-            raise ValueError(f"x-mcp-header of {where!r} needs an argument of type string, integer or boolean.")
+            raise ValueError(f"x-mcp-header of {argument!r} needs an argument of type string, integer or boolean.")
         header = PARAM_PREFIX + name.lower()
-        if header in found:
-            raise ValueError(f"x-mcp-header {name!r} is used twice; header names differ by more than case.")
-        found[header] = MirroredParameter(header, path)
+        if header in parameters:
+            raise ValueError(f"x-mcp-header {name!r} is used twice. Header names must differ by more than case.")
+        parameters[header] = MirroredParameter(header, path)
         marks += 1
     if marks != _count_marks(input_schema):
-        raise ValueError("x-mcp-header may only stand on arguments that are reached through 'properties' alone.")
-    return tuple(found.values())
+        raise ValueError("x-mcp-header is only valid on arguments that are members of nested 'properties'.")
+    return tuple(parameters.values())
 
 
 def _properties(
@@ -81,28 +80,28 @@ def _properties(
 
 
 def _count_marks(node: object) -> int:
-    """Count every mark wherever it stands, but not arguments that are themselves called `x-mcp-header`."""
+    """Count the marks at any place in a schema, but not the arguments that are named `x-mcp-header`."""
     if isinstance(node, list):
         return sum(map(_count_marks, node))
     if not isinstance(node, dict):
         return 0
-    own = 1 if "x-mcp-header" in node else 0
+    marks = 1 if "x-mcp-header" in node else 0
     for keyword, member in node.items():
         if keyword in {"properties", "$defs", "definitions", "patternProperties"} and isinstance(member, dict):
-            own += sum(map(_count_marks, member.values()))
+            marks += sum(map(_count_marks, member.values()))
         elif keyword not in {"const", "enum", "default", "examples"}:
-            own += _count_marks(member)
-    return own
+            marks += _count_marks(member)
+    return marks
 
 
 def agree(fields: Mapping[bytes, bytes], version: str, method: str, name: str | None) -> bool:
-    """Tell whether the mirrored headers say literally what a message says; if not, `mismatch` tells more.
+    """Return whether headers literally equal the values in a message. If they do not, `mismatch` decides.
 
     Args:
-        fields: header values by lower-case name, as they came.
-        version: a revision's date.
-        method: a method of the protocol.
-        name: what `Mcp-Name` must say; None where it says nothing.
+        fields: Header values by name in lower case, as received.
+        version: The revision in the message.
+        method: The method in the message.
+        name: The value for ``Mcp-Name``. None: the method has none.
     """
     if fields.get(b"mcp-protocol-version") != version.encode() or fields.get(b"mcp-method") != method.encode():
         return False
@@ -114,49 +113,49 @@ def agree(fields: Mapping[bytes, bytes], version: str, method: str, name: str | 
 
 
 def mismatch(headers: Mapping[str, str], message: Mapping[str, str]) -> str | None:
-    """Compare headers with what the message says; return what is wrong, or None.
+    """Compare headers with the values in a message; return an error message, or None if they are equal.
 
     Args:
-        headers: values by lower-case name, white space around them included.
-        message: what the message says, by header name.
+        headers: Header values by name in lower case, with the white space around them.
+        message: Values in the message by header name.
     """
-    for header, said in message.items():
+    for header, expected in message.items():
         value = headers.get(header)
         if value is None:
             return f"The header {header} is missing."
-        if decode_value(value) != said:
-            return f"The header {header} does not say what the message says."
+        if decode_value(value) != expected:
+            return f"The header {header} does not match the message."
     return None
 
 
 def mirrored_mismatch(
     headers: Mapping[str, str], arguments: Mapping[str, Any], parameters: tuple[MirroredParameter, ...]
 ) -> str | None:
-    """Compare `Mcp-Param-*` headers with a call's arguments; return what is wrong, or None.
+    """Compare `Mcp-Param-*` headers with the arguments of a call; return an error message, or None if they are equal.
 
-    An argument that is absent or null is not repeated, and no header is looked for then.
+    An argument that is absent or null has no header.
     """
     for parameter in parameters:
-        value = _at(arguments, parameter.path)
+        value = _argument_at(arguments, parameter.path)
         if value is None:
             continue
         header = headers.get(parameter.header)
         if header is None:
             return f"The header {parameter.header} is missing."
         decoded = decode_value(header)
-        if decoded is None or not _same(decoded, value):
-            return f"The header {parameter.header} does not say what the argument says."
+        if decoded is None or not _represents(decoded, value):
+            return f"The header {parameter.header} does not match the argument."
     return None
 
 
 def decode_value(value: str) -> str | None:
-    """Return what a mirrored header means, or None if it is malformed.
+    """Return the text that a header value represents, or None if the value is malformed.
 
-    A value between `=?base64?` and `?=` is base64 (strict alphabet, canonical padding) of UTF-8; any other is
-    literal visible ASCII with inner spaces and tabs. White space around it does not count (RFC 9110 section 5.5).
+    A value between `=?base64?` and `?=` is base64 (strict alphabet, canonical padding) of UTF-8. Any other value is
+    literal visible ASCII with inner spaces and tabs. White space around a value is ignored (RFC 9110 section 5.5).
     """
     value = value.strip(" \t")
-    if value.startswith(_ENCODED_PREFIX) and value.endswith(_ENCODED_SUFFIX) and len(value) >= 11:  # noqa: PLR2004 - both marks
+    if value.startswith(_ENCODED_PREFIX) and value.endswith(_ENCODED_SUFFIX) and len(value) >= 11:  # noqa: PLR2004 - both affixes
         encoded = value[len(_ENCODED_PREFIX) : -len(_ENCODED_SUFFIX)]
         try:
             decoded = base64.b64decode(encoded, validate=True)
@@ -169,7 +168,7 @@ def decode_value(value: str) -> str | None:
 
 
 def encode_value(value: str) -> str:
-    """Return the header value that says a text: literally where that is safe, as base64 elsewhere."""
+    """Return the header value for a text: the text itself where a header can hold it, base64 otherwise."""
     if (
         value
         and value == value.strip(" ")
@@ -182,16 +181,18 @@ def encode_value(value: str) -> str:
 
 
 def encode_mirrored(arguments: Mapping[str, Any], parameters: tuple[MirroredParameter, ...]) -> dict[str, str]:
-    """Return the `Mcp-Param-*` headers of a call's arguments."""
-    values = ((parameter.header, _at(arguments, parameter.path)) for parameter in parameters)
-    return {
-        header: ("true" if value else "false") if isinstance(value, bool) else encode_value(str(value))
-        for header, value in values
-        if value is not None
-    }
+    """Return the `Mcp-Param-*` headers for the arguments of a call."""
+    headers: dict[str, str] = {}
+    for parameter in parameters:
+        value = _argument_at(arguments, parameter.path)
+        if isinstance(value, bool):
+            headers[parameter.header] = "true" if value else "false"
+        elif value is not None:
+            headers[parameter.header] = encode_value(str(value))
+    return headers
 
 
-def _at(arguments: object, path: tuple[str, ...]) -> object:
+def _argument_at(arguments: object, path: tuple[str, ...]) -> object:
     for name in path:
         if not isinstance(arguments, dict):
             return None
@@ -199,7 +200,7 @@ def _at(arguments: object, path: tuple[str, ...]) -> object:
     return arguments
 
 
-def _same(header: str, value: object) -> bool:
+def _represents(header: str, value: object) -> bool:
     if isinstance(value, bool):
         return header == ("true" if value else "false")
     if isinstance(value, int | float):

@@ -1,7 +1,7 @@
-"""JSON-RPC 2.0 messages: told apart once, here.
+"""JSON-RPC 2.0 messages and their classification.
 
 Source: JSON-RPC 2.0 sections 4 to 6; MCP "basic/index, Messages" of every revision: an id is a string or an
-integer and never null, a notification has none.
+integer and never null, a notification has no id.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ RequestId: TypeAlias = str | int
 
 
 class Request:
-    """A message that wants an answer."""
+    """A message that requires a response."""
 
     __slots__ = ("id", "method", "params")
 
@@ -22,12 +22,12 @@ class Request:
         self.params = params
 
     def message(self) -> dict[str, Any]:
-        """Return the request as it stands on the wire."""
+        """Return the request as a JSON object."""
         return {"jsonrpc": "2.0", "id": self.id, "method": self.method, "params": self.params}
 
 
 class Notification:
-    """A message that wants none."""
+    """A message without a response."""
 
     __slots__ = ("method", "params")
 
@@ -37,7 +37,7 @@ class Notification:
 
 
 class Response:
-    """The other side's answer to a request of ours: `result` or `error` is set."""
+    """The response to a request of this side. Either `result` or `error` is set."""
 
     __slots__ = ("error", "id", "result")
 
@@ -48,7 +48,7 @@ class Response:
 
 
 class Malformed:
-    """Not a JSON-RPC message. `id` is the message's own id where it was readable."""
+    """A value that is not a JSON-RPC message. `id` is its id if that is valid."""
 
     __slots__ = ("id", "reason")
 
@@ -59,15 +59,16 @@ class Malformed:
 
 Message: TypeAlias = Request | Notification | Response
 Body: TypeAlias = Message | Malformed | list[Any]
-"""What a decoded body may be: one message, something else, or an array that may be a batch."""
+"""A decoded body: a message, a malformed value, or an array that may be a batch."""
 
 
 def classify(value: object) -> Message | Malformed:
-    """Tell what a decoded JSON value is."""
+    """Return the message that a decoded JSON value represents, or `Malformed`."""
     if type(value) is not dict:
         return Malformed("A message must be a JSON object.")
-    given = value.get("id")
-    request_id: RequestId | None = given if type(given) is str or type(given) is int else None
+    request_id: RequestId | None = value.get("id")
+    if type(request_id) is not str and type(request_id) is not int:
+        request_id = None
     if value.get("jsonrpc") != "2.0":
         return Malformed('"jsonrpc" must be "2.0".', request_id)
     if "method" not in value:

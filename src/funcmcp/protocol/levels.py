@@ -1,4 +1,7 @@
-"""Severities of log messages, least severe first (RFC 5424, as every revision's "utilities/logging" lists them)."""
+"""Severities of log messages, the least severe first.
+
+Source: RFC 5424; "server/utilities/logging" of every revision.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The methods of the protocol, one row each.
 
-A request's method is looked up here; a missing row, or one that its revision does not have, is -32601.
+A request whose method has no row, or no row in its revision, is rejected with -32601.
 
 Source: the index of every revision's schema; 2026-07-28 "transports, Request Metadata" for mirrored names.
 """
@@ -15,13 +15,11 @@ class Method:
     """A request that clients send.
 
     Attributes:
-        name: on the wire.
-        capability: the server capability that it belongs to; None for the ones that every server has.
-        since: the first revision that has it.
-        removed_in: the first revision that no longer has it; None while it lives.
-        mirrored: the member of `params` that 2026-07-28 clients repeat in the `Mcp-Name` header.
-        cached: whether its complete results carry `ttlMs` and `cacheScope` (2026-07-28).
-        rounds: whether it may be answered by `input_required` (2026-07-28).
+        name: The value of ``method`` in messages.
+        capability: The server capability that the method belongs to. None: every server has the method.
+        since: The first revision with the method.
+        removed_in: The first revision without the method. None: no revision has removed it.
+        mirrored: The member of ``params`` that clients of 2026-07-28 repeat in the ``Mcp-Name`` header.
     """
 
     name: str
@@ -29,26 +27,24 @@ class Method:
     since: str = "2024-11-05"
     removed_in: str | None = None
     mirrored: str | None = None
-    cached: bool = False
-    rounds: bool = False
 
 
 METHODS: dict[str, Method] = {
     row.name: row
     for row in (
         Method("initialize", removed_in="2026-07-28"),
-        Method("server/discover", since="2026-07-28", cached=True),
+        Method("server/discover", since="2026-07-28"),
         Method("ping", removed_in="2026-07-28"),
         Method("logging/setLevel", "logging", removed_in="2026-07-28"),
-        Method("tools/list", "tools", cached=True),
-        Method("tools/call", "tools", mirrored="name", rounds=True),
-        Method("resources/list", "resources", cached=True),
-        Method("resources/templates/list", "resources", cached=True),
-        Method("resources/read", "resources", mirrored="uri", cached=True, rounds=True),
+        Method("tools/list", "tools"),
+        Method("tools/call", "tools", mirrored="name"),
+        Method("resources/list", "resources"),
+        Method("resources/templates/list", "resources"),
+        Method("resources/read", "resources", mirrored="uri"),
         Method("resources/subscribe", "resources", removed_in="2026-07-28"),
         Method("resources/unsubscribe", "resources", removed_in="2026-07-28"),
-        Method("prompts/list", "prompts", cached=True),
-        Method("prompts/get", "prompts", mirrored="name", rounds=True),
+        Method("prompts/list", "prompts"),
+        Method("prompts/get", "prompts", mirrored="name"),
         Method("completion/complete", "completions"),
         Method("subscriptions/listen", since="2026-07-28"),
     )
@@ -60,9 +56,9 @@ class ClientMethod:
     """A request that servers send.
 
     Attributes:
-        name: on the wire.
-        capability: the client capability that it needs.
-        since: the first revision that has it.
+        name: The value of ``method`` in messages.
+        capability: The client capability that the method needs.
+        since: The first revision with the method.
     """
 
     name: str
@@ -81,12 +77,14 @@ CLIENT_METHODS: dict[str, ClientMethod] = {
 
 
 def can_be_asked(method: str, revision: str) -> bool:
-    """Tell whether a revision has a request that servers send. Revisions are dates, so they sort as text."""
+    """Return whether a revision has a method of `CLIENT_METHODS`."""
+    # Revisions are dates in ISO format, so they sort as text.
     return CLIENT_METHODS[method].since <= revision
 
 
 def methods_of(revision: str) -> dict[str, Method]:
-    """Return the rows that a revision has. Revisions are dates, so they sort as text."""
+    """Return the rows of `METHODS` that a revision has, by name."""
+    # Revisions are dates in ISO format, so they sort as text.
     return {
         row.name: row
         for row in METHODS.values()

@@ -1,6 +1,6 @@
-"""The protocol's dated revisions and what each of them has, as data.
+"""The dated revisions of the protocol, as data.
 
-A choice between revisions is a look-up in this table; a comparison of dates anywhere else is a fault.
+Code that depends on the revision reads a field of this table. It never compares dates.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class Revision:
     """One revision of the protocol.
 
     Attributes:
-        date: its name on the wire.
-        per_request: True for revisions without a handshake, whose requests carry all the facts (2026-07-28).
-        priming: whether a stream that can be taken up again begins with an event without data (2025-11-25).
-        batches: whether an array of messages is a valid body (JSON-RPC batches, 2025-03-26 only).
-        content_types: the kinds of content blocks that a result may carry.
-        tool_fields: the members that a tool's definition may have.
-        feature_fields: the members that the definition of a resource, a template or a prompt may have.
-        argument_fields: the members that a prompt's argument may have.
-        info_fields: the members that an Implementation (client or server info) may have.
-        capabilities: the members that ServerCapabilities may have.
-        not_found: the error code for a resource that is not there.
-        structured_content: ``None``, ``"object"`` or ``"any"``: which JSON values a tool's structuredContent may be.
-        tasks: How it has tasks; None if it has none.
+        date: The name of the revision in messages and headers.
+        per_request: Whether each request has its version and capabilities in ``_meta`` (2026-07-28). No handshake.
+        priming: Whether a resumable stream begins with an event without data (2025-11-25).
+        batches: Whether a body may be an array of messages, a JSON-RPC batch (2025-03-26).
+        content_types: Types of content blocks in results.
+        tool_fields: Members of Tool.
+        feature_fields: Members of Resource, ResourceTemplate and Prompt.
+        argument_fields: Members of PromptArgument.
+        info_fields: Members of Implementation, which describes a client or a server.
+        capabilities: Members of ServerCapabilities.
+        not_found: The error code for a resource that does not exist.
+        structured_content: JSON values that structuredContent may have: none at all, ``"object"`` or ``"any"``.
+        tasks: How the revision has tasks. None: it has no tasks.
     """
 
     date: str
@@ -83,7 +83,7 @@ _ARGUMENT_2025_06 = _ARGUMENT_2024 | {"title"}
 
 _CAPABILITIES_2024 = frozenset({"experimental", "logging", "prompts", "resources", "tools"})
 _CAPABILITIES_2025_03 = _CAPABILITIES_2024 | {"completions"}
-# The 2025-11-25 schema does not name extensions, but the extension framework puts them there, and the object is open.
+# The schema of 2025-11-25 does not list `extensions`. The extension framework adds the member.
 _CAPABILITIES_2025_11 = _CAPABILITIES_2025_03 | {"extensions"}
 
 _INFO_2024 = frozenset({"name", "version"})
@@ -158,4 +158,4 @@ REVISIONS: dict[str, Revision] = {
 }
 
 ASSUMED = "2025-03-26"
-"""The revision of a handshake-era request that names none (2025-11-25 transports, "Protocol Version Header")."""
+"""The revision of a request without MCP-Protocol-Version and session (2025-11-25 "basic/transports")."""

@@ -1,7 +1,7 @@
-"""Definitions and results as a revision allows them.
+"""Definitions and results in the form of a revision.
 
-Features describe themselves in the newest revision's shape; what an older one does not know is left out or, for
-content that a person should not miss, told in words.
+Features have the form of the newest revision. Members that an older revision does not have are removed. Content that it
+does not have becomes text.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def implementation(info: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
-    """Return an Implementation (server info) with the members that the revision has."""
+    """Return the members of an Implementation (server info) that the revision has."""
     return {name: value for name, value in info.items() if name in revision.info_fields}
 
 
 def tool_definition(definition: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
-    """Return a Tool with the members that the revision has."""
+    """Return a Tool in the form of the revision."""
     shaped = {name: value for name, value in definition.items() if name in revision.tool_fields}
     output_schema = shaped.get("outputSchema")
     if output_schema is not None and revision.structured_content == "object" and output_schema.get("type") != "object":
@@ -33,48 +33,55 @@ def tool_definition(definition: Mapping[str, Any], revision: Revision) -> dict[s
 
 
 def _as_object(schema: Any) -> Any:
-    """Return a schema of a property as an object: the handshake era's Tool has no `true` and `false` there."""
-    return ({} if schema else {"not": {}}) if isinstance(schema, bool) else schema
+    """Return the schema of a property as an object: Tool has no `true` and `false` there in the handshake era."""
+    if schema is True:
+        return {}
+    if schema is False:
+        return {"not": {}}
+    return schema
 
 
 def definition(definition: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
-    """Return a Resource, a ResourceTemplate or a Prompt with the members that the revision has."""
+    """Return the members of a Resource, a ResourceTemplate or a Prompt that the revision has."""
     shaped = {name: value for name, value in definition.items() if name in revision.feature_fields}
     if "arguments" in shaped:
-        known = revision.argument_fields
+        fields = revision.argument_fields
         shaped["arguments"] = [
-            {name: value for name, value in argument.items() if name in known} for argument in shaped["arguments"]
+            {name: value for name, value in argument.items() if name in fields} for argument in shaped["arguments"]
         ]
     return shaped
 
 
 def prompt_result(result: dict[str, Any], revision: Revision) -> dict[str, Any]:
-    """Return a GetPromptResult with the content that the revision has."""
-    known = revision.content_types
-    messages = [
-        message if message["content"]["type"] in known else {**message, "content": _in_words(message["content"])}
-        for message in result["messages"]
-    ]
+    """Return a GetPromptResult in the form of the revision."""
+    messages = []
+    for message in result["messages"]:
+        content = message["content"]
+        if content["type"] in revision.content_types:
+            messages.append(message)
+        else:
+            messages.append({**message, "content": _text_for(content)})
     return {**result, "messages": messages}
 
 
 def tool_result(result: dict[str, Any], revision: Revision) -> dict[str, Any]:
-    """Return a CallToolResult with the content and the members that the revision has."""
+    """Return a CallToolResult in the form of the revision."""
     if "structuredContent" in result and revision.structured_content != "any":
-        keeps = revision.structured_content == "object" and isinstance(result["structuredContent"], dict)
-        if not keeps:
+        valid = revision.structured_content == "object" and isinstance(result["structuredContent"], dict)
+        if not valid:
             result = {name: value for name, value in result.items() if name != "structuredContent"}
-    known = revision.content_types
+    types = revision.content_types
     for block in result["content"]:
-        if block["type"] not in known:
-            blocks = [block if block["type"] in known else _in_words(block) for block in result["content"]]
+        if block["type"] not in types:
+            blocks = [block if block["type"] in types else _text_for(block) for block in result["content"]]
             return {**result, "content": blocks}
     return result
 
 
-def _in_words(block: Mapping[str, Any]) -> dict[str, Any]:
+def _text_for(block: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a text block in place of one whose type the revision does not have."""
     if block["type"] == "resource_link":
         text = f"{block.get('title') or block['name']}: {block['uri']}"
     else:
-        text = f"[{block['type']} content, which this protocol revision can't carry]"
+        text = f"[{block['type']} content, which this protocol revision does not support]"
     return {"type": "text", "text": text}

@@ -1,9 +1,13 @@
-"""URI templates (RFC 6570), read backwards: from a URI to the values of its template's variables.
+"""URI templates (RFC 6570), and matching URIs against them.
 
-The forms that resource templates use: `{a}` (one path segment or less), `{+a}` (reserved characters too), `{a*}` (the
-segments of a path, as a list), `{?q,r*}` (query parameters, each of them optional; `r*` takes all values of `r`, as a
-list). No value but those of a query is empty. Matching takes time proportional to the length of the URI, whatever the
-client sends.
+Templates may have these expressions:
+
+- `{a}`: one path segment or a part of it;
+- `{+a}`: any text, with reserved characters;
+- `{a*}`: segments of a path, as a list;
+- `{?q,r*}`: optional query parameters. `r*` has all values of `r`, as a list.
+
+Values are not empty, except those of a query. Matching takes time proportional to the length of the URI.
 
 Source: RFC 6570 section 3; 2026-07-28 "server/resources, Security" (values are checked for path traversal).
 """
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
 Values: TypeAlias = dict[str, str | list[str]]
 
 MAX_URI = 8192
-"""Characters; a longer URI matches nothing."""
+"""Maximum number of characters. A longer URI does not match."""
 
 _EXPRESSION = re.compile(r"\{([+?]?)([A-Za-z_][A-Za-z0-9_]*\*?(?:,[A-Za-z_][A-Za-z0-9_]*\*?)*)\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -31,11 +35,11 @@ _UNSAFE = "The URI has a value that is not allowed: '..', an absolute path, a ba
 
 
 class InvalidTemplateError(ValueError):
-    """The text is no template that funcmcp can match; the message says why."""
+    """The text is not a template that `URITemplate` supports."""
 
 
 class UnsafeValueError(ValueError):
-    """A URI has a value that could lead out of where it belongs, such as `..`."""
+    """A URI has a value that could lead to a path traversal, such as `..`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +50,29 @@ class _Variable:
 
 
 class URITemplate:
-    """A template, parsed once.
+    """A parsed template.
+
+    How it works: one variable may have several segments, and takes the text that the others leave. Literals before it
+    are searched from the left, literals behind it from the right. So each other variable takes as little as it can. A
+    longer value would contain the shorter one, so there is nothing to try twice.
 
     Args:
-        text: such as `menu://categories/{category_id}{?lang}`.
+        text: A template such as ``menu://categories/{category_id}{?lang}``.
+
+    Attributes:
+        text: The template.
+        variables: Names of all variables, those of the query last.
+        repeated: Names of the query variables whose values are lists.
 
     Raises:
-        InvalidTemplateError: the text has no scheme, an expression that is not supported, the same variable or a
-            query twice, or two variables with nothing between them.
+        InvalidTemplateError: The text has no scheme, an expression that is not supported, the same variable or a query
+            twice, or two variables without text between them.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._query: tuple[str, ...] = ()
         self.repeated: frozenset[str] = frozenset()
-        """The variables of the query that take all values of their name, as a list."""
         parts = list(self._parse(text))
         variables = [part for part in parts if isinstance(part, _Variable)]
         self._path = tuple(variables)
@@ -68,47 +80,54 @@ class URITemplate:
         if len(literals) == len(variables):
             literals.append("")
         self._begin, self._end = literals[0], literals[-1]
-        # A variable of many segments takes what all the others leave; where there is none, the last one does.
-        many = (index for index, variable in enumerate(variables) if variable.reserved or variable.exploded)
-        widest = next(many, len(variables) - 1)
-        self._left, self._right = tuple(literals[1 : widest + 1]), tuple(literals[-2:widest:-1])
-        """The literals between the variables before the widest one, and those behind it from the right."""
+        # Without a variable of several segments, the last variable takes the text that the others leave.
+        widest = len(variables) - 1
+        for index, variable in enumerate(variables):
+            if variable.reserved or variable.exploded:
+                widest = index
+                break
+        self._left = tuple(literals[1 : widest + 1])
+        """The literals between the variables before the widest one."""
+        self._right = tuple(literals[-2:widest:-1])
+        """The literals between the variables behind the widest one, from the right."""
         self.variables = tuple(variable.name for variable in variables) + self._query
         if len(set(self.variables)) != len(self.variables):
             raise InvalidTemplateError(f"The template {text!r} has a variable twice.")
 
     @property
     def exploded(self) -> frozenset[str]:
-        """The variables that take all segments of a path, as a list."""
+        """The variables whose values are lists of path segments."""
         return frozenset(variable.name for variable in self._path if variable.exploded)
 
     @property
     def optional(self) -> tuple[str, ...]:
-        """The variables of the query, each of which a URI may leave out."""
+        """The variables of the query, which are all optional."""
         return self._query
 
     def match(self, uri: str) -> Values | None:
-        """Return the decoded values of a URI that the template describes, or None.
+        """Return the decoded values of the variables in a URI, or None if the URI does not match.
 
         Raises:
-            UnsafeValueError: a value is a path that leads upwards, an absolute one, or has a NUL or a backslash.
+            UnsafeValueError: A value is a path with ``..`` or an absolute path, or has a NUL or a backslash.
         """
         if not uri.startswith(self._begin) or len(uri) > MAX_URI:
             return None
-        path, mark, query = uri.partition("?") if self._query else (uri, "", "")
+        path, query = uri, ""
+        if self._query:
+            path, _, query = uri.partition("?")
         values = self._match_path(path)
         if values is None:
             return None
-        given = self._match_query(query) if mark else {}
-        if given is None:
+        parameters = self._match_query(query)
+        if parameters is None:
             return None
         for value in values.values():
             _check(value)
-        for value in given.values():
-            for text in (value,) if isinstance(value, str) else value:  # together they are no path
+        for value in parameters.values():
+            # The values of a repeated parameter are separate: joined they are not a path.
+            for text in [value] if isinstance(value, str) else value:
                 _check(text)
-        values.update(given)
-        return values
+        return values | parameters
 
     def _match_path(self, text: str) -> Values | None:
         values: Values = {}
@@ -116,18 +135,17 @@ class URITemplate:
         if raws is None:
             return None
         for variable, raw in zip(self._path, raws, strict=True):
-            decoded = _decoded(raw) if _allowed(raw, variable) else None
+            decoded = _decode(raw) if _is_allowed(raw, variable) else None
             if not decoded:
                 return None
-            values[variable.name] = [unquote(piece) for piece in raw.split("/")] if variable.exploded else decoded
+            if variable.exploded:
+                values[variable.name] = [unquote(segment) for segment in raw.split("/")]
+            else:
+                values[variable.name] = decoded
         return values
 
     def _split(self, text: str) -> list[str] | None:
-        """Return what stands between the literals: from the left up to the widest variable, then from the right.
-
-        Every other variable takes as little as it can. A longer value would have in it all that the shorter one has, so
-        there is nothing to try twice.
-        """
+        """Return the texts between the literals, or None if a literal is missing."""
         if not self._path:
             return [] if text == self._begin else None
         if not text.endswith(self._end):
@@ -136,33 +154,37 @@ class URITemplate:
         left: list[str] = []
         right: list[str] = []
         for literal in self._left:
-            found = text.find(literal, start + 1, end)
-            if found < 0:
+            position = text.find(literal, start + 1, end)
+            if position < 0:
                 return None
-            left.append(text[start:found])
-            start = found + len(literal)
+            left.append(text[start:position])
+            start = position + len(literal)
         for literal in self._right:
-            found = text.rfind(literal, start, end - 1)
-            if found < 0:
+            position = text.rfind(literal, start, end - 1)
+            if position < 0:
                 return None
-            right.append(text[found + len(literal) : end])
-            end = found
-        left.append(text[start:end])
-        return left + right[::-1] if right else left
+            right.append(text[position + len(literal) : end])
+            end = position
+        return [*left, text[start:end], *reversed(right)]
 
     def _match_query(self, query: str) -> Values | None:
-        """Read the query's parameters; with one that is unknown or one too many, the URI is another resource's."""
-        values: Values = {}
-        for name, raw in (pair.partition("=")[::2] for pair in query.split("&") if pair):
-            value = _decoded(raw.replace("+", " "))
+        """Return the values of the query's parameters, or None for an unknown, repeated or malformed parameter."""
+        values: dict[str, str] = {}
+        lists: dict[str, list[str]] = {}
+        for pair in query.split("&"):
+            if not pair:
+                continue
+            name, _, raw = pair.partition("=")
+            value = _decode(raw.replace("+", " "))
             if name not in self._query or value is None:
                 return None
-            known = values.setdefault(name, [] if name in self.repeated else value)
-            if isinstance(known, list):
-                known.append(value)
-            elif known is not value:
+            if name in self.repeated:
+                lists.setdefault(name, []).append(value)
+            elif name in values:
                 return None
-        return values
+            else:
+                values[name] = value
+        return {**values, **lists}
 
     def _parse(self, text: str) -> Iterator[str | _Variable]:
         if not _SCHEME.match(text):
@@ -171,42 +193,42 @@ class URITemplate:
         for match in _EXPRESSION.finditer(text):
             literal = text[position : match.start()]
             if literal:
-                yield _checked(literal, text)
+                yield _check_literal(literal, text)
             elif position and match[1] != "?":
-                raise InvalidTemplateError(f"The template {text!r} has two variables with nothing between them.")
+                raise InvalidTemplateError(f"The template {text!r} has two variables without text between them.")
             position = match.end()
             operator, names = match.groups()
             if operator == "?":
                 if position != len(text) or "?" in text[: match.start()]:
                     raise InvalidTemplateError(
-                        f"In the template {text!r} the query must stand at the end, and only there."
+                        f"In the template {text!r} the query must be at the end, and only there."
                     )
                 self._query = tuple(names.replace("*", "").split(","))
                 self.repeated = frozenset(name[:-1] for name in names.split(",") if name.endswith("*"))
             elif "," in names:
-                raise InvalidTemplateError(f"In the template {text!r} write {{a}}/{{b}} for {{a,b}}.")
+                raise InvalidTemplateError(f"In the template {text!r} write {{a}}/{{b}} instead of {{a,b}}.")
             else:
                 yield _Variable(names.rstrip("*"), reserved=operator == "+", exploded=names.endswith("*"))
         if position < len(text):
-            yield _checked(text[position:], text)
+            yield _check_literal(text[position:], text)
 
 
-def _checked(literal: str, text: str) -> str:
+def _check_literal(literal: str, text: str) -> str:
     if "{" in literal or "}" in literal:
         raise InvalidTemplateError(
-            f"The template {text!r} has an expression that is not supported; use {{a}}, {{+a}}, {{a*}} or {{?a,b*}}."
+            f"The template {text!r} has an expression that is not supported. Use {{a}}, {{+a}}, {{a*}} or {{?a,b*}}."
         )
     return literal
 
 
-def _allowed(raw: str, variable: _Variable) -> bool:
+def _is_allowed(raw: str, variable: _Variable) -> bool:
     if variable.reserved:
         return True
     return "?" not in raw and "#" not in raw and (variable.exploded or "/" not in raw)
 
 
-def _decoded(raw: str) -> str | None:
-    """Return percent-decoded text, or None if it is not UTF-8 or has half an escape, as a literal may leave one."""
+def _decode(raw: str) -> str | None:
+    """Return percent-decoded text, or None if it is not UTF-8 or has an incomplete escape."""
     if "%" not in raw:
         return raw
     if _BAD_ESCAPE.search(raw):
@@ -218,8 +240,8 @@ def _decoded(raw: str) -> str | None:
 
 
 def _check(value: str | list[str]) -> None:
-    """Look at a value as a path; a list of segments also as the path that they are together."""
-    for path in (value,) if type(value) is str else (*value, "/".join(value)):
+    """Raise UnsafeValueError if a value, or the path that a list of segments forms, is not safe."""
+    for path in [value] if isinstance(value, str) else [*value, "/".join(value)]:
         upwards = ".." in path and ".." in path.split("/")
         drive = path[1:2] == ":" and _DRIVE.match(path) is not None
         if upwards or drive or "\0" in path or "\\" in path or path[:1] == "/":

@@ -453,7 +453,7 @@ async def test_a_name_may_be_any_line_of_text_and_variables_are_described_below_
     ("uri", "options", "function", "why"),
     [
         ("today", {}, lambda: "", "scheme"),
-        ("menu://{a}{b}", {}, lambda a, b: "", "nothing between"),
+        ("menu://{a}{b}", {}, lambda a, b: "", "without text between"),
         (None, {}, lambda: "", "needs a URI"),
         ("menu://{a}", {}, lambda: "", "no parameter for {a}"),
         ("menu://{a}", {}, lambda b: "", "no parameter for {a}"),

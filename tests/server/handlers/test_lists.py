@@ -67,7 +67,7 @@ def test_a_cursor_means_what_comes_after_it_when_the_list_has_changed(now: str, 
 
 @pytest.mark.parametrize("cursor", ["", "YQ", "no cursor", encode_cursor("prompts", 2, "b")])
 def test_a_cursor_that_was_not_given_out_is_invalid(cursor: str) -> None:
-    with pytest.raises(InvalidParams, match="start again"):
+    with pytest.raises(InvalidParams, match="Start again"):
         start_of("tools", "abc", cursor)
 
 

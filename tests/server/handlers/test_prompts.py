@@ -67,7 +67,12 @@ async def test_content_that_a_revision_does_not_have_is_told_in_words(revision: 
     assert {message["role"] for message in result["messages"]} == {"assistant"}
     if revision == "2024-11-05":
         words = [message["content"].get("text") for message in result["messages"]]
-        assert words == [None, "[audio content, which this protocol revision can't carry]", "today: menu://today", None]
+        assert words == [
+            None,
+            "[audio content, which this protocol revision does not support]",
+            "today: menu://today",
+            None,
+        ]
 
 
 @EVERY_REVISION
