@@ -16,8 +16,7 @@ import pytest
 from funcmcp import __version__
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.new import create, title_of, versions
-from funcmcp.cli.remote import remote
-from funcmcp.testing import Client
+from funcmcp.client import Client
 from tests.azure.messages import TypedData
 from tests.azure.serving import serve_app
 from tests.azure.worker import needs_worker, worker
@@ -82,7 +81,7 @@ def files_in(folder: Path) -> set[str]:
 
 
 async def add(url: str) -> Any:
-    async with remote(url) as exchange, Client(exchange) as client:
+    async with Client(url) as client:
         return (await client.call_tool("add", {"a": 1, "b": 2}))["structuredContent"]
 
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from funcmcp.cli.remote import remote
-from funcmcp.testing import Client
+from funcmcp.client import Client
 from tests.cli.processes import FUNCMCP, STOP_SECONDS, Running, environment, funcmcp, running
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def served(folder: Path, target: str, *options: str) -> Iterator[tuple[Running, 
 
 
 async def call(url: str, tool: str, **options: Any) -> dict[str, Any]:
-    async with remote(url) as exchange, Client(exchange) as client:
+    async with Client(url) as client:
         return await client.call_tool(tool, {}, **options)
 
 
@@ -340,7 +339,7 @@ async def test_reload_serves_a_file_as_it_is_now(folder: Path, tmp_path: Path) -
         await asyncio.to_thread(process.line_with, "ImportError: cannot import name 'greet'")
         greeting.write_text(text.replace("Hello", "Good morning"))
         assert await asyncio.to_thread(process.endpoint) == url
-        async with remote(url) as exchange, Client(exchange) as client:
+        async with Client(url) as client:
             result = await client.call_tool("greet", {"name": "Ada"})
         process.process.terminate()
         assert await asyncio.to_thread(process.ended) == 0

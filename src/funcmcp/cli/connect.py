@@ -1,4 +1,4 @@
-"""A client of a target or of a URL, and what the commands do with it."""
+"""The commands that use a server: each connects to a target or a URL, sends its requests, and returns the results."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp.cli.arguments import read_json, read_pairs, warnings_of
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.faults import faults_of
 from funcmcp.cli.output import write_line
-from funcmcp.cli.terminal import Progress, answer
+from funcmcp.cli.terminal import ProgressDisplay, answer
+from funcmcp.client.connection import Client
+from funcmcp.client.errors import AuthenticationError, ClientError, InvalidResponseError, one_line
+from funcmcp.client.targets import MEBIBYTE, HTTPEndpoint
 from funcmcp.protocol.errors import MCPError
-from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.testing import Client
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from funcmcp import MCPServer
     from funcmcp.cli.faults import Fault
-    from funcmcp.transports.http.messages import Exchange, HttpRequest, HttpResponse
+    from funcmcp.client.results import CallToolResult, Definition
 
-_HANDSHAKE = max(date for date, revision in REVISIONS.items() if not revision.per_request)
-_SHOWN = 10
+    D = TypeVar("D", bound=Definition)
+
+_MAX_TOTAL_BYTES = 256 * MEBIBYTE
+"""Bytes of all responses to one command: a server could send pages of a list until the memory is full."""
+
+_SUGGESTIONS = 10
+"""Names in the message about a name that does not exist."""
+
 _UNAUTHORIZED = 401
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)[ \t]*")
 _CLIENT_HEADERS = {"accept", "accept-encoding", "content-length", "content-type", "host", "transfer-encoding"}
 _CLIENT_HEADERS |= {"mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"}
-_NOT_MCP = (
-    AttributeError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)  # what the client meets in an answer that is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Source:
     """A server that a command uses.
 
     Attributes:
-        target: What the person named: a target or a URL.
-        server: The server of a target; None for a URL.
+        target: The target or the URL on the command line.
+        server: The server of a target. None for a URL.
         headers: Header fields of every request, such as credentials.
         verbose: Show log messages and progress as lines.
     """
@@ -59,7 +59,7 @@ class Source:
 def open_source(
     target: str, *, headers: Sequence[str] = (), bearer: str | None = None, verbose: bool = False
 ) -> Source:
-    """Return the server that a target or a URL names. A target is imported here, outside of any event loop.
+    """Return the server of a target or a URL. A target is imported here, outside of any event loop.
 
     Args:
         target: A target or a URL.
@@ -75,13 +75,13 @@ def open_source(
         fields |= [_header(f"authorization:Bearer {bearer}")]
     if target.startswith(("http://", "https://")):
         return Source(target, None, fields, verbose)
-    from funcmcp.cli.targets import load  # noqa: PLC0415 - a URL needs no target
+    from funcmcp.cli.targets import load  # noqa: PLC0415 - a URL does not need it
 
     return Source(target, load(target), fields, verbose)
 
 
 def _header(text: str) -> tuple[str, str]:
-    """Return a header field's name in lower case and its value; no message repeats the value, which may be secret."""
+    """Return a header field's name in lower case and its value. No message repeats the value, which may be secret."""
     match = _HEADER.fullmatch(text)
     if match is None:
         raise Failure("A header field must be NAME:VALUE in visible ASCII, such as --header 'X-Api-Key: secret'.")
@@ -92,163 +92,164 @@ def _header(text: str) -> tuple[str, str]:
 
 
 async def inspect_server(source: Source) -> tuple[dict[str, Any], list[Fault]]:
-    """Return what a server says of itself, and what is wrong with features of a target that it can't list.
+    """Return a server's description and lists, and the features of a target that cannot be listed.
 
-    What it says is ``server``, ``revision``, ``capabilities``, ``instructions``, ``tools``, ``resources``,
-    ``resourceTemplates``, ``prompts``.
+    The description has the keys ``server``, ``revision``, ``capabilities`` and ``instructions``. The lists have the
+    keys ``tools``, ``resources``, ``resourceTemplates`` and ``prompts``. Every item is as the server sends it.
     """
-    async with _connected(source) as (client, faults):
-        offered = client.capabilities
+    async with _connected(source, None) as (client, faults):
         facts = {
             "server": client.server_info,
             "revision": client.revision,
-            "capabilities": offered,
+            "capabilities": client.capabilities,
             "instructions": client.instructions,
-            "tools": await client.list_tools() if "tools" in offered else [],
-            "resources": await client.list_resources() if "resources" in offered else [],
-            "resourceTemplates": await client.list_templates() if "resources" in offered else [],
-            "prompts": await client.list_prompts() if "prompts" in offered else [],
+            "tools": await _items(client, "tools", "tools/list", "tools"),
+            "resources": await _items(client, "resources", "resources/list", "resources"),
+            "resourceTemplates": await _items(client, "resources", "resources/templates/list", "resourceTemplates"),
+            "prompts": await _items(client, "prompts", "prompts/list", "prompts"),
         }
         return facts, faults
 
 
-async def read_resource(source: Source, uri: str) -> Any:
-    """Read a resource and return its contents; raise Failure if it can't be read."""
-    with Progress(verbose=source.verbose) as progress:
-        async with _connected(source, progress.show) as (client, faults):
+async def _items(client: Client, capability: str, method: str, member: str) -> list[Any]:
+    """Return the items of a list. Return none if the server does not have the capability."""
+    if capability not in client.capabilities:
+        return []
+    return await client.list_items(method, member)
+
+
+async def read_resource(source: Source, uri: str) -> list[Any]:
+    """Read a resource and return its contents. Raise Failure if that is not possible."""
+    with ProgressDisplay(verbose=source.verbose) as display:
+        async with _connected(source, display) as (client, faults):
             if "resources" not in client.capabilities:
                 raise Failure(f"{client.server_info.get('name')} has no resources.")
-            _refuse_faulty(faults, "resource", uri)
-            result = await client.read_resource(uri, meta=progress.meta)
-            return result["contents"]
+            _reject_faulty(faults, "resource", uri)
+            result = await client.read_resource(uri)
+            return list(result.contents)
 
 
-async def get_prompt(source: Source, name: str, pairs: Sequence[str]) -> Any:
+async def get_prompt(source: Source, name: str, pairs: Sequence[str]) -> list[Any]:
     """Get a prompt and return its messages.
 
     Args:
         source: The server.
-        name: the prompt's name.
-        pairs: arguments as ``key=value``; all of them are texts.
+        name: The prompt's name.
+        pairs: Arguments as ``key=value``. All of them are strings.
 
     Raises:
-        Failure: there is no such prompt, or its arguments do not fit.
+        Failure: The prompt does not exist, or the server rejects its arguments.
     """
-    texts = {"properties": {pair.partition("=")[0]: {"type": "string"} for pair in pairs}}
-    with Progress(verbose=source.verbose) as progress:
-        async with _connected(source, progress.show) as (client, faults):
-            _refuse_faulty(faults, "prompt", name)
-            _find("prompt", await client.list_prompts() if "prompts" in client.capabilities else [], name)
-            result = await client.get_prompt(name, read_pairs(pairs, texts), meta=progress.meta)
-            return result["messages"]
+    properties = {pair.partition("=")[0]: {"type": "string"} for pair in pairs}
+    with ProgressDisplay(verbose=source.verbose) as display:
+        async with _connected(source, display) as (client, faults):
+            _reject_faulty(faults, "prompt", name)
+            prompts = await client.list_prompts() if "prompts" in client.capabilities else []
+            _named("prompt", prompts, name)
+            result = await client.get_prompt(name, read_pairs(pairs, {"properties": properties}))
+            return list(result.messages)
 
 
-async def call_tool(source: Source, name: str, pairs: Sequence[str], text: str | None) -> dict[str, Any]:
-    """Call a tool and return its CallToolResult.
+async def call_tool(source: Source, name: str, pairs: Sequence[str], text: str | None) -> CallToolResult:
+    """Call a tool and return its result.
 
     Args:
         source: The server.
-        name: the tool's name.
-        pairs: arguments as ``key=value``.
-        text: all arguments as a JSON object; None where there are pairs.
+        name: The tool's name.
+        pairs: Arguments as ``key=value``.
+        text: All arguments as a JSON object. None if there are pairs.
 
     Raises:
-        Failure: there is no such tool, or the arguments can't be read.
+        Failure: The tool does not exist, or the arguments cannot be read.
     """
     if pairs and text is not None:
-        raise Failure("Give the arguments as key=value or with --json, not both.")
-    given = read_json(text) if text is not None else None
-    with Progress(verbose=source.verbose) as progress:
-        async with _connected(source, progress.show) as (client, faults):
-            _refuse_faulty(faults, "tool", name)
-            tool = _find("tool", await client.list_tools(), name)
-            arguments = read_pairs(pairs, tool["inputSchema"]) if given is None else given
-            for warning in warnings_of(arguments, tool["inputSchema"]):
+        raise Failure("Pass the arguments either as key=value or with --json, not both.")
+    json_arguments = None if text is None else read_json(text)
+    with ProgressDisplay(verbose=source.verbose) as display:
+        async with _connected(source, display) as (client, faults):
+            _reject_faulty(faults, "tool", name)
+            tool = _named("tool", await client.list_tools(), name)
+            if json_arguments is None:
+                arguments = read_pairs(pairs, tool.input_schema)
+            else:
+                arguments = json_arguments
+            for warning in warnings_of(arguments, tool.input_schema):
                 write_line(warning, error=True)
-            return await client.call_tool(name, arguments, meta=progress.meta)
+            return await client.call_tool(name, arguments)
 
 
-def _refuse_faulty(faults: list[Fault], kind: str, key: str) -> None:
+def _reject_faulty(faults: list[Fault], kind: str, key: str) -> None:
     for fault in faults:
         if (fault.kind, fault.key) == (kind, key):
-            raise Failure(f"The {kind} {key} can't be used. Correct it: {fault.reason}")
+            raise Failure(f"The {kind} {key} cannot be used. Correct it: {fault.reason}")
 
 
-def _find(kind: str, found: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    for feature in found:
-        if feature["name"] == name:
+def _named(kind: str, features: list[D], name: str) -> D:
+    """Return the feature with a name. Raise Failure with similar names if it does not exist."""
+    for feature in features:
+        if feature.get("name") == name:
             return feature
-    names = [str(feature["name"]) for feature in found]
-    near = get_close_matches(name, names, 3)
-    if near:
-        raise Failure(f"There is no {kind} {name!r}. Did you mean {' or '.join(near)}?")
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    raise Failure(f"There is no {kind} {name!r}. There is {', '.join(names[:_SHOWN]) or 'none'}{more}.")
+    names = [str(feature.get("name")) for feature in features]
+    similar = get_close_matches(name, names, 3)
+    if similar:
+        raise Failure(f"The server has no {kind} {name!r}. Did you mean {' or '.join(similar)}?")
+    if not names:
+        raise Failure(f"The server has no {kind} {name!r}. It has no {kind}s.")
+    listed = ", ".join(names[:_SUGGESTIONS])
+    if len(names) > _SUGGESTIONS:
+        listed += f" and {len(names) - _SUGGESTIONS} more"
+    raise Failure(f"The server has no {kind} {name!r}. It has {listed}.")
 
 
 @asynccontextmanager
-async def _connected(
-    source: Source, on_notification: Callable[[dict[str, Any]], None] | None = None
-) -> AsyncIterator[tuple[Client, list[Fault]]]:
-    """Connect, and look for features of a target that can't be listed.
+async def _connected(source: Source, display: ProgressDisplay | None) -> AsyncIterator[tuple[Client, list[Fault]]]:
+    """Connect to a server. Yield the client, and the features of a target that cannot be listed.
 
-    An error of the protocol and an answer that is not MCP become a Failure.
+    Raises:
+        Failure: The server cannot be reached, does not answer as an MCP server, or rejects a request.
     """
+    faults: list[Fault] = []
     try:
-        if source.server is None:
-            from funcmcp.cli.remote import remote  # noqa: PLC0415 - httpx2 is for URLs
-
-            async with remote(source.target) as exchange, _client(exchange, source, on_notification) as client:
-                yield client, []
-        else:
-            try:
-                faults = [fault async for fault in faults_of(source.server)]
-                async with _client(source.server.exchange, source, on_notification) as client:
-                    yield client, faults
-            finally:
-                await source.server.aclose()
-    except MCPError as error:
-        raise Failure(f"The server answered with error {error.code}: {_one_line(error)}") from error
-    except _NOT_MCP as error:
-        raise Failure(f"{source.target} does not answer as an MCP server does. {_one_line(error)}") from error
-
-
-@asynccontextmanager
-async def _client(
-    exchange: Exchange, source: Source, on_notification: Callable[[dict[str, Any]], None] | None
-) -> AsyncIterator[Client]:
-    """Connect in the newest revision; with a server that does not know how, in the newest with a handshake."""
-
-    async def checked(request: HttpRequest) -> HttpResponse:
-        response = await exchange(request)
-        if response.status == _UNAUTHORIZED:
-            raise Failure(
-                f"{source.target} asks for credentials (401). "
-                "Add --bearer TOKEN or --header NAME:VALUE, with valid ones."
-            )
-        return response
-
-    def client_of(revision: str | None) -> Client:
-        client = Client(
-            checked, revision=revision, elicit=answer, on_notification=on_notification, headers=source.headers
-        )
         if source.server is not None:
-            client.path = source.server.path
-        return client
-
-    client = client_of(None)
-    try:
-        await client.__aenter__()
-    except (MCPError, *_NOT_MCP):  # servers refuse what they do not know in many ways
-        client = client_of(_HANDSHAKE)
-        await client.__aenter__()
-    try:
-        if source.verbose and "logging" in client.capabilities and not REVISIONS[client.revision].per_request:
-            await client.request("logging/setLevel", {"level": "debug"})  # 2026-07-28 asks in each request instead
-        yield client
+            faults = [fault async for fault in faults_of(source.server)]
+        async with _client(source, display) as client:
+            yield client, faults
+    except MCPError as error:
+        raise Failure(f"The server answered with error {error.code}: {one_line(error, 2000)}") from error
+    except AuthenticationError as error:
+        raise Failure(_advice(source, error)) from error
+    except InvalidResponseError as error:
+        raise Failure(f"{source.target} does not answer as an MCP server. {one_line(error, 2000)}") from error
+    except ClientError as error:
+        raise Failure(one_line(error, 2000)) from error
     finally:
-        await client.__aexit__()
+        if source.server is not None:
+            await source.server.aclose()
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+def _client(source: Source, display: ProgressDisplay | None) -> Client:
+    """Return a client of a server, not connected yet. It asks for what is displayed."""
+    target: MCPServer | HTTPEndpoint
+    if source.server is None:
+        target = HTTPEndpoint(source.target, max_total_bytes=_MAX_TOTAL_BYTES)
+    else:
+        target = source.server
+    try:
+        return Client(
+            target,
+            elicit=answer,
+            on_progress=display.show_progress if display is not None and display.shows_progress else None,
+            on_log=display.show_log if display is not None and source.verbose else None,
+            log_level="debug" if display is not None and source.verbose else None,
+            headers=source.headers,
+        )
+    except ValueError as error:
+        raise Failure(str(error)) from error
+
+
+def _advice(source: Source, error: AuthenticationError) -> str:
+    if error.status == _UNAUTHORIZED:
+        return (
+            f"{source.target} requires credentials (401). Pass valid ones with --bearer TOKEN or --header NAME:VALUE."
+        )
+    return f"{source.target} denies access with these credentials (403): {one_line(error.challenge)}"

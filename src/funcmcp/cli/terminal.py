@@ -1,4 +1,4 @@
-"""What a running call shows and asks: progress, log messages and forms, where a terminal is there."""
+"""The display of a running request, and the forms that it asks for, on a terminal."""
 
 from __future__ import annotations
 
@@ -6,123 +6,133 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any, Self
 
-from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
-from rich.progress import Progress as Bar
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
 from funcmcp.cli.arguments import read_value
 from funcmcp.cli.console import SafeConsole, ask, confirm
 from funcmcp.cli.failure import Failure
+from funcmcp.cli.json_values import as_list, as_object
 from funcmcp.cli.output import visible, write_line
-from funcmcp.protocol import envelope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rich.progress import TaskID
 
+    from funcmcp.client.notifications import LogMessage, ProgressUpdate
 
-_MOST_PROGRESS = 2**53
+_MAX_AMOUNT = 2**53
+"""The largest amount that a bar shows: beyond it, floats are not exact."""
 
 
-class Progress:
-    """Shows what a running call reports on stderr.
+class ProgressDisplay:
+    """Shows the progress and the log messages of a running request on stderr.
 
-    Progress is asked for, and shown as a bar, only if stderr is a terminal. With *verbose* progress and log messages
-    of every level are asked for and shown as lines.
+    Args:
+        verbose: Show progress as lines. By default it is a bar, and not shown if stderr is not a terminal.
+
+    Attributes:
+        shows_progress: Whether progress is shown at all.
     """
 
     def __init__(self, *, verbose: bool = False) -> None:
         console = SafeConsole(error=True)
-        self.verbose = verbose
-        self.meta: dict[str, Any] = {}
-        """Members for the `_meta` of the request."""
-        if verbose or console.is_terminal:
-            self.meta["progressToken"] = 1
-        if verbose:
-            self.meta[envelope.LOG_LEVEL] = "debug"
+        self.shows_progress = verbose or console.is_terminal
+        self._verbose = verbose
         columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
-        self._bar = Bar(*columns, console=console, transient=True)
-        self._task: TaskID | None = None
+        self._bar = Progress(*columns, console=console, transient=True)
+        self._bar_id: TaskID | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._task is not None:  # otherwise rich would print an empty line
+        if self._bar_id is not None:  # rich would print an empty line for a bar that was never shown
             self._bar.stop()
 
-    def show(self, notification: Mapping[str, Any]) -> None:
-        """Show a notification: progress as a bar or a line, a log message as a line."""
-        params = notification.get("params", {})
-        if notification["method"] == "notifications/message":
-            write_line(f"{params.get('level')}: {params.get('data')}", error=True)
-        elif notification["method"] == "notifications/progress" and self.verbose:
-            of_total = f"/{params['total']}" if "total" in params else ""
-            message = params.get("message") or ""
-            write_line(f"progress: {params.get('progress')}{of_total} {message}".rstrip(), error=True)
-        elif notification["method"] == "notifications/progress":
-            if self._task is None:
-                self._task = self._bar.add_task("")
-                self._bar.start()
-            described = visible(params.get("message") or "")
-            completed, total = _number(params.get("progress")), _number(params.get("total"))
-            self._bar.update(self._task, completed=completed or 0, total=total, description=described)
+    def show_progress(self, update: ProgressUpdate) -> None:
+        """Show how far the request is."""
+        message = update.message or ""
+        if self._verbose:
+            total = "" if update.total is None else f"/{update.total}"
+            write_line(f"progress: {update.progress}{total} {message}".rstrip(), error=True)
+            return
+        if self._bar_id is None:
+            self._bar_id = self._bar.add_task("")
+            self._bar.start()
+        self._bar.update(
+            self._bar_id,
+            completed=_amount(update.progress) or 0,
+            total=_amount(update.total),
+            description=visible(message),
+        )
+
+    def show_log(self, message: LogMessage) -> None:
+        """Show a log message as a line."""
+        write_line(f"{message.level}: {message.data}", error=True)
 
 
-def _number(value: object) -> float | None:
-    """Return a number that a bar can show; a server may send anything in its place."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+def _amount(value: float | None) -> float | None:
+    """Return an amount that a bar can show. Return None for one that is too large."""
+    if value is None or abs(value) > _MAX_AMOUNT:
         return None
-    return value if abs(value) <= _MOST_PROGRESS else None
+    return value
 
 
 async def answer(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer ``elicitation/create``: ask at the terminal, field by field; decline where there is none."""
+    """Return the result of ``elicitation/create``: ask on the terminal, field by field.
+
+    Without a terminal the result declines.
+    """
+    message = params.get("message")
     if not sys.stdin.isatty():
-        write_line(f"Declined, because stdin is not a terminal: {params['message']}", error=True)
+        write_line(f"Declined, because stdin is not a terminal: {message}", error=True)
         return {"action": "decline"}
-    write_line(params["message"], error=True)
-    # asyncio would wait for the next await before it heeds Ctrl+C, and a person who is asked has time.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    write_line(message, error=True)
+    # asyncio handles Ctrl+C at the next await. A person who reads a question should not have to wait for that.
+    previous_handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        return _answered(params)
+        return _ask_for_result(params)
     except EOFError:  # Ctrl+D
         return {"action": "cancel"}
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
-def _answered(params: Mapping[str, Any]) -> dict[str, Any]:
+def _ask_for_result(params: Mapping[str, Any]) -> dict[str, Any]:
     if params.get("mode") == "url":
-        write_line(params["url"], error=True)
-        return {"action": "accept" if confirm("Have you opened it?") else "decline"}
+        write_line(params.get("url"), error=True)
+        if confirm("Have you opened it?"):
+            return {"action": "accept"}
+        return {"action": "decline"}
     if not confirm("Answer?", default=True):
         return {"action": "decline"}
-    return {"action": "accept", "content": _fill_in(params.get("requestedSchema", {}))}
+    return {"action": "accept", "content": _ask_for_fields(as_object(params.get("requestedSchema")))}
 
 
-def _fill_in(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Ask for the fields of a form; those that are left empty are left out."""
-    required = schema.get("required", [])
+def _ask_for_fields(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Ask for the fields of a form. A field that stays empty is left out."""
+    required = as_list(schema.get("required"))
     content = {}
-    for name, field in schema.get("properties", {}).items():
-        value = _ask(name, field, required=name in required)
+    for name, field in as_object(schema.get("properties")).items():
+        value = _ask_for_field(name, as_object(field), required=name in required)
         if value is not None:
             content[name] = value
     return content
 
 
-def _ask(name: str, field: Mapping[str, Any], *, required: bool) -> Any:
-    """Ask for one field until the text can be read; None for an optional one that is left empty."""
+def _ask_for_field(name: str, field: Mapping[str, Any], *, required: bool) -> Any:
+    """Ask for one field until its value is valid. Return None for an optional one that stays empty."""
     label = str(field.get("title") or name)
     if "description" in field:
         label += f" ({field['description']})"
     if field.get("type") == "boolean":
-        return confirm(label, default=field.get("default"))
-    choices = [str(choice) for choice in field.get("enum", [])]
-    default = str(field["default"]) if "default" in field else None
+        default = field.get("default")
+        return confirm(label, default=default if isinstance(default, bool) else None)
+    choices = [str(choice) for choice in as_list(field.get("enum"))]
+    default_text = str(field["default"]) if "default" in field else None
     while True:
-        text = ask(label, choices=choices, default=default, required=required)
+        text = ask(label, choices=choices, default=default_text, required=required)
         if text == "" and not required:
             return None
         try:

@@ -1,0 +1,60 @@
+"""Exceptions of the client.
+
+An error that the server reports in a JSON-RPC response is `funcmcp.MCPError`. All other failures of a request are a
+`ClientError`: the server cannot be reached, or it sends something that is not MCP.
+"""
+
+from __future__ import annotations
+
+
+class ClientError(Exception):
+    """A request failed. The message is one sentence or two, without control of the terminal's lines."""
+
+
+class ConnectionFailedError(ClientError):
+    """The server cannot be reached or started, or the connection ended before the response."""
+
+
+class InvalidResponseError(ClientError):
+    """The server sent something that does not follow the protocol."""
+
+
+class AuthenticationError(ClientError):
+    """The server rejected the credentials, or requires some: HTTP status 401, or 403 with a challenge.
+
+    Attributes:
+        status: The HTTP status, 401 or 403.
+        challenge: The value of the response's WWW-Authenticate header. None if the server sent none.
+    """
+
+    def __init__(self, status: int, challenge: str | None) -> None:
+        if status == _UNAUTHORIZED:
+            problem = "The server requires valid credentials"
+        else:
+            problem = "The server denies access with these credentials"
+        details = "" if challenge is None else f": {one_line(challenge)}"
+        super().__init__(f"{problem} (HTTP status {status}){details}")
+        self.status = status
+        self.challenge = challenge
+
+
+class SessionEndedError(ClientError):
+    """The server no longer has the session (HTTP status 404). Connect again for a new one."""
+
+    def __init__(self) -> None:
+        super().__init__("The server has ended the session (HTTP status 404). Connect again.")
+
+
+class RequestTimeoutError(ClientError, TimeoutError):
+    """The server did not respond in time. The client has cancelled the request."""
+
+
+def one_line(value: object, limit: int = 200) -> str:
+    """Return the text of a value that a server sent: on one line, and shortened to *limit* characters."""
+    text = " ".join(str(value).split())
+    if len(text) > limit:
+        return f"{text[:limit]}..."
+    return text
+
+
+_UNAUTHORIZED = 401

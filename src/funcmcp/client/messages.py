@@ -1,0 +1,64 @@
+"""JSON-RPC messages as they come from a server: parsed, and checked as far as the client relies on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.client.errors import InvalidResponseError, one_line
+from funcmcp.protocol.codec import InvalidJSONError, decode
+from funcmcp.protocol.errors import MCPError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MAX_VALUES = 2_000_000
+"""JSON values in one message. More would take gigabytes of memory."""
+
+
+def parse_message(data: bytes) -> dict[str, Any] | None:
+    """Return the JSON-RPC message in a JSON text. Return None if the text is not a JSON-RPC message."""
+    try:
+        message = decode(data, values=_MAX_VALUES)
+    except InvalidJSONError:
+        return None
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        return None
+    return message
+
+
+def is_response(message: Mapping[str, Any]) -> bool:
+    """Return whether a message is a response, and not a request or a notification."""
+    return "method" not in message
+
+
+def is_response_to(message: Mapping[str, Any], request_id: int) -> bool:
+    """Return whether a response answers a request. The id of an error is null if the server could not read it."""
+    if message.get("id") == request_id:
+        return True
+    return message.get("id") is None and "error" in message
+
+
+def result_of(response: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """Return the result of a response.
+
+    Raises:
+        MCPError: The response holds an error.
+        InvalidResponseError: The response holds neither a result nor an error as the protocol defines them.
+    """
+    if "error" in response:
+        error = response["error"]
+        if isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str):
+            raise MCPError(error["code"], error["message"], error.get("data"))
+        raise InvalidResponseError(f"The error in the response to {method} has no code and message: {one_line(error)}")
+    result = response.get("result")
+    if not isinstance(result, dict):
+        raise InvalidResponseError(f"The response to {method} has no result object.")
+    return result
+
+
+def member_of(result: Mapping[str, Any], name: str, kind: type, method: str) -> Any:
+    """Return a member of a result. Raise InvalidResponseError if it is missing or of another type than *kind*."""
+    value = result.get(name)
+    if not isinstance(value, kind):
+        raise InvalidResponseError(f"The result of {method} has no valid {name!r}.")
+    return value
