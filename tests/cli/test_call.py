@@ -98,24 +98,24 @@ def test_all_arguments_can_be_one_json_object(folder: Path, url: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["kinds", "text"], "'text' is no argument: write it like key=value."),
-        (["kinds", "=x"], "'=x' is no argument: write it like key=value."),
-        (["kinds", "text=1", "text=2"], "text is given twice. Give a list as JSON: text='[1, 2]'."),
-        (["kinds", "whole=many"], "whole=many: the tool wants integer; write it as JSON does."),
-        (["kinds", "number=NaN"], "number=NaN: the tool wants number; write it as JSON does."),
+        (["kinds", "text"], "'text' is not an argument. Write it like key=value."),
+        (["kinds", "=x"], "'=x' is not an argument. Write it like key=value."),
+        (["kinds", "text=1", "text=2"], "text is there twice. Write a list as JSON: text='[1, 2]'."),
+        (["kinds", "whole=many"], "whole=many: the tool requires integer. Write the value as JSON."),
+        (["kinds", "number=NaN"], "number=NaN: the tool requires number. Write the value as JSON."),
         (["kinds", "--json", "[]"], "--json must be an object, like --json '{\"a\": 1}'."),
         (
             ["kinds", "--json", "{"],
             NOT_JSON,
         ),
-        (["kinds", "text=1", "--json", "{}"], "Give the arguments as key=value or with --json, not both."),
-        (["kind"], "There is no tool 'kind'. Did you mean kinds?"),
+        (["kinds", "text=1", "--json", "{}"], "Pass the arguments either as key=value or with --json, not both."),
+        (["kind"], "The server has no tool 'kind'. Did you mean kinds?"),
         (
             ["xyzzy"],
-            "There is no tool 'xyzzy'. There is kinds, fail, only_structured, blocks, choose, count, pid.",
+            "The server has no tool 'xyzzy'. It has kinds, fail, only_structured, blocks, choose, count, pid.",
         ),
-        (["kinds", b"text=\xff"], "The value of 'text' is no UTF-8 text. Give bytes as base64."),
-        (["kinds", "--json", r'{"text": "\ud800"}'], "--json has text that is no Unicode, such as a lone surrogate."),
+        (["kinds", b"text=\xff"], "The value of 'text' is not UTF-8 text. Pass bytes as base64."),
+        (["kinds", "--json", r'{"text": "\ud800"}'], "--json contains text that is not Unicode, such as a lone surrogate."),
     ],
 )
 def test_what_can_not_be_called_is_one_clear_line(folder: Path, arguments: list[str], line: str) -> None:
@@ -214,7 +214,7 @@ def test_a_question_is_asked_at_the_terminal_field_by_field(folder: Path) -> Non
         terminal.close()
     assert output == "accept: size='large' guests=3 note=None sure=True\n"
     assert "What will it be?" in terminal.shown
-    assert "guests=many: the tool wants integer" in terminal.shown
+    assert "guests=many: the tool requires integer" in terminal.shown
 
 
 def test_a_question_can_be_declined_at_the_terminal(folder: Path, url: str) -> None:
@@ -264,7 +264,7 @@ def test_a_tool_beside_one_that_can_not_be_listed_can_be_called(folder: Path) ->
 def test_a_tool_that_can_not_be_listed_is_not_called_and_the_reason_said(folder: Path) -> None:
     shown = funcmcp("call", "faulty.py", "bad", "x=1", folder=folder)
     assert (shown.returncode, shown.stdout) == (1, "")
-    assert shown.stderr.startswith("The tool bad can't be used. Correct it: The annotations of bad name 'Foo'")
+    assert shown.stderr.startswith("The tool bad cannot be used. Correct it: The annotations of bad name 'Foo'")
 
 
 @pytest.mark.parametrize("arguments", [["text=a", "nubmer=1"], ["--json", '{"text": "a", "nubmer": 1}']])
@@ -272,8 +272,8 @@ def test_an_argument_that_the_tool_does_not_have_is_warned_of(folder: Path, argu
     shown = funcmcp("call", "kinds.py", "kinds", *arguments, folder=folder)
     assert shown.returncode == 0
     assert shown.stderr == (
-        "The tool's schema has no argument 'nubmer': it has text, number, whole, yes, many, one, either, anything, "
-        "maybe.\n"
+        "The tool's schema has no argument 'nubmer'. "
+        "Its arguments: text, number, whole, yes, many, one, either, anything, maybe.\n"
     )
     assert json.loads(shown.stdout)["number"] == 0
 
@@ -315,7 +315,7 @@ def test_a_protected_server_without_credentials_is_one_clear_line(
     ended = funcmcp("call", server, "whose", *credentials, folder=folder)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == (
-        f"{server} asks for credentials (401). Add --bearer TOKEN or --header NAME:VALUE, with valid ones.\n"
+        f"{server} requires credentials (401). Pass valid ones with --bearer TOKEN or --header NAME:VALUE.\n"
     )
 
 

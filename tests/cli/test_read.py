@@ -93,10 +93,10 @@ def test_a_question_of_a_prompt_is_declined_where_nobody_is_at_a_terminal(folder
     ("arguments", "line"),
     [
         (["read", "menu://none"], "The server answered with error -32602: Resource not found"),
-        (["prompt", "sugest"], "There is no prompt 'sugest'. Did you mean suggest?"),
-        (["prompt", "xyzzy"], "There is no prompt 'xyzzy'. There is suggest, ask."),
-        (["prompt", "suggest", "guests"], "'guests' is no argument: write it like key=value."),
-        (["prompt", "suggest", "guests=1", "guests=2"], "guests is given twice. Give a list as JSON: guests='[1, 2]'."),
+        (["prompt", "sugest"], "The server has no prompt 'sugest'. Did you mean suggest?"),
+        (["prompt", "xyzzy"], "The server has no prompt 'xyzzy'. It has suggest, ask."),
+        (["prompt", "suggest", "guests"], "'guests' is not an argument. Write it like key=value."),
+        (["prompt", "suggest", "guests=1", "guests=2"], "guests is there twice. Write a list as JSON: guests='[1, 2]'."),
         (["prompt", "suggest"], "The server answered with error -32602: guests: is required"),
         (
             ["prompt", "suggest", "guests=10"],
@@ -114,7 +114,7 @@ def test_what_can_not_be_read_is_one_clear_line(
 
 @pytest.mark.parametrize(
     ("command", "line"),
-    [("read", "same has no resources."), ("prompt", "There is no prompt 'x:y'. There is none.")],
+    [("read", "same has no resources."), ("prompt", "The server has no prompt 'x:y'. It has no prompts.")],
 )
 def test_a_server_that_has_none_says_so_in_one_line(folder: Path, command: str, line: str) -> None:
     ended = funcmcp(command, "same.py", "x:y", folder=folder)

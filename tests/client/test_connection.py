@@ -1,4 +1,4 @@
-"""The in-memory client against real servers."""
+"""The client against real servers, in memory."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pydantic import BaseModel
 
 from funcmcp import PromptContext, ResourceContext  # noqa: TC001 - signatures are read at run time
 from funcmcp.app import MCPServer
+from funcmcp.client import Client, InvalidResponseError
 from funcmcp.protocol.codec import decode, encode
 from funcmcp.protocol.errors import InvalidParams, MCPError
 from funcmcp.protocol.headers import mirrored_parameters
 from funcmcp.server.catalog.features import Tool
 from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.testing import Client
 from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS
 from tests import rules, schemas
@@ -280,7 +280,7 @@ async def test_a_tool_that_never_stops_asking_is_given_up() -> None:
 
     exchange = Endpoint(tool("insist", insist, interactive=True)).exchange
     async with Client(exchange, revision=PER_REQUEST, elicit=ada) as client:
-        with pytest.raises(RuntimeError, match="more than"):
+        with pytest.raises(InvalidResponseError, match="asked for input more than 20 times"):
             await client.call_tool("insist")
     assert len(asked) < 50
 
@@ -302,7 +302,7 @@ DISCOVERED = b'{"jsonrpc":"2.0","id":1,"result":{"capabilities":{},"supportedVer
 
 async def test_a_request_without_an_answer_is_an_error() -> None:
     async with Client(Scripted(DISCOVERED, b""), revision=PER_REQUEST) as client:
-        with pytest.raises(RuntimeError, match="no answer"):
+        with pytest.raises(InvalidResponseError, match="no answer"):
             await client.request("tools/list")
 
 
@@ -339,7 +339,7 @@ async def test_a_server_that_never_ends_its_list_is_an_error() -> None:
         return HttpResponse(200, JSON_HEADERS, encode({"jsonrpc": "2.0", "id": message["id"], "result": result}))
 
     async with Client(endless, revision=PER_REQUEST) as client:
-        with pytest.raises(RuntimeError, match="tools/list has more than 1000 pages"):
+        with pytest.raises(InvalidResponseError, match="tools/list has more than 1000 pages"):
             await client.list_tools()
     assert pages == 1000
 

@@ -1,4 +1,4 @@
-"""The client's half of an exchange."""
+"""Requests and responses of Streamable HTTP, as the client makes and reads them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.testing import Answers, post, read_messages
+from funcmcp.client.errors import InvalidResponseError
+from funcmcp.client.streamable_http import post, read_messages
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS
 from funcmcp.transports.http.streams.request_stream import STREAM_HEADERS, event
@@ -15,15 +16,8 @@ from funcmcp.transports.http.streams.request_stream import STREAM_HEADERS, event
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-ELICIT = {"method": "elicitation/create", "params": {"message": "Who?"}}
-SAMPLE = {"method": "sampling/createMessage", "params": {"maxTokens": 10}}
-ROOTS = {"method": "roots/list"}
 FIRST = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}}
 ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {"text": "two\n\nlines"}}
-
-
-async def echo(params: dict[str, Any]) -> dict[str, Any]:
-    return {"asked": params}
 
 
 async def messages(response: HttpResponse) -> list[dict[str, Any]]:
@@ -32,28 +26,6 @@ async def messages(response: HttpResponse) -> list[dict[str, Any]]:
 
 def as_event(message: dict[str, Any]) -> bytes:
     return event(json.dumps(message).encode())
-
-
-async def test_a_client_that_can_answer_everything_declares_and_answers_everything() -> None:
-    answers = Answers(echo, echo, [{"uri": "file:///home"}])
-    assert answers.capabilities == {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-    assert await answers.to(ELICIT) == {"asked": {"message": "Who?"}}
-    assert await answers.to(SAMPLE) == {"asked": {"maxTokens": 10}}
-    assert await answers.to(ROOTS) == {"roots": [{"uri": "file:///home"}]}
-
-
-async def test_a_client_without_any_roots_declares_them_all_the_same() -> None:
-    answers = Answers(None, None, [])
-    assert answers.capabilities == {"roots": {}}
-    assert await answers.to(ROOTS) == {"roots": []}
-
-
-@pytest.mark.parametrize("question", [ELICIT, SAMPLE, ROOTS, {"method": "tasks/get"}])
-async def test_a_question_that_was_not_declared_is_a_fault_of_the_server(question: dict[str, Any]) -> None:
-    answers = Answers(None, None, None)
-    assert answers.capabilities == {}
-    with pytest.raises(RuntimeError, match=question["method"]):
-        await answers.to(question)
 
 
 async def test_a_request_looks_as_http_would_bring_it() -> None:
@@ -96,7 +68,7 @@ async def test_a_response_without_a_body_has_no_message() -> None:
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"5", b'{"message":"not found"}', b"\xff"])
 async def test_a_body_that_is_no_message_says_the_status(body: bytes) -> None:
-    with pytest.raises(RuntimeError, match="HTTP status 502"):
+    with pytest.raises(InvalidResponseError, match="HTTP status 502"):
         await messages(HttpResponse(502, JSON_HEADERS, body))
 
 

@@ -7,13 +7,14 @@ Example:
         print(result.text)
     ```
 
-Public names are loaded when they are first used. A URL needs ``pip install "funcmcp[client]"``; see docs/client.md.
+Public names are loaded when they are first used. A URL needs ``pip install "funcmcp[client]"``; see guides/client.md.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from funcmcp.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp.client.connection import Client
@@ -43,33 +44,6 @@ if TYPE_CHECKING:
     from funcmcp.client.targets import HTTPEndpoint, StdioCommand
     from funcmcp.client.transport import Transport
 
-_HOMES = {
-    "AuthenticationError": "errors",
-    "CallToolResult": "results",
-    "Client": "connection",
-    "ClientError": "errors",
-    "Completion": "results",
-    "ConnectionFailedError": "errors",
-    "ContentBlock": "results",
-    "GetPromptResult": "results",
-    "HTTPEndpoint": "targets",
-    "InvalidResponseError": "errors",
-    "LogMessage": "notifications",
-    "ProgressUpdate": "notifications",
-    "Prompt": "results",
-    "PromptArgument": "results",
-    "PromptMessage": "results",
-    "ReadResourceResult": "results",
-    "RequestTimeoutError": "errors",
-    "Resource": "results",
-    "ResourceContents": "results",
-    "ResourceTemplate": "results",
-    "SessionEndedError": "errors",
-    "StdioCommand": "targets",
-    "Tool": "results",
-    "Transport": "transport",
-}
-
 __all__ = [
     "AuthenticationError",
     "CallToolResult",
@@ -97,15 +71,33 @@ __all__ = [
     "Transport",
 ]
 
+_HOMES = {
+    "client.connection": ["Client"],
+    "client.errors": [
+        "AuthenticationError",
+        "ClientError",
+        "ConnectionFailedError",
+        "InvalidResponseError",
+        "RequestTimeoutError",
+        "SessionEndedError",
+    ],
+    "client.notifications": ["LogMessage", "ProgressUpdate"],
+    "client.results": [
+        "CallToolResult",
+        "Completion",
+        "ContentBlock",
+        "GetPromptResult",
+        "Prompt",
+        "PromptArgument",
+        "PromptMessage",
+        "ReadResourceResult",
+        "Resource",
+        "ResourceContents",
+        "ResourceTemplate",
+        "Tool",
+    ],
+    "client.targets": ["HTTPEndpoint", "StdioCommand"],
+    "client.transport": ["Transport"],
+}
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'funcmcp.client' has no attribute {name!r}")
-    value = getattr(import_module(f"funcmcp.client.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.client.errors import (
     AuthenticationError,
     ClientError,
-    ConnectionFailedError,
     InvalidResponseError,
     SessionEndedError,
     one_line,
@@ -73,7 +72,7 @@ class StreamableHTTP:
                 else:
                     raise InvalidResponseError(f"The response to {message['method']} has another id.")
         if _media_type(http_response) == EVENT_STREAM:
-            raise ConnectionFailedError(f"The stream ended before it brought an answer to {message['method']}.")
+            raise InvalidResponseError(f"The event stream ended without an answer to {message['method']}.")
         raise InvalidResponseError(f"{message['method']} got no answer (HTTP status {http_response.status}).")
 
     async def send(self, message: Message, headers: Mapping[str, str]) -> None:

@@ -96,7 +96,7 @@ async def results(
     mcp = MCPServer("Tools")
     mcp.tools_from_asgi(app, **options)
     async with Client(mcp, headers=headers) as client:
-        found = [await client.call_tool(name, arguments) for name, arguments in calls]
+        found: list[dict[str, Any]] = [await client.call_tool(name, arguments) for name, arguments in calls]
     await mcp.aclose()
     return found
 

@@ -1,4 +1,4 @@
-"""Endpoints that are none, and servers of other makes."""
+"""Commands with the URL of something that is not an MCP endpoint, or of a server of another make."""
 
 from __future__ import annotations
 
@@ -13,45 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.cli.failure import Failure
-from funcmcp.cli.remote import _Allowance, remote
 from funcmcp.cli.show import print_server
-from funcmcp.cli.terminal import Progress
-from funcmcp.testing import post
 from tests.cli.processes import FUNCMCP, funcmcp, running
+from tests.client.servers import NOT_INITIALIZED, OK, answering, redirect, results_of, sending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    Respond = Callable[[dict[str, Any]], tuple[int, str, bytes]]
-
-
-@contextlib.contextmanager
-def answering(respond: Respond) -> Iterator[str]:
-    """Serve POSTs with a function from the message to status, media type and body; yield the URL."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            status, kind, body = respond(message)
-            self.send_response(status)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/mcp"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def test_an_address_where_nobody_answers_is_one_clear_line() -> None:
@@ -60,7 +27,8 @@ def test_an_address_where_nobody_answers_is_one_clear_line() -> None:
     ended = funcmcp("inspect", f"http://127.0.0.1:{port}/mcp")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == (
-        f"Nobody answers at http://127.0.0.1:{port}/mcp. Is the server running, and is the address right?\n"
+        f"No server answers at http://127.0.0.1:{port}/mcp. "
+        "Check that the server is running and that the address is right.\n"
     )
 
 
@@ -68,7 +36,7 @@ def test_an_address_where_nobody_answers_is_one_clear_line() -> None:
 def test_a_url_that_is_none_is_one_clear_line(url: str) -> None:
     ended = funcmcp("call", url, "x")
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == f"{url} is no URL of an endpoint, such as http://127.0.0.1:8000/mcp.\n"
+    assert ended.stderr == f"{url!r} is not a URL of an endpoint, such as http://127.0.0.1:8000/mcp.\n"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +57,7 @@ def test_an_answer_that_is_not_mcp_is_one_clear_line(status: int, kind: str, bod
     with answering(lambda _: (status, kind, body)) as url:
         ended = funcmcp("inspect", url)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.startswith(f"{url} does not answer as an MCP server does.")
+    assert ended.stderr.startswith(f"{url} does not answer as an MCP server.")
     assert ended.stderr.count("\n") == 1
 
 
@@ -114,9 +82,6 @@ def test_a_server_that_hangs_up_is_one_clear_line() -> None:
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith(f"The connection to http://127.0.0.1:{port}/mcp failed: ")
     assert ended.stderr.count("\n") == 1
-
-
-NOT_INITIALIZED = b'{"jsonrpc": "2.0", "error": {"code": -32000, "message": "Not initialized"}, "id": null}'
 
 
 @pytest.mark.parametrize("refusal", [b"Bad Request", NOT_INITIALIZED])
@@ -179,23 +144,6 @@ def test_a_server_whose_tools_are_not_as_mcp_has_them_is_shown_as_far_as_it_goes
     assert "good" in shown.stdout
 
 
-def results_of(results: dict[str, Any]) -> Respond:
-    """Return a server of 2025-11-25 that answers each method with a fixed result, or a function of the message."""
-    hello = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "hostile"}}
-    answers = {"initialize": hello, **results}
-
-    def respond(message: dict[str, Any]) -> tuple[int, str, bytes]:
-        if "id" not in message:
-            return 202, "text/plain", b""
-        if message["method"] not in answers:
-            return 400, "application/json", NOT_INITIALIZED
-        result = answers[message["method"]]
-        result = result(message) if callable(result) else result
-        return 200, "application/json", json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
-
-    return respond
-
-
 STEERING = "\x1b[2J\x9b31m\u202e"
 
 
@@ -215,31 +163,7 @@ def test_nothing_that_a_hostile_server_sends_steers_the_terminal(arguments: list
     assert not {"\x1b", "\x9b", "\u202e"} & {*ended.stdout, *ended.stderr}
 
 
-@contextlib.contextmanager
-def sending(*answers: bytes) -> Iterator[str]:
-    """Send raw bytes to each connection, over and over from the last answer, until the peer hangs up; yield the URL."""
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
-
-        def send(connection: socket.socket) -> None:
-            with contextlib.closing(connection), contextlib.suppress(OSError):
-                connection.recv(65536)
-                connection.sendall(answers[0])
-                while len(answers) > 1:
-                    connection.sendall(answers[1])
-
-        def accept() -> None:
-            with contextlib.suppress(OSError):
-                while True:
-                    connection, _ = listener.accept()
-                    threading.Thread(target=send, args=(connection,), daemon=True).start()
-
-        threading.Thread(target=accept, daemon=True).start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        listener.shutdown(socket.SHUT_RDWR)
-
-
-OK = b"HTTP/1.1 200 OK\r\nconnection: close\r\n"
-TOO_MUCH = "answers with more than 64 MiB. The rest is not read."
+TOO_MUCH = "answers with more than 64 MiB."
 
 
 @pytest.mark.parametrize("kind", [b"application/json", b"text/event-stream"])
@@ -255,11 +179,7 @@ def test_a_compressed_response_is_refused_before_it_is_unpacked() -> None:
     with sending(OK + head + bomb) as url:
         ended = funcmcp("inspect", url)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == f"{url} answers with content coding 'gzip', which was not asked for.\n"
-
-
-def redirect(location: str) -> bytes:
-    return f"HTTP/1.1 307 X\r\nlocation: {location}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode()
+    assert ended.stderr == f"{url} answers with content coding 'gzip', which the client did not accept.\n"
 
 
 @pytest.mark.parametrize("location", ["http://127.0.0.2:9/mcp", "//localhost/mcp", "https://127.0.0.1:9/", "file:///x"])
@@ -321,32 +241,6 @@ def test_a_response_in_chunks_of_one_byte_is_one_clear_line() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{url} {TOO_MUCH}\n")
 
 
-@pytest.mark.parametrize(
-    ("first", "again"),
-    [
-        (b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"),
-        (OK + b"content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
-    ],
-)
-async def test_a_response_has_to_begin_and_end_in_time(
-    first: bytes, again: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("funcmcp.cli.remote._SILENCE_SECONDS", 1.0)
-    with sending(first, again) as url:
-        async with remote(url) as exchange:
-            with pytest.raises(Failure, match="takes more than 1 seconds to answer"):
-                await post(exchange, "/mcp", b"{}", {})
-
-
-def test_the_responses_to_one_command_are_bounded_together() -> None:
-    allowance = _Allowance("http://127.0.0.1/mcp")
-    part = bytes(1024**2)
-    counted = [allowance.add(part, 0) for _ in range(255)]
-    assert counted == [1024**2 + 256] * 255
-    with pytest.raises(Failure, match="sends more than 256 MiB"):
-        allowance.add(part, 0)
-
-
 def test_a_message_of_too_many_values_is_one_clear_line() -> None:
     def respond(message: dict[str, Any]) -> tuple[int, str, bytes]:
         values = b"[]," * 2_000_000
@@ -356,17 +250,9 @@ def test_a_message_of_too_many_values_is_one_clear_line() -> None:
         ended = funcmcp("inspect", url)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == (
-        f"{url} does not answer as an MCP server does. The answer is not an MCP message (HTTP status 200).\n"
+        f"{url} does not answer as an MCP server. "
+        "The answer is not an MCP message (HTTP status 200, application/json).\n"
     )
-
-
-@pytest.mark.parametrize("member", ["progress", "total"])
-@pytest.mark.parametrize("value", [None, "x", [], {}, True, 10**400, 1e308, -1])
-def test_progress_of_any_type_is_shown(member: str, value: object) -> None:
-    params = {"progressToken": 1, "progress": 1, "total": 2, "message": "half", member: value}
-    with Progress() as progress:
-        progress.show({"method": "notifications/progress", "params": params})
-        progress.show({"method": "notifications/progress", "params": {"progress": 1, "total": 2}})
 
 
 def test_a_table_has_a_bounded_number_of_rows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,34 @@
+"""Errors of the client say what happened in one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from funcmcp.client import AuthenticationError, ClientError, RequestTimeoutError, SessionEndedError
+from funcmcp.client.errors import one_line
+
+
+@pytest.mark.parametrize(
+    ("status", "challenge", "text"),
+    [
+        (401, None, "The server requires valid credentials (HTTP status 401)"),
+        (401, 'Bearer realm="a"', 'The server requires valid credentials (HTTP status 401): Bearer realm="a"'),
+        (403, "Bearer x", "The server denies access with these credentials (HTTP status 403): Bearer x"),
+    ],
+)
+def test_an_authentication_error_has_the_status_and_the_challenge(
+    status: int, challenge: str | None, text: str
+) -> None:
+    error = AuthenticationError(status, challenge)
+    assert (str(error), error.status, error.challenge) == (text, status, challenge)
+
+
+def test_every_error_is_a_client_error() -> None:
+    assert issubclass(SessionEndedError, ClientError)
+    assert issubclass(RequestTimeoutError, ClientError)
+    assert issubclass(RequestTimeoutError, TimeoutError)
+
+
+def test_a_text_of_the_server_is_one_short_line() -> None:
+    assert one_line("a\r\nb\n\n c") == "a b c"
+    assert one_line("x" * 300) == "x" * 200 + "..."

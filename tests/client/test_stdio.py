@@ -1,0 +1,289 @@
+"""The client over stdio: with a server of ours in a process, and with bad servers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.client import (
+    Client,
+    ConnectionFailedError,
+    InvalidResponseError,
+    LogMessage,
+    ProgressUpdate,
+    StdioCommand,
+)
+from funcmcp.client.stdio import StdioTransport, default_environment
+from tests import schemas
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SERVER = '''
+import asyncio
+import os
+
+from pydantic import BaseModel
+
+from funcmcp import MCPServer, ToolContext
+
+mcp = MCPServer("Local")
+cancelled = []
+
+
+class Guest(BaseModel):
+    name: str
+
+
+@mcp.tool
+async def greet(context: ToolContext) -> str:
+    """Ask for a name."""
+    answer = await context.elicit("Who?", Guest)
+    return f"Hello, {answer.content.name}!" if answer.content else answer.action
+
+
+@mcp.tool
+async def count(context: ToolContext) -> str:
+    """Report progress."""
+    for number in (1, 2, 3):
+        await context.progress(number, total=3)
+    await context.log("warning", "counted")
+    return "done"
+
+
+@mcp.tool
+async def wait() -> None:
+    """Wait until the call is cancelled."""
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        cancelled.append(1)
+        raise
+
+
+@mcp.tool
+def count_cancelled() -> int:
+    """Return how many calls were cancelled."""
+    return len(cancelled)
+
+
+@mcp.tool
+def environment() -> dict[str, str]:
+    """Return the variables of the process."""
+    return dict(os.environ)
+
+
+@mcp.tool
+def folder() -> str:
+    """Return the folder of the process."""
+    return os.getcwd()
+
+
+@mcp.tool
+def die() -> None:
+    """End the process."""
+    os._exit(3)
+
+
+mcp.run("stdio")
+'''
+ONE_OF_EACH_ERA = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+
+
+async def connect(target: Any, **options: Any) -> None:
+    """Connect and leave again."""
+    async with Client(target, **options):
+        pass
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("local") / "server.py"
+    path.write_text(SERVER)
+    return path
+
+
+def script(*lines: str) -> StdioCommand:
+    """Return a command that runs lines of Python."""
+    return StdioCommand(sys.executable, "-c", "\n".join(lines), stop_seconds=1.0)
+
+
+@pytest.mark.parametrize("revision", schemas.REVISIONS)
+async def test_every_revision_works_over_stdio(server: Path, revision: str) -> None:
+    async with Client(StdioCommand(sys.executable, str(server)), revision=revision) as client:
+        assert (client.revision, client.server_info["name"], client.session_id) == (revision, "Local", None)
+        assert "greet" in [tool.name for tool in await client.list_tools()]
+
+
+async def test_the_newest_revision_is_the_default_on_stdio(server: Path) -> None:
+    async with Client(StdioCommand(sys.executable, str(server))) as client:
+        assert client.revision == "2026-07-28"
+
+
+@ONE_OF_EACH_ERA
+async def test_questions_progress_and_log_messages_work_over_stdio(server: Path, revision: str) -> None:
+    async def ada(_params: dict[str, Any]) -> dict[str, Any]:
+        return {"action": "accept", "content": {"name": "Ada"}}
+
+    progress: list[ProgressUpdate] = []
+    logged: list[LogMessage] = []
+    command = StdioCommand(sys.executable, str(server))
+    async with Client(
+        command, revision=revision, elicit=ada, on_progress=progress.append, on_log=logged.append
+    ) as client:
+        assert (await client.call_tool("greet")).text == "Hello, Ada!"
+        assert (await client.call_tool("count")).text == "done"
+    assert progress == [ProgressUpdate(number, 3) for number in (1, 2, 3)]
+    assert [(message.level, message.data) for message in logged] == [("warning", "counted")]
+
+
+@ONE_OF_EACH_ERA
+async def test_a_call_that_takes_too_long_is_cancelled_over_stdio(server: Path, revision: str) -> None:
+    async with Client(StdioCommand(sys.executable, str(server)), revision=revision) as client:
+        with pytest.raises(TimeoutError, match=r"tools/call got no response within 0\.2 seconds"):
+            await client.call_tool("wait", timeout=0.2)
+        waiting = asyncio.create_task(client.call_tool("wait"))
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        async with asyncio.timeout(5):
+            while (await client.call_tool("count_cancelled")).structured_content["result"] < 2:  # noqa: ASYNC110 - the server is another process
+                await asyncio.sleep(0.02)
+
+
+async def test_an_exception_of_a_callback_reaches_the_caller(server: Path) -> None:
+    async def refuse(_params: dict[str, Any]) -> dict[str, Any]:
+        raise LookupError("no name today")
+
+    for revision in ("2025-11-25", "2026-07-28"):
+        command = StdioCommand(sys.executable, str(server))
+        async with Client(command, revision=revision, elicit=refuse) as client:
+            with pytest.raises(LookupError, match="no name today"):
+                await client.call_tool("greet")
+
+
+async def test_a_process_gets_only_the_variables_that_it_needs(
+    server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_CLIENT", "1")
+    command = StdioCommand(sys.executable, str(server), env={"MODE": "test"}, cwd=tmp_path)
+    async with Client(command) as client:
+        variables = (await client.call_tool("environment")).structured_content
+        folder = (await client.call_tool("folder")).text
+    assert variables["MODE"] == "test"
+    assert variables["PATH"] == os.environ["PATH"]
+    assert "SECRET_OF_THE_CLIENT" not in variables
+    assert folder == str(tmp_path)
+    assert "SECRET_OF_THE_CLIENT" not in default_environment()
+
+
+async def test_a_process_that_dies_fails_the_calls_in_flight_and_all_later_ones(server: Path) -> None:
+    async with Client(StdioCommand(sys.executable, str(server))) as client:
+        waiting = asyncio.create_task(client.call_tool("wait"))
+        await asyncio.sleep(0.1)
+        with pytest.raises(ConnectionFailedError, match=r"server\.py ended with exit code 3\."):
+            await client.call_tool("die")
+        with pytest.raises(ConnectionFailedError, match="ended with exit code 3"):
+            await waiting
+        with pytest.raises(ConnectionFailedError, match="ended with exit code 3"):
+            await client.list_tools()
+
+
+async def test_a_program_that_does_not_exist_is_a_clear_error() -> None:
+    with pytest.raises(ConnectionFailedError, match="no-such-program cannot be started: No such file or directory"):
+        await connect(StdioCommand("no-such-program"))
+
+
+async def test_a_program_that_is_not_a_server_is_a_clear_error() -> None:
+    with pytest.raises(ConnectionFailedError, match="ended with exit code 0"):
+        await connect(script("pass"))
+
+
+async def test_lines_that_are_not_messages_are_a_clear_error() -> None:
+    command = script("import sys", "for line in sys.stdin: print('hello', flush=True)")
+    with pytest.raises(InvalidResponseError, match="a line on stdout that is not an MCP message: hello"):
+        await connect(command)
+
+
+async def test_a_server_that_prints_a_banner_is_used_all_the_same() -> None:
+    answer = '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'
+    command = script(
+        "import sys",
+        "print('Welcome!', flush=True)",
+        "for line in sys.stdin:",
+        f"    if 'initialize' in line and '\"id\"' in line: print('''{answer}''', flush=True)",
+    )
+    async with Client(command) as client:
+        assert client.revision == "2025-11-25"
+
+
+async def test_a_server_that_ends_at_an_unknown_method_is_started_again_for_the_handshake() -> None:
+    answer = '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-03-26","capabilities":{}}}'
+    command = script(
+        "import sys",
+        "for line in sys.stdin:",
+        "    if 'server/discover' in line: sys.exit(1)",
+        f"    if '\"id\"' in line: print('''{answer}''', flush=True)",
+    )
+    async with Client(command) as client:
+        assert client.revision == "2025-03-26"
+
+
+async def test_a_server_that_leaves_an_unknown_method_unanswered_is_asked_for_the_handshake(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("funcmcp.client.connection._PROBE_SECONDS", 0.3)
+    answer = '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'
+    command = script(
+        "import sys",
+        "for line in sys.stdin:",
+        f"    if '\"initialize\"' in line: print('''{answer}''', flush=True)",
+    )
+    async with Client(command) as client:
+        assert client.revision == "2025-06-18"
+
+
+async def test_a_process_that_ignores_the_end_of_stdin_and_sigterm_is_killed() -> None:
+    command = script(
+        "import signal, time",
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+        "print('ready', flush=True)",
+        "time.sleep(60)",
+    )
+    transport = StdioTransport(command)
+
+    async def receive(_message: dict[str, Any]) -> None:
+        """Handle nothing."""
+
+    await transport.connect(receive)
+    await asyncio.sleep(0.5)
+    async with asyncio.timeout(10):
+        await transport.aclose()
+    with pytest.raises(ConnectionFailedError):
+        await transport.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, {})
+
+
+async def test_a_question_that_the_client_did_not_declare_is_answered_with_an_error() -> None:
+    hello = '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'
+    command = script(
+        "import sys, json",
+        f"sys.stdin.readline(); print('''{hello}''', flush=True); sys.stdin.readline()",
+        "sys.stdin.readline()",
+        "for method in ('ping', 'sampling/createMessage'):",
+        "    print(json.dumps({'jsonrpc': '2.0', 'id': 's', 'method': method}), flush=True)",
+        "answers = [json.loads(sys.stdin.readline()) for _ in range(2)]",
+        "print(json.dumps({'jsonrpc': '2.0', 'id': 2, 'result': {'answers': answers}}), flush=True)",
+        "sys.stdin.readline()",
+    )
+    async with Client(command, revision="2025-11-25") as client:
+        result = await client.request("any/thing")
+    errors = {"code": -32601, "message": "The client does not have this method"}
+    assert result["answers"] == [
+        {"jsonrpc": "2.0", "id": "s", "result": {}},
+        {"jsonrpc": "2.0", "id": "s", "error": errors},
+    ]

@@ -1,0 +1,36 @@
+"""Targets of a client other than servers in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from funcmcp.client import Client, HTTPEndpoint, StdioCommand
+
+
+def test_a_command_needs_a_program() -> None:
+    with pytest.raises(ValueError, match="StdioCommand needs a program"):
+        StdioCommand()
+
+
+def test_the_representation_of_a_target_has_no_secrets() -> None:
+    endpoint = HTTPEndpoint("http://127.0.0.1/mcp", headers={"authorization": "Bearer secret"})
+    assert "secret" not in repr(endpoint)
+    assert repr(StdioCommand("python", "a.py", env={"KEY": "secret"})) == "StdioCommand('python', 'a.py')"
+
+
+@pytest.mark.parametrize(
+    "url", ["", "server.py", "http://", "http:///mcp", "ftp://a/mcp", "http://a:0/", "http://[::1/mcp"]
+)
+def test_a_string_that_is_not_a_url_is_an_error_at_once(url: str) -> None:
+    with pytest.raises(ValueError, match="is not a URL of an endpoint, such as"):
+        Client(url)
+
+
+def test_a_target_of_another_type_is_an_error_at_once() -> None:
+    with pytest.raises(TypeError, match=r"Client needs an MCPServer, a URL, .*; got int\."):
+        Client(5)  # type: ignore[arg-type]
+
+
+def test_headers_are_for_http() -> None:
+    with pytest.raises(ValueError, match="headers are for HTTP"):
+        Client(StdioCommand("python"), headers={"a": "b"})
