@@ -100,7 +100,7 @@ def test_all_arguments_can_be_one_json_object(folder: Path, url: str) -> None:
     [
         (["kinds", "text"], "'text' is not an argument. Write it like key=value."),
         (["kinds", "=x"], "'=x' is not an argument. Write it like key=value."),
-        (["kinds", "text=1", "text=2"], "text is there twice. Write a list as JSON: text='[1, 2]'."),
+        (["kinds", "text=1", "text=2"], "text comes twice. Write a list as JSON: text='[1, 2]'."),
         (["kinds", "whole=many"], "whole=many: the tool requires integer. Write the value as JSON."),
         (["kinds", "number=NaN"], "number=NaN: the tool requires number. Write the value as JSON."),
         (["kinds", "--json", "[]"], "--json must be an object, like --json '{\"a\": 1}'."),
@@ -115,7 +115,7 @@ def test_all_arguments_can_be_one_json_object(folder: Path, url: str) -> None:
             "The server has no tool 'xyzzy'. It has kinds, fail, only_structured, blocks, choose, count, pid.",
         ),
         (["kinds", b"text=\xff"], "The value of 'text' is not UTF-8 text. Pass bytes as base64."),
-        (["kinds", "--json", r'{"text": "\ud800"}'], "--json contains text that is not Unicode, such as a lone surrogate."),
+        (["kinds", "--json", r'{"text": "\ud800"}'], "--json has text that is not Unicode, such as a lone surrogate."),
     ],
 )
 def test_what_can_not_be_called_is_one_clear_line(folder: Path, arguments: list[str], line: str) -> None:

@@ -32,7 +32,7 @@ def read_json(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Failure("--json must be an object, like --json '{\"a\": 1}'.")
     if not _is_unicode(json.dumps(value, ensure_ascii=False)):
-        raise Failure("--json contains text that is not Unicode, such as a lone surrogate.")
+        raise Failure("--json has text that is not Unicode, such as a lone surrogate.")
     return value
 
 
@@ -54,7 +54,7 @@ def read_pairs(pairs: Sequence[str], schema: Mapping[str, Any]) -> dict[str, Any
         if not _is_unicode(pair):
             raise Failure(f"The value of {key!r} is not UTF-8 text. Pass bytes as base64.")
         if key in arguments:
-            raise Failure(f"{key} is there twice. Write a list as JSON: {key}='[1, 2]'.")
+            raise Failure(f"{key} comes twice. Write a list as JSON: {key}='[1, 2]'.")
         arguments[key] = read_value(key, text, as_object(properties.get(key)))
     return arguments
 
