@@ -20,7 +20,7 @@ def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-PUBLIC_PACKAGES = {"auth", "client", "compat", "state"}
+PUBLIC_PACKAGES = {"auth", "client", "compat", "middleware", "state"}
 
 
 def test_private_packages_have_empty_init_files() -> None:

@@ -12,7 +12,15 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "funcmcp"
-LAZY_MODULES = ["funcmcp", "funcmcp.auth", "funcmcp.client", "funcmcp.content", "funcmcp.redis", "funcmcp.state"]
+LAZY_MODULES = [
+    "funcmcp",
+    "funcmcp.auth",
+    "funcmcp.client",
+    "funcmcp.content",
+    "funcmcp.middleware",
+    "funcmcp.redis",
+    "funcmcp.state",
+]
 MAX_TOP_LEVEL_NAMES = 28
 HEAVY = {
     "asyncio",

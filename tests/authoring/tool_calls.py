@@ -9,7 +9,7 @@ from funcmcp.authoring.calling.services import Services
 from funcmcp.authoring.features.tools import ToolOptions, make_tool
 from funcmcp.protocol.jsonrpc import Request
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.calls.context import Context
+from funcmcp.server.calls.context import RequestContext
 from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.catalog.features import JSONResult
 from funcmcp.server.connections.client import Client
@@ -53,11 +53,11 @@ def context(
     capabilities: Mapping[str, Any] = EVERYTHING,
     meta: Mapping[str, Any] | None = None,
     http: HTTPRequestInfo | None = None,
-) -> Context:
+) -> RequestContext:
     """Return the context of one request."""
     params: dict[str, Any] = {} if meta is None else {"_meta": dict(meta)}
     client = Client(REVISIONS[revision], capabilities, {"name": "tester", "version": "1"}, session_id="session-1")
-    return Context(RoutedRequest(Request(7, "tools/call", params)), client, peer or Peer(), http=http)
+    return RequestContext(RoutedRequest(Request(7, "tools/call", params)), client, peer or Peer(), http=http)
 
 
 def tool_of(function: Callable[..., Any], services: Services | None = None, **options: Any) -> Tool:
@@ -76,14 +76,14 @@ async def call(
     arguments: dict[str, Any] | None = None,
     services: Services | None = None,
     *,
-    within: Context | None = None,
+    within: RequestContext | None = None,
     **options: Any,
 ) -> Any:
     """Make a tool of a function and call it."""
     return await run(tool_of(function, services, **options), arguments, within)
 
 
-async def run(made: Tool, arguments: dict[str, Any] | None = None, within: Context | None = None) -> Any:
+async def run(made: Tool, arguments: dict[str, Any] | None = None, within: RequestContext | None = None) -> Any:
     """Run a tool and return its result as a value."""
     result = await asyncio.wait_for(made.handler(within or context(), arguments or {}), PATIENCE)
     return result.result() if isinstance(result, JSONResult) else result

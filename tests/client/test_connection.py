@@ -22,7 +22,7 @@ from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PER_REQUEST, text_
 from tests.transports.http.endpoint import Endpoint
 
 if TYPE_CHECKING:
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 THAT_ASK = pytest.mark.parametrize("revision", ["2025-06-18", NEWEST, PER_REQUEST])
@@ -48,14 +48,14 @@ def orders() -> MCPServer:
     return mcp
 
 
-async def work(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+async def work(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
     for progress in (1, 2, 3):
         token = context.meta["progressToken"]
         await context.notify("notifications/progress", {"progressToken": token, "progress": progress})
     return text_result("done")
 
 
-async def find(_context: Context, arguments: dict[str, Any]) -> dict[str, Any]:
+async def find(_context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
     return text_result(f"{arguments['name']} in {arguments['region']}")
 
 
@@ -67,7 +67,7 @@ async def paris(_params: dict[str, Any]) -> dict[str, Any]:
     return {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}}
 
 
-async def greet(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+async def greet(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
     name = (await context.ask({"name": ASK_NAME}))["name"]["content"]["name"]
     more = await context.ask({"capital": ASK_CAPITAL, "roots": {"method": "roots/list", "params": {}}})
     return text_result(f"{name} {more['capital']['content']['text']} {len(more['roots']['roots'])}")
@@ -273,7 +273,7 @@ async def test_a_client_that_declares_nothing_is_asked_nothing(revision: str) ->
 async def test_a_tool_that_never_stops_asking_is_given_up() -> None:
     asked = []
 
-    async def insist(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def insist(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         asked.append(1)
         await context.ask({f"question {len(asked)}": ASK_NAME})
         return text_result("never")

@@ -10,7 +10,7 @@ from funcmcp.protocol.jsonrpc import Request
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.protocol.uri_template import URITemplate
 from funcmcp.server.calls.channel import ClosedChannel
-from funcmcp.server.calls.context import Context
+from funcmcp.server.calls.context import RequestContext
 from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.catalog.features import Completion, Prompt, Resource, ResourceTemplate, Tool
 from funcmcp.server.connections.client import Client
@@ -61,7 +61,7 @@ def text_result(text: str) -> dict[str, Any]:
 def tool(name: str, handler: ToolHandler | None = None, **members: Any) -> Tool:
     """Return a tool; without a handler it says its own name."""
 
-    async def say_name(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def say_name(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         return text_result(name)
 
     definition = {"name": name, "description": f"The tool {name}", "inputSchema": {"type": "object"}}
@@ -79,7 +79,7 @@ def template(text: str, handler: ResourceHandler | None = None, **members: Any) 
     return ResourceTemplate(URITemplate(text), lambda: definition, handler or hold_uri, **members)
 
 
-async def hold_uri(_context: Context, uri: str, values: Any) -> dict[str, Any]:
+async def hold_uri(_context: RequestContext, uri: str, values: Any) -> dict[str, Any]:
     """Read a resource that holds its own URI and values."""
     return {"contents": [{"uri": uri, "text": json.dumps([uri, values])}]}
 
@@ -89,10 +89,10 @@ def prompt(
 ) -> Prompt:
     """Return a prompt with an argument `a`; without a handler it says its arguments."""
 
-    async def say(_context: Context, arguments: dict[str, str]) -> dict[str, Any]:
+    async def say(_context: RequestContext, arguments: dict[str, str]) -> dict[str, Any]:
         return {"messages": [{"role": "user", "content": {"type": "text", "text": json.dumps(arguments)}}]}
 
-    async def complete(_context: Context, value: str, others: Mapping[str, str]) -> Completion:
+    async def complete(_context: RequestContext, value: str, others: Mapping[str, str]) -> Completion:
         return Completion([value, *others.values()])
 
     definition = {"name": name, "arguments": [{"name": "a", "required": True}]}
@@ -128,20 +128,20 @@ def context(
     channel: Channel | None = None,
     conversation: Conversation | None = None,
     request_id: str | int = 1,
-) -> Context:
+) -> RequestContext:
     """Return the context of a request that is not routed yet; `reply_to` routes it."""
     client = Client(REVISIONS[revision], capabilities or {}, {}, conversation=conversation)
     request = Request(request_id, method, params or {})
-    return Context(RoutedRequest(request), client, channel or ClosedChannel())
+    return RequestContext(RoutedRequest(request), client, channel or ClosedChannel())
 
 
-async def reply_to(served: Server, asked: Context) -> Reply:
+async def reply_to(served: Server, asked: RequestContext) -> Reply:
     """Route a request and return a server's answer to it."""
     asked.routed = served.routes.route(asked.request)
     return await served.answer(asked)
 
 
-async def answer(served: Server, asked: Context) -> dict[str, Any]:
+async def answer(served: Server, asked: RequestContext) -> dict[str, Any]:
     """Return a server's answer to a request, valid in the revision that was spoken."""
     async with asyncio.timeout(PATIENCE):
         reply = await reply_to(served, asked)

@@ -14,21 +14,21 @@ from tests import schemas
 from tests.server.parts import NEWEST, PER_REQUEST, answer, context, reply_to, server, text_result, tool
 
 if TYPE_CHECKING:
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.catalog.features import ToolHandler
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 
 
 def raising(error: Exception) -> ToolHandler:
-    async def fail(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def fail(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         raise error
 
     return fail
 
 
 def returning(result: Any) -> ToolHandler:
-    async def give(_context: Context, _arguments: dict[str, Any]) -> Any:
+    async def give(_context: RequestContext, _arguments: dict[str, Any]) -> Any:
         return result
 
     return give

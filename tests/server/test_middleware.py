@@ -15,7 +15,7 @@ from tests.server.parts import NEWEST, PER_REQUEST, answer, context, reply_to, r
 
 if TYPE_CHECKING:
     from funcmcp.protocol.replies import Reply
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.middleware import CallNext, Middleware
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
@@ -23,7 +23,7 @@ CALL = ("tools/call", {"name": "greet"})
 
 
 def noting(name: str, calls: list[str]) -> Middleware:
-    async def note(context: Context, call_next: CallNext) -> Reply:
+    async def note(context: RequestContext, call_next: CallNext) -> Reply:
         calls.append(f"{name} before {context.request.method}")
         reply = await call_next(context)
         calls.append(f"{name} after {reply.error}")
@@ -33,7 +33,7 @@ def noting(name: str, calls: list[str]) -> Middleware:
 
 
 def raising(error: BaseException) -> Middleware:
-    async def fail(_context: Context, _call_next: CallNext) -> Reply:
+    async def fail(_context: RequestContext, _call_next: CallNext) -> Reply:
         raise error
 
     return fail
@@ -66,7 +66,7 @@ async def test_every_method_passes_the_middleware(revision: str) -> None:
 async def test_a_middleware_has_the_feature_and_the_client_at_hand() -> None:
     seen: list[Any] = []
 
-    async def look(context: Context, call_next: CallNext) -> Reply:
+    async def look(context: RequestContext, call_next: CallNext) -> Reply:
         seen.append((context.feature, context.routed.route, context.client.revision.date, context.principal))
         return await call_next(context)
 
@@ -85,7 +85,7 @@ async def test_a_middleware_has_the_feature_and_the_client_at_hand() -> None:
 
 @EVERY_REVISION
 async def test_a_result_in_place_of_the_answer_is_completed_as_the_revision_has_it(revision: str) -> None:
-    async def stand_in(_context: Context, _call_next: CallNext) -> dict[str, Any]:
+    async def stand_in(_context: RequestContext, _call_next: CallNext) -> dict[str, Any]:
         return {"content": [{"type": "text", "text": "closed"}]}
 
     result = (await answer(server(tool("greet"), middleware=[stand_in]), context(*CALL, revision=revision)))["result"]
@@ -135,7 +135,7 @@ async def test_limits_and_unreachable_stores_pass_through(error: Exception) -> N
 async def test_a_middleware_that_returns_nothing_usable_is_an_internal_error(
     wrong: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def forget(_context: Context, call_next: CallNext) -> Any:
+    async def forget(_context: RequestContext, call_next: CallNext) -> Any:
         await call_next(_context)
         return wrong
 

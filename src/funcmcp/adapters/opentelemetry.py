@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from funcmcp.protocol.jsonrpc import Request
     from funcmcp.protocol.replies import Reply
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.middleware import CallNext, Middleware
 
 CLIENT_FAULTS = frozenset(
@@ -60,7 +60,7 @@ def tracing(tracer_provider: TracerProvider | None = None) -> Middleware:
     """
     tracer = get_tracer("funcmcp", version("funcmcp"), tracer_provider)
 
-    async def trace(context: Context, call_next: CallNext) -> Reply:
+    async def trace(context: RequestContext, call_next: CallNext) -> Reply:
         parent, links = _origin(context)
         name, attributes = _name(context), _attributes(context)
         token = attach(parent)  # the span alone would not bring the client's baggage along
@@ -76,7 +76,7 @@ def tracing(tracer_provider: TracerProvider | None = None) -> Middleware:
     return trace
 
 
-def _origin(context: Context) -> tuple[TraceContext, list[Link]]:
+def _origin(context: RequestContext) -> tuple[TraceContext, list[Link]]:
     """Return the trace that a request belongs to, and links to what else it is part of.
 
     What the message itself says goes before what is around it: the span of an instrumented ASGI server, or else the
@@ -91,7 +91,7 @@ def _origin(context: Context) -> tuple[TraceContext, list[Link]]:
     return parent, [Link(around)] if around.is_valid and around != told else []
 
 
-def _name(context: Context) -> str:
+def _name(context: RequestContext) -> str:
     """Return the span's name. Only names of features are part of it, so that there are few of them."""
     method = context.request.method
     if method in _NAMED_BY and context.feature is not None:
@@ -103,7 +103,7 @@ def _method(request: Request) -> str:
     return request.method if request.method in METHODS else _OTHER
 
 
-def _attributes(context: Context) -> dict[str, str]:
+def _attributes(context: RequestContext) -> dict[str, str]:
     """Return what is known of a request before it runs."""
     request, client = context.request, context.client
     method, params = request.method, request.params

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from funcmcp import MCPServer
     from funcmcp.protocol.jsonrpc import Request
     from funcmcp.protocol.replies import Reply
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.middleware import CallNext
     from funcmcp.transports.http.messages import HttpRequest
 
@@ -44,7 +44,7 @@ def _log_requests(server: MCPServer) -> None:
     """Write a line to stderr for each HTTP request from now on, once its answer has been sent."""
     exchange = server.exchange
 
-    async def answer_and_note(context: Context, call_next: CallNext) -> Reply:
+    async def answer_and_note(context: RequestContext, call_next: CallNext) -> Reply:
         messages = _messages.get()
         if messages is None:
             return await call_next(context)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from funcmcp.auth.policy import Auth
     from funcmcp.protocol.jsonrpc import Malformed, Notification, Response
     from funcmcp.protocol.revisions import Revision
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.calls.route import RoutedRequest
     from funcmcp.server.connections.conversation import Conversation
     from funcmcp.server.connections.hub import Change
@@ -117,7 +117,7 @@ class Server:
         lists = [change for name, change in LISTS.items() if name in self.catalog.offered]
         return lists + [updated(uri) for uri in conversation.subscribed]
 
-    async def _respond(self, context: Context) -> Reply:
+    async def _respond(self, context: RequestContext) -> Reply:
         """Run a request, and return its answer."""
         request, revision = context.request, context.client.revision
         runs, caller = self.load.runs, context.caller
@@ -138,11 +138,11 @@ class Server:
         finally:
             runs.give_back(caller)
 
-    def _completed(self, result: dict[str, Any], context: Context) -> Reply:
+    def _completed(self, result: dict[str, Any], context: RequestContext) -> Reply:
         """Return the answer for a result that a middleware returned."""
         return result_reply(context.request.id, self.results.complete(result, context.client.revision))
 
-    def _failed(self, error: BaseException, context: Context) -> Reply:
+    def _failed(self, error: BaseException, context: RequestContext) -> Reply:
         """Return the answer for an exception that a middleware raised; raise what is not a failure again."""
         if isinstance(error, StoreAwayError | LimitReachedError) or not is_failure(error):
             raise error
@@ -153,7 +153,7 @@ class Server:
             return self._completed({"content": [{"type": "text", "text": text}], "isError": True}, context)
         return self._internal_error(error, context.request)
 
-    def _error(self, error: MCPError, context: Context) -> Reply:
+    def _error(self, error: MCPError, context: RequestContext) -> Reply:
         if isinstance(error, ResourceNotFound):
             error = MCPError(context.client.revision.not_found, error.message, error.data)
         try:

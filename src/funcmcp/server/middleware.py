@@ -8,21 +8,37 @@ exceptions for which transports have statuses of their own (`LimitReachedError`,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from funcmcp.protocol.replies import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
 
-    Respond: TypeAlias = Callable[[Context], Coroutine[Any, Any, Reply]]
-    Complete: TypeAlias = Callable[[dict[str, Any], Context], Reply]
-    Fail: TypeAlias = Callable[[BaseException, Context], Reply]
+    Respond: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Reply]]
+    Complete: TypeAlias = Callable[[dict[str, Any], RequestContext], Reply]
+    Fail: TypeAlias = Callable[[BaseException, RequestContext], Reply]
 
-    CallNext: TypeAlias = Callable[[Context], Awaitable[Reply]]
-    Middleware: TypeAlias = Callable[[Context, CallNext], Awaitable[Reply | dict[str, Any]]]
+
+class CallNext(Protocol):
+    """Passes a request to the next middleware, or to the server."""
+
+    async def __call__(self, context: RequestContext, /) -> Reply:
+        """Return the answer to the request; failures are error replies."""
+
+
+class Middleware(Protocol):
+    """A function around every request."""
+
+    async def __call__(self, context: RequestContext, call_next: CallNext, /) -> Reply | dict[str, Any]:
+        """Return the reply of ``call_next(context)``, another reply, or a result as a dict.
+
+        Raises:
+            MCPError: Ends the request with this error.
+            ToolError: Ends a `tools/call` with a result that has ``isError: true`` and this text.
+        """
 
 
 def fold(middleware: Sequence[Middleware], respond: Respond, complete: Complete, fail: Fail) -> Respond:
@@ -40,7 +56,7 @@ def fold(middleware: Sequence[Middleware], respond: Respond, complete: Complete,
 
 
 def _around(respond: Respond, middleware: Middleware, complete: Complete, fail: Fail) -> Respond:
-    async def around(context: Context) -> Reply:
+    async def around(context: RequestContext) -> Reply:
         try:
             answer = await middleware(context, respond)
             if isinstance(answer, Reply):

@@ -20,7 +20,7 @@ from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from funcmcp.protocol.jsonrpc import Malformed, Response
 from funcmcp.protocol.replies import error_reply
 from funcmcp.server.calls.channel import ClosedChannel
-from funcmcp.server.calls.context import Context
+from funcmcp.server.calls.context import RequestContext
 from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.connections.client import Client
 from funcmcp.server.connections.conversation import Conversation, cancel_requested
@@ -225,7 +225,7 @@ class Connection:
             handshake = negotiate(routed.request.params, self._server.revisions)
             revision = self._server.revisions[handshake.revision]
             client = Client(revision, handshake.capabilities, handshake.info, conversation=self._conversation)
-            reply = await self._server.answer(Context(routed, client, _CLOSED, http))
+            reply = await self._server.answer(RequestContext(routed, client, _CLOSED, http))
         except MCPError as error:
             return error_reply(error, routed.request.id).body
         if reply.error is None:
@@ -308,14 +308,14 @@ class Connection:
         except RunCancelledError:
             return None
 
-    async def _guarded(self, context: Context, guard: Guard) -> Reply:
+    async def _guarded(self, context: RequestContext, guard: Guard) -> Reply:
         """Answer a request, unless it may not be run."""
         refusal = await guard.check(context.routed, context.principal)
         if refusal is not None:
             return error_reply(refusal.error(), context.request.id)
         return await self._server.answer(context)
 
-    def _context(self, call: _Call) -> Context:
+    def _context(self, call: _Call) -> RequestContext:
         """Return a request's context; raise MCPError if it is of no revision that is spoken here."""
         server, request = self._server, call.request
         handshakes = [date for date, revision in server.revisions.items() if not revision.per_request]
@@ -325,11 +325,11 @@ class Connection:
             if revision is None or not revision.per_request:
                 raise envelope.unsupported_version(meta[envelope.PROTOCOL_VERSION], server.supported)
             client = Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
-            return Context(call.routed, client, call, http=call.http)
+            return RequestContext(call.routed, client, call, http=call.http)
         if self._client is not None:
-            return Context(call.routed, self._client, call, http=call.http)
+            return RequestContext(call.routed, self._client, call, http=call.http)
         if request.method == "ping":
-            return Context(call.routed, Client(server.revisions[max(handshakes)], {}, {}), call, http=call.http)
+            return RequestContext(call.routed, Client(server.revisions[max(handshakes)], {}, {}), call, http=call.http)
         raise MCPError(
             INVALID_REQUEST,
             f'Initialize first, or name a revision without a handshake in "_meta" as "{envelope.PROTOCOL_VERSION}".',

@@ -18,7 +18,7 @@ from tests.transports.http.endpoint import Endpoint, mirrored, per_request
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
 
 DISCONNECT = {"type": "http.disconnect"}
 
@@ -339,7 +339,7 @@ async def test_the_real_endpoint_answers_behind_it() -> None:
 async def test_the_real_endpoint_streams_behind_it_and_a_leaving_client_cancels_its_call() -> None:
     stopped = asyncio.Event()
 
-    async def work(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def work(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         await context.notify("notifications/progress", {"progressToken": "t", "progress": 1})
         try:
             await asyncio.Event().wait()

@@ -26,7 +26,7 @@ from tests.server.parts import (
 )
 
 if TYPE_CHECKING:
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
 READ, GET, COMPLETE = "resources/read", "prompts/get", "completion/complete"
@@ -39,7 +39,7 @@ def serving(handler: Any, **members: Any) -> Any:
     return server(resource("menu://today", handler, **members), prompt("greet", handler, **members))
 
 
-def asked(method: str, revision: str = NEWEST, **more: Any) -> Context:
+def asked(method: str, revision: str = NEWEST, **more: Any) -> RequestContext:
     named = {"uri": "menu://today"} if method == READ else {"name": "greet"}
     return context(method, {**named, **more.pop("params", {})}, revision=revision, **more)
 
@@ -51,7 +51,7 @@ def raising(error: BaseException) -> Any:
     return fail
 
 
-async def say_name(asking: Context, *_: Any) -> dict[str, Any]:
+async def say_name(asking: RequestContext, *_: Any) -> dict[str, Any]:
     """Ask for a name and say it, as a resource and as a prompt."""
     name = (await asking.ask({"name": ASK_NAME}))["name"]["content"]["name"]
     content = {"type": "text", "text": name}

@@ -28,7 +28,7 @@ from tests.server.parts import (
 )
 
 if TYPE_CHECKING:
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.dispatch import Server
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
@@ -185,7 +185,7 @@ async def test_a_list_that_changes_while_it_is_made_is_not_taken_for_the_new_one
 
 @EVERY_REVISION
 async def test_a_call_runs_the_tool_with_its_arguments(revision: str) -> None:
-    async def add(_context: Context, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def add(_context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
         return text_result(str(arguments["a"] + arguments["b"]))
 
     result = await call(server(tool("add", add)), "add", revision, params={"arguments": {"a": 1, "b": 2}})
@@ -196,7 +196,7 @@ async def test_a_call_runs_the_tool_with_its_arguments(revision: str) -> None:
 async def test_a_call_without_arguments_gives_the_tool_none() -> None:
     seen = []
 
-    async def look(_context: Context, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def look(_context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
         seen.append(arguments)
         return text_result("seen")
 
@@ -231,7 +231,7 @@ async def test_an_unknown_tool_is_named_and_a_long_name_cut() -> None:
 
 @EVERY_REVISION
 async def test_a_tool_error_is_told_to_the_model(revision: str) -> None:
-    async def fail(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def fail(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         raise ToolError("Choose a date in the future.")
 
     result = await call(server(tool("fail", fail)), "fail", revision)
@@ -243,7 +243,7 @@ async def test_a_tool_error_is_told_to_the_model(revision: str) -> None:
 async def test_any_other_failure_is_told_by_an_id_that_is_in_the_log(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def fail(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def fail(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         raise RuntimeError("password=hunter2")
 
     result = await call(server(tool("fail", fail)), "fail", revision)
@@ -279,7 +279,7 @@ class MuteError(ToolError):
 async def test_a_failure_that_is_no_exception_is_the_tools_all_the_same(
     revision: str, wait_first: bool, error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def fail(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def fail(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         if wait_first:
             await asyncio.sleep(0)
         raise error
@@ -291,7 +291,7 @@ async def test_a_failure_that_is_no_exception_is_the_tools_all_the_same(
 
 
 async def test_a_tool_error_that_is_no_unicode_is_told_to_the_model_without_what_can_not_be_sent() -> None:
-    async def fail(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def fail(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         raise ToolError("a\ud800b")
 
     result = await call(server(tool("fail", fail)), "fail")
@@ -300,7 +300,7 @@ async def test_a_tool_error_that_is_no_unicode_is_told_to_the_model_without_what
 
 @EVERY_REVISION
 async def test_a_tool_that_goes_on_when_its_time_is_up_has_not_finished_in_time(revision: str) -> None:
-    async def stay(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def stay(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
         return text_result("finished after all")
@@ -315,7 +315,7 @@ async def test_a_tool_that_goes_on_when_its_time_is_up_has_not_finished_in_time(
 async def test_a_tool_that_takes_too_long_is_stopped_and_the_model_told(revision: str, interactive: bool) -> None:
     stopped = []
 
-    async def hang(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def hang(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         try:
             await asyncio.Event().wait()
         finally:
@@ -330,7 +330,7 @@ async def test_a_tool_that_takes_too_long_is_stopped_and_the_model_told(revision
 
 
 async def test_a_timeout_of_the_tools_own_is_not_taken_for_the_limit() -> None:
-    async def give_up(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def give_up(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         await asyncio.sleep(0)
         raise TimeoutError("the database")
 
@@ -342,7 +342,7 @@ async def test_a_timeout_of_the_tools_own_is_not_taken_for_the_limit() -> None:
 async def test_a_tool_without_a_limit_may_take_its_time() -> None:
     done = asyncio.Event()
 
-    async def wait(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def wait(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         await done.wait()
         return text_result("done")
 
@@ -353,7 +353,7 @@ async def test_a_tool_without_a_limit_may_take_its_time() -> None:
 
 
 async def test_a_cancelled_call_is_cancelled_and_no_result() -> None:
-    async def hang(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def hang(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         await asyncio.Event().wait()
         return text_result("never")
 
@@ -369,7 +369,7 @@ async def test_a_cancelled_call_is_cancelled_and_no_result() -> None:
 async def test_a_tool_that_cancels_itself_has_failed(
     revision: str, wait_first: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def give_up(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def give_up(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         if wait_first:
             await asyncio.sleep(0)
         raise asyncio.CancelledError
@@ -379,7 +379,7 @@ async def test_a_tool_that_cancels_itself_has_failed(
     assert "CancelledError" in caplog.text
 
 
-async def ask_name(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+async def ask_name(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
     answers = await context.ask({"name": ASK_NAME})
     return text_result(f"Hello, {answers['name']['content']['name']}!")
 
@@ -398,7 +398,7 @@ async def test_a_question_to_a_per_request_client_takes_two_rounds() -> None:
 
 
 async def test_a_question_after_a_wait_and_in_a_task_group_takes_two_rounds_too() -> None:
-    async def greet(context: Context, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def greet(context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
         await asyncio.sleep(0)
         async with asyncio.TaskGroup() as group:
             asking = group.create_task(ask_name(context, arguments))
@@ -447,7 +447,7 @@ async def test_a_retry_that_was_tampered_with_is_invalid_params(more: dict[str, 
 
 
 async def test_a_protocol_error_after_a_wait_is_a_protocol_error() -> None:
-    async def fail(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def fail(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         await asyncio.sleep(0)
         raise MCPError(7, "No.")
 
@@ -457,7 +457,7 @@ async def test_a_protocol_error_after_a_wait_is_a_protocol_error() -> None:
 
 @EVERY_REVISION
 async def test_a_result_is_cut_to_the_revision(revision: str) -> None:
-    async def sing(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def sing(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         audio = {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}
         return {"content": [audio], "structuredContent": {"a": 1}, "isError": False}
 
@@ -471,7 +471,7 @@ async def test_a_result_is_cut_to_the_revision(revision: str) -> None:
 async def test_a_result_that_is_encoded_already_is_sent_as_the_revision_has_it(
     revision: str, structured: bytes | None
 ) -> None:
-    async def give(_context: Context, _arguments: dict[str, Any]) -> JSONResult:
+    async def give(_context: RequestContext, _arguments: dict[str, Any]) -> JSONResult:
         return JSONResult(b'"100 %"', structured)
 
     result = await call(server(tool("give", give)), "give", revision)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from funcmcp.authoring.calling.services import Services
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.catalog.features import Completer
 
 _MOST_PARAMETERS = 2
@@ -63,7 +63,7 @@ def _completer(function: Callable[..., Any], name: str, services: Services) -> C
             raise TypeError(f"{name} must return texts.")
         return Completion(values, found.total, found.has_more)
 
-    async def complete(context: Context, value: str, others: Mapping[str, str]) -> Completion:
+    async def complete(context: RequestContext, value: str, others: Mapping[str, str]) -> Completion:
         parameters = [parameter.name for parameter in call.plan.arguments]
         if not 0 < len(parameters) <= _MOST_PARAMETERS:
             raise TypeError(f"{name} takes the text so far, and perhaps the other arguments as a second parameter.")
@@ -100,7 +100,7 @@ def _text(value: Any) -> str:
 
 
 def _choosing(choices: Collection[str]) -> Completer:
-    async def complete(_context: Context, value: str, _others: Mapping[str, str]) -> Completion:
+    async def complete(_context: RequestContext, value: str, _others: Mapping[str, str]) -> Completion:
         begun = value.casefold()
         return Completion([choice for choice in choices if choice.casefold().startswith(begun)])
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from funcmcp.auth.principal import Principal
     from funcmcp.authoring.calling.questions import Question, SampleOptions
     from funcmcp.authoring.values.content import Content
-    from funcmcp.server.calls.context import Context, HTTPRequestInfo
+    from funcmcp.server.calls.context import HTTPRequestInfo, RequestContext
 
 __all__ = [
     "CancellationToken",
@@ -85,7 +85,7 @@ class FeatureContext:
 
     __slots__ = ("_closed", "_context", "_counts", "_loop", "_progress", "_waits")
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: RequestContext) -> None:
         self._context = context
         self._loop = asyncio.get_running_loop()
         self._counts: dict[str, int] = {}
@@ -278,7 +278,7 @@ class ToolContext(FeatureContext):
 
     __slots__ = ("arguments", "tool_name")
 
-    def __init__(self, context: Context, tool_name: str, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, context: RequestContext, tool_name: str, arguments: Mapping[str, Any]) -> None:
         super().__init__(context)
         self.tool_name = tool_name
         self.arguments = arguments
@@ -319,7 +319,7 @@ class ResourceContext(FeatureContext):
 
     __slots__ = ("uri",)
 
-    def __init__(self, context: Context, uri: str = "") -> None:
+    def __init__(self, context: RequestContext, uri: str = "") -> None:
         super().__init__(context)
         self.uri = uri
 
@@ -334,7 +334,7 @@ class PromptContext(FeatureContext):
 
     __slots__ = ("arguments", "prompt_name")
 
-    def __init__(self, context: Context, prompt_name: str, arguments: Mapping[str, str]) -> None:
+    def __init__(self, context: RequestContext, prompt_name: str, arguments: Mapping[str, str]) -> None:
         super().__init__(context)
         self.prompt_name = prompt_name
         self.arguments = arguments

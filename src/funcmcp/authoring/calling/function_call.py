@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.calling.services import Scope, Services
     from funcmcp.authoring.signatures.signature import Parameter, Signature
     from funcmcp.authoring.values.tool_results import Rendering
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
 
 SPECIAL: tuple[type, ...] = (ToolContext, ResourceContext, PromptContext, CancellationToken, JSONRPCRequest)
 """Types of parameters that are never arguments."""
@@ -112,7 +112,7 @@ class FunctionCall:
 
     async def run(
         self,
-        context: Context,
+        context: RequestContext,
         kwargs: dict[str, Any],
         *,
         make_context: Callable[[], FeatureContext],
@@ -172,7 +172,9 @@ class ToolCall:
         self._render: Callable[[Any], dict[str, Any] | JSONResult | RawResponse]
         self._direct = False
 
-    async def run(self, context: Context, arguments: dict[str, Any]) -> dict[str, Any] | JSONResult | RawResponse:
+    async def run(
+        self, context: RequestContext, arguments: dict[str, Any]
+    ) -> dict[str, Any] | JSONResult | RawResponse:
         """Run the tool: a `ToolHandler`."""
         read = self._read or self._prepare()
         kwargs = read(arguments)
@@ -230,7 +232,7 @@ class _Company:
 
     __slots__ = ("_context", "_feature_context", "_make", "token")
 
-    def __init__(self, context: Context, make: Callable[[], FeatureContext]) -> None:
+    def __init__(self, context: RequestContext, make: Callable[[], FeatureContext]) -> None:
         self._context = context
         self._make = make
         self._feature_context: FeatureContext | None = None
@@ -304,7 +306,7 @@ def _takes_all(arguments: list[Parameter], schema: Mapping[str, Any]) -> str | N
 
 
 def _answering(
-    result: dict[str, Any] | JSONResult | RawResponse, context: Context
+    result: dict[str, Any] | JSONResult | RawResponse, context: RequestContext
 ) -> dict[str, Any] | JSONResult | RawResponse:
     """Check that a response that a tool made itself answers the request."""
     if isinstance(result, RawResponse):

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.calling.services import Services
     from funcmcp.authoring.features.permissions import AccessKeywords
     from funcmcp.authoring.values.content import Icon
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.options import ShowErrors
 
     class PromptKeywords(AccessKeywords, total=False):
@@ -154,7 +154,7 @@ class _Writing:
         self._known: frozenset[str] = frozenset()
         self._direct = False
 
-    async def run(self, context: Context, arguments: dict[str, str]) -> dict[str, Any] | EncodedResult:
+    async def run(self, context: RequestContext, arguments: dict[str, str]) -> dict[str, Any] | EncodedResult:
         """Make the messages: a `PromptHandler`."""
         read, call = self._read or self._prepare(), self._call
         if not self._known.issuperset(arguments):

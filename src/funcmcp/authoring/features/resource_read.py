@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.features.ui import UIResource
     from funcmcp.authoring.signatures.signature import Parameter
     from funcmcp.protocol.uri_template import URITemplate, Values
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
 
 _LISTS = (list, tuple)
 _BYTES = (bytes, bytearray, memoryview)
@@ -62,7 +62,7 @@ class Reading:
         self._joined: tuple[str, ...] = ()
         self._choices: dict[str, dict[str, Any]] = {}
 
-    async def run(self, context: Context, uri: str, values: Values) -> EncodedResult:
+    async def run(self, context: RequestContext, uri: str, values: Values) -> EncodedResult:
         """Read a URI: a `ResourceHandler`."""
         read, call = self._read or self.prepare(), self._call
         try:

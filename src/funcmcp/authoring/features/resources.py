@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.features.permissions import AccessKeywords
     from funcmcp.authoring.features.ui import UIResource
     from funcmcp.authoring.values.content import Icon
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.options import ShowErrors
 
     class ResourceKeywords(AccessKeywords, total=False):
@@ -184,7 +184,7 @@ def make_lister(
             raise ValueError(f"{name} lists resources of the scheme {scheme!r}, not {wrong[0]!r}.")
         return [item.wire for item in value]
 
-    async def handler(context: Context) -> list[dict[str, Any]]:
+    async def handler(context: RequestContext) -> list[dict[str, Any]]:
         if call.plan.arguments:
             raise TypeError(f"{name} lists resources, so it takes no arguments but a context and services.")
         return await call.run(context, {}, make_context=functools.partial(ResourceContext, context), render=render)

@@ -56,7 +56,7 @@ class HTTPRequestInfo(Protocol):
         """The caller whose share of the limits the request uses; None if the caller is not known."""
 
 
-class Context:
+class RequestContext:
     """One request, its client, and the channel back to the client.
 
     Attributes:

@@ -16,7 +16,7 @@ from funcmcp.server.run import Waiting, begin, is_failure
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.calls.feature import Feature
     from funcmcp.server.options import ShowErrors
     from funcmcp.state.seal import KeyRing
@@ -54,7 +54,7 @@ class FeatureCalls:
         self._keys = keys
         self._shown = shown_types(show_errors, "show_errors")
 
-    def open_rounds(self, context: Context, feature: Feature) -> None:
+    def open_rounds(self, context: RequestContext, feature: Feature) -> None:
         """Let a feature ask the client in the per-request era; raise InvalidParams for an invalid `requestState`."""
         if feature.interactive and context.client.revision.per_request:
             owner = owner_of(context.principal)

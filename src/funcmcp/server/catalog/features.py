@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
     from funcmcp.protocol.headers import MirroredParameter
     from funcmcp.protocol.uri_template import URITemplate, Values
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
 
-    ToolHandler = Callable[[Context, dict[str, Any]], Coroutine[Any, Any, "dict[str, Any] | JSONResult | RawResponse"]]
-    ResourceHandler = Callable[[Context, str, Values], Coroutine[Any, Any, "dict[str, Any] | EncodedResult"]]
-    PromptHandler = Callable[[Context, dict[str, str]], Coroutine[Any, Any, "dict[str, Any] | EncodedResult"]]
-    Completer = Callable[[Context, str, Mapping[str, str]], Coroutine[Any, Any, "Completion"]]
+    ToolHandler = Callable[
+        [RequestContext, dict[str, Any]], Coroutine[Any, Any, "dict[str, Any] | JSONResult | RawResponse"]
+    ]
+    ResourceHandler = Callable[[RequestContext, str, Values], Coroutine[Any, Any, "dict[str, Any] | EncodedResult"]]
+    PromptHandler = Callable[[RequestContext, dict[str, str]], Coroutine[Any, Any, "dict[str, Any] | EncodedResult"]]
+    Completer = Callable[[RequestContext, str, Mapping[str, str]], Coroutine[Any, Any, "Completion"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ class ResourceLister:
     """
 
     scheme: str
-    handler: Callable[[Context], Coroutine[Any, Any, list[dict[str, Any]]]]
+    handler: Callable[[RequestContext], Coroutine[Any, Any, list[dict[str, Any]]]]
     access: Access = SIGNED_IN
 
     @property

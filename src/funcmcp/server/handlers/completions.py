@@ -14,7 +14,7 @@ from funcmcp.server.handlers.prompts import strings_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.calls.feature_call import FeatureCalls
     from funcmcp.server.catalog.features import Completer, Prompt
 
@@ -31,7 +31,7 @@ class Completions:
     def __init__(self, calls: FeatureCalls) -> None:
         self._calls = calls
 
-    async def complete(self, context: Context) -> dict[str, Any]:
+    async def complete(self, context: RequestContext) -> dict[str, Any]:
         """Answer `completion/complete`."""
         feature: Prompt | ResourceTemplate = context.routed.require_feature()
         params = context.request.params
@@ -52,7 +52,7 @@ class Completions:
 
 
 async def _completion(
-    completer: Completer, context: Context, value: str, arguments: Mapping[str, str]
+    completer: Completer, context: RequestContext, value: str, arguments: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return a CompleteResult with the values that a completer suggests."""
     suggested = await completer(context, value, arguments)

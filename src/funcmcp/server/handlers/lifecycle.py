@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from funcmcp.protocol.revisions import Revision
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.catalog.catalog import Catalog
     from funcmcp.server.results import Results
 
@@ -67,7 +67,7 @@ class Lifecycle:
         self._revisions = revisions
         self._instructions = instructions
 
-    async def initialize(self, context: Context) -> dict[str, Any]:
+    async def initialize(self, context: RequestContext) -> dict[str, Any]:
         """Answer `initialize`, whose handshake the transport has negotiated: the context's client has its revision."""
         revision, conversation = context.client.revision, context.client.conversation
         pushes = conversation is not None and conversation.pushes
@@ -80,7 +80,7 @@ class Lifecycle:
             result["instructions"] = self._instructions
         return result
 
-    async def discover(self, context: Context) -> dict[str, Any]:
+    async def discover(self, context: RequestContext) -> dict[str, Any]:
         """Answer `server/discover`."""
         revision = context.client.revision
         streams = context.http is None or context.http.streams  # subscriptions/listen needs a stream
@@ -93,11 +93,11 @@ class Lifecycle:
             result["instructions"] = self._instructions
         return result
 
-    async def ping(self, _context: Context) -> dict[str, Any]:
+    async def ping(self, _context: RequestContext) -> dict[str, Any]:
         """Answer `ping`."""
         return {}
 
-    async def set_level(self, context: Context) -> dict[str, Any]:
+    async def set_level(self, context: RequestContext) -> dict[str, Any]:
         """Answer `logging/setLevel`: keep the lowest level of the log messages that the client wants."""
         level = context.request.params.get("level")
         if type(level) is not str or level not in LEVELS:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from funcmcp.auth.principal import Principal
     from funcmcp.protocol.revisions import Revision
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.catalog.registry import Registry
     from funcmcp.server.guard import Guard
     from funcmcp.server.results import Results
@@ -81,7 +81,7 @@ class FeatureList:
         self._pages: dict[tuple[str, int], bytes] = {}  # by revision and place of the first feature
         self._version = registry.version  # of the registry when the pages were made
 
-    async def page(self, context: Context) -> bytes:
+    async def page(self, context: RequestContext) -> bytes:
         """Answer a request for a page."""
         cursor, revision = cursor_of(context), context.client.revision
         if self._guard is not None and self._guard.filters(context.principal):
@@ -96,7 +96,9 @@ class FeatureList:
                 return page
         return await self._built_page(context, list(self.registry), cursor, keep=True)
 
-    async def _built_page(self, context: Context, features: list[Any], cursor: str | None, *, keep: bool) -> bytes:
+    async def _built_page(
+        self, context: RequestContext, features: list[Any], cursor: str | None, *, keep: bool
+    ) -> bytes:
         revision, version = context.client.revision, self.registry.version
         start = 0 if cursor is None else start_of(self.name, [feature.key for feature in features], cursor)
         key = (revision.date, start)
@@ -117,7 +119,7 @@ class FeatureList:
             return list(self.registry)
         return [feature for feature in self.registry if await guard.may_use(feature.access, principal)]
 
-    async def definitions_of(self, context: Context, features: Sequence[Any]) -> dict[str, bytes]:
+    async def definitions_of(self, context: RequestContext, features: Sequence[Any]) -> dict[str, bytes]:
         """Return the definitions of features, as JSON text by key. One without a valid definition is left out."""
         definitions: dict[str, bytes] = {}
         for number, feature in enumerate(features, 1):
@@ -142,7 +144,7 @@ def encoded_definition(feature: Described, shape: Shape, revision: Revision) -> 
         raise RegistrationError(f"{type(error).__name__}: {error}") from error
 
 
-def cursor_of(context: Context) -> str | None:
+def cursor_of(context: RequestContext) -> str | None:
     """Return the cursor of a request; raise InvalidParams if it is not a string."""
     cursor = context.request.params.get("cursor")
     if cursor is not None and type(cursor) is not str:

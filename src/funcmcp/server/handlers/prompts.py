@@ -9,7 +9,7 @@ from funcmcp.protocol.errors import InvalidParams
 from funcmcp.server.catalog.features import EncodedResult
 
 if TYPE_CHECKING:
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.calls.feature_call import FeatureCalls
     from funcmcp.server.catalog.features import Prompt
     from funcmcp.server.results import Results
@@ -27,7 +27,7 @@ class PromptCalls:
         self._calls = calls
         self._results = results
 
-    async def get(self, context: Context) -> dict[str, Any] | bytes:
+    async def get(self, context: RequestContext) -> dict[str, Any] | bytes:
         """Answer `prompts/get`."""
         prompt: Prompt = context.routed.require_feature()
         arguments = strings_of(context.request.params.get("arguments", {}), "arguments")

@@ -17,7 +17,7 @@ from funcmcp.server.run import Waiting, begin, is_failure
 
 if TYPE_CHECKING:
     from funcmcp.auth.principal import Principal
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.calls.feature_call import FeatureCalls
     from funcmcp.server.catalog.catalog import Catalog
     from funcmcp.server.catalog.features import Resource, ResourceLister, ResourceTemplate
@@ -44,7 +44,7 @@ class ResourceReads:
         self._calls = calls
         self._results = results
 
-    async def read(self, context: Context) -> dict[str, Any] | bytes:
+    async def read(self, context: RequestContext) -> dict[str, Any] | bytes:
         """Answer `resources/read`."""
         resource: Resource | ResourceTemplate = context.routed.require_feature()
         uri = uri_of(context.request.params)
@@ -78,7 +78,7 @@ class ResourceList:
         self._results = results
         self._guard = guard
 
-    async def page(self, context: Context) -> bytes:
+    async def page(self, context: RequestContext) -> bytes:
         """Answer `resources/list`. Functions are called for each request, because their lists depend on the caller."""
         if not self._catalog.listers:
             return await self._registered.page(context)
@@ -113,7 +113,7 @@ async def may_read(uri: str, principal: Principal | None, lookup: Lookup, guard:
     return await guard.may_use(feature.access, principal)
 
 
-async def _listed_by(lister: ResourceLister, context: Context) -> dict[str, bytes]:
+async def _listed_by(lister: ResourceLister, context: RequestContext) -> dict[str, bytes]:
     """Return the definitions that a function lists, as JSON text by URI; none if it fails, which is logged."""
     try:
         definitions = begin(_definitions_of(lister, context))
@@ -127,7 +127,7 @@ async def _listed_by(lister: ResourceLister, context: Context) -> dict[str, byte
     return definitions
 
 
-async def _definitions_of(lister: ResourceLister, context: Context) -> dict[str, bytes]:
+async def _definitions_of(lister: ResourceLister, context: RequestContext) -> dict[str, bytes]:
     revision = context.client.revision
     definitions: dict[str, bytes] = {}
     for resource in await lister.handler(context):
@@ -145,7 +145,7 @@ class ResourceSubscriptions:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
 
-    async def subscribe(self, context: Context) -> dict[str, Any]:
+    async def subscribe(self, context: RequestContext) -> dict[str, Any]:
         """Answer `resources/subscribe`."""
         uri, conversation = uri_of(context.request.params), _conversation_of(context)
         context.routed.require_feature()
@@ -157,13 +157,13 @@ class ResourceSubscriptions:
             context.client.listen()  # with a keeper, another instance may notify the client, which would do so twice
         return {}
 
-    async def unsubscribe(self, context: Context) -> dict[str, Any]:
+    async def unsubscribe(self, context: RequestContext) -> dict[str, Any]:
         """Answer `resources/unsubscribe`."""
         await _conversation_of(context).subscribe(uri_of(context.request.params), wanted=False)
         return {}
 
 
-def _conversation_of(context: Context) -> Conversation:
+def _conversation_of(context: RequestContext) -> Conversation:
     """Return the conversation of a session to which notifications can be sent; raise MCPError -32601 without one."""
     conversation = context.client.conversation
     if conversation is None or not conversation.pushes:

@@ -17,7 +17,7 @@ from funcmcp.server.connections.subscribed_uris import MAX_URIS, SubscribedURIs
 from funcmcp.server.handlers.resources import may_read
 
 if TYPE_CHECKING:
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.catalog.catalog import Catalog
     from funcmcp.server.catalog.lookup import Lookup
     from funcmcp.server.connections.hub import Change, Hub
@@ -66,7 +66,7 @@ class Subscriptions:
         self._hub = hub
         self._load = load
 
-    async def listen(self, context: Context) -> dict[str, Any]:
+    async def listen(self, context: RequestContext) -> dict[str, Any]:
         """Answer `subscriptions/listen`; return when the server stops."""
         if context.http is not None and not context.http.streams:
             raise MCPError(
@@ -85,7 +85,7 @@ class Subscriptions:
             finally:
                 subscription.uris.close()
 
-    async def _serve(self, context: Context, subscription: Subscription) -> dict[str, Any]:
+    async def _serve(self, context: RequestContext, subscription: Subscription) -> dict[str, Any]:
         honoured = await self._subscribe(context, subscription)
         meta = {SUBSCRIPTION_ID: context.request.id}
         await self._hub.ready()
@@ -98,7 +98,7 @@ class Subscriptions:
                 await context.channel.notify(change.method, {"_meta": meta, **change.params})
         return {"_meta": meta}
 
-    async def _subscribe(self, context: Context, subscription: Subscription) -> dict[str, Any]:
+    async def _subscribe(self, context: RequestContext, subscription: Subscription) -> dict[str, Any]:
         """Subscribe to what this server fulfils for this caller, and return that part of the request."""
         notifications = context.request.params.get("notifications")
         if type(notifications) is not dict:
@@ -120,7 +120,9 @@ class Subscriptions:
             honoured[_URIS] = [uri for uri in uris if uri in subscription.uris]
         return honoured
 
-    async def _subscribe_to_resources(self, context: Context, subscribed: SubscribedURIs, uris: list[str]) -> None:
+    async def _subscribe_to_resources(
+        self, context: RequestContext, subscribed: SubscribedURIs, uris: list[str]
+    ) -> None:
         """Subscribe to the URIs that a caller may read; raise InvalidParams or LimitReachedError."""
         subscribed.charge_to(self._load.subscriptions, context.caller)
         subscribed.check(uris)

@@ -11,7 +11,7 @@ from funcmcp.server.catalog.features import JSONResult, RawResponse
 from funcmcp.server.run import Waiting, begin
 
 if TYPE_CHECKING:
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.calls.feature_call import FeatureCalls
     from funcmcp.server.catalog.features import Tool
     from funcmcp.server.results import Results
@@ -29,7 +29,7 @@ class ToolCalls:
         self._calls = calls
         self._results = results
 
-    async def call(self, context: Context) -> dict[str, Any] | bytes | RawResponse:
+    async def call(self, context: RequestContext) -> dict[str, Any] | bytes | RawResponse:
         """Answer `tools/call`."""
         tool: Tool = context.routed.require_feature()
         arguments = context.request.params.get("arguments", {})

@@ -19,7 +19,7 @@ from tests.transports.http.endpoint import INITIALIZE, Endpoint, Got, events, ne
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.catalog.features import Tool
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.HANDSHAKE_REVISIONS)
@@ -28,12 +28,12 @@ PING = request("ping")
 JSON_ONLY = {"accept": "application/json"}
 
 
-async def ask_name(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+async def ask_name(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
     answers = await context.ask({"name": ASK_NAME})
     return text_result(f"Hello, {answers['name']['content']['name']}!")
 
 
-async def report(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+async def report(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
     for progress in (0, 50, 100):
         await context.notify("notifications/progress", {"progressToken": "t", "progress": progress})
     return text_result("reported")
@@ -48,7 +48,7 @@ class Held:
         self.stopped = asyncio.Event()
         self.tool: Tool = tool("wait", self._wait, **members)
 
-    async def _wait(self, _context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def _wait(self, _context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         self.running.set()
         try:
             await self.let_go.wait()
@@ -221,7 +221,7 @@ async def test_a_response_to_no_open_question_is_a_bad_request(revision: str, ou
 
 
 async def test_two_requests_in_flight_with_the_same_id_each_get_their_own_answer() -> None:
-    async def echo(_context: Context, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def echo(_context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
         await asyncio.sleep(0)
         return text_result(arguments["say"])
 
@@ -295,7 +295,7 @@ class TestBatches:
     async def test_the_requests_of_a_batch_run_side_by_side(self) -> None:
         met = asyncio.Barrier(3)
 
-        async def meet(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+        async def meet(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
             await met.wait()
             return text_result("met")
 
@@ -438,7 +438,7 @@ class TestStreams:
     async def test_a_client_that_leaves_its_stream_does_not_stop_the_call(self) -> None:
         let_go, finished = asyncio.Event(), asyncio.Event()
 
-        async def work(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+        async def work(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
             await context.notify("notifications/progress", {"progressToken": "t", "progress": 1})
             await let_go.wait()
             await context.notify("notifications/progress", {"progressToken": "t", "progress": 2})
@@ -455,7 +455,7 @@ class TestStreams:
         await asyncio.wait_for(finished.wait(), PATIENCE)
 
     async def test_a_chosen_level_holds_for_the_session_and_for_no_other(self) -> None:
-        async def log(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+        async def log(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
             for level in ("debug", "info", "error"):
                 await context.notify("notifications/message", {"level": level, "data": "x"})
             return text_result("logged")

@@ -14,7 +14,7 @@ from tests.server.parts import ASK_NAME, CAPABILITIES, NEWEST, PATIENCE, PER_REQ
 from tests.transports.http.endpoint import Endpoint, Got, events, mirrored, next_message, per_request, request
 
 if TYPE_CHECKING:
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
 
 MODERN = {"mcp-protocol-version": PER_REQUEST}
 LIST = per_request("tools/list")
@@ -61,7 +61,7 @@ async def test_a_tool_is_called_without_any_handshake(endpoint: Endpoint) -> Non
 async def test_client_info_is_not_required_but_read(endpoint: Endpoint) -> None:
     seen = []
 
-    async def look(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def look(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         seen.append((context.client.info, context.client.session_id, context.http is not None))
         return text_result("seen")
 
@@ -248,7 +248,7 @@ class TestMirroredHeaders:
         assert verdict(await endpoint.send(body, mirrored(body))) == (400, -32602)
 
 
-async def ask_name(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+async def ask_name(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
     answers = await context.ask({"name": ASK_NAME})
     return text_result(f"Hello, {answers['name']['content']['name']}!")
 
@@ -274,7 +274,7 @@ async def test_a_capability_that_is_missing_is_a_bad_request() -> None:
     assert got.answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {}}}
 
 
-async def report(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+async def report(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
     for progress in (0, 50, 100):
         await context.notify("notifications/progress", {"progressToken": "t", "progress": progress})
     return text_result("reported")
@@ -310,7 +310,7 @@ class Watched:
         self.endpoint = Endpoint(tool("wait", self._wait, interactive=interactive))
         self.body = per_request("tools/call", {"name": "wait"})
 
-    async def _wait(self, context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def _wait(self, context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         if self._speaks:
             await context.notify("notifications/progress", {"progressToken": "t", "progress": 1})
         self.running.set()

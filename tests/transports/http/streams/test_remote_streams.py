@@ -21,7 +21,7 @@ from tests.transports.http.endpoint import Endpoint, events, request
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
 
 URI = "menu://today"
 CALL = request("tools/call", {"name": "plain"})
@@ -33,7 +33,7 @@ class Speaker:
     def __init__(self) -> None:
         self.words: asyncio.Queue[str] = asyncio.Queue()
 
-    async def __call__(self, context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def __call__(self, context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         while (word := await self.words.get()) != "end":
             await context.notify("notifications/message", {"level": "error", "data": word})
         return text_result("spoken")

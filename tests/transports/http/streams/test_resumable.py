@@ -20,13 +20,13 @@ from tests.transports.http.endpoint import Endpoint, events, request
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from funcmcp.server.calls.context import Context
+    from funcmcp.server.calls.context import RequestContext
 
 URI = "menu://today"
 EVENT = re.compile(rb"id: (\d+-\d+)\nevent: message\ndata: (.*)\n\n")
 
 
-async def three_steps(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+async def three_steps(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
     for step in (1, 2, 3):
         await context.notify("notifications/progress", {"progressToken": 1, "progress": step})
     return text_result("done")
@@ -38,7 +38,7 @@ class Steps:
     def __init__(self) -> None:
         self.go: asyncio.Queue[str] = asyncio.Queue()
 
-    async def __call__(self, context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def __call__(self, context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         while (word := await self.go.get()) != "end":
             if word == "close":
                 context.channel.close_stream()
@@ -94,7 +94,7 @@ async def test_before_2025_11_25_no_event_is_empty(revision: str) -> None:
 
 
 async def test_a_call_that_sends_nothing_before_its_answer_is_plain_json() -> None:
-    async def quiet(_context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def quiet(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         await asyncio.sleep(0)
         return text_result("quiet")
 
@@ -396,7 +396,7 @@ def test_finished_streams_of_a_session_are_forgotten_beyond_a_number() -> None:
 
 
 async def test_a_question_on_a_resumable_stream_is_answered_by_another_post() -> None:
-    async def ask(context: Context, _arguments: dict[str, Any]) -> dict[str, Any]:
+    async def ask(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
         params = {"messages": [], "maxTokens": 1}
         answers = await context.ask({"q": {"method": "sampling/createMessage", "params": params}})
         return text_result(answers["q"]["content"]["text"])

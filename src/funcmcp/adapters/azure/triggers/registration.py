@@ -35,7 +35,7 @@ from funcmcp.protocol.codec import InvalidJSONError, decode
 from funcmcp.protocol.errors import ToolError
 from funcmcp.protocol.jsonrpc import Request
 from funcmcp.server.calls.channel import ClosedChannel
-from funcmcp.server.calls.context import Context
+from funcmcp.server.calls.context import RequestContext
 from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.connections.client import Client
 
@@ -70,7 +70,7 @@ class _Function(NamedTuple):
     run: Callable[[Invocation], Awaitable[str]]
 
 
-class TriggerContext(Context):
+class TriggerContext(RequestContext):
     """The context of a call from the functions host, from which no question leads to the client."""
 
     __slots__ = ()

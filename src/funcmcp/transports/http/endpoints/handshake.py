@@ -18,7 +18,7 @@ from funcmcp.protocol.jsonrpc import Malformed, Notification, Response
 from funcmcp.protocol.replies import Reply, error_reply
 from funcmcp.protocol.revisions import ASSUMED
 from funcmcp.server.calls.channel import ClosedChannel
-from funcmcp.server.calls.context import Context
+from funcmcp.server.calls.context import RequestContext
 from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.connections.client import Client
 from funcmcp.server.connections.clients import Clients, SessionClient, part_of
@@ -106,7 +106,7 @@ class HandshakeEra:
     ) -> HttpResponse:
         if not isinstance(message, RoutedRequest):
             return await self._other(http, message, client)
-        context = Context(message, client, _CLOSED, http)
+        context = RequestContext(message, client, _CLOSED, http)
         try:
             if entry.accept.events and message.interactive:
                 return await self._stream(http, context, client)
@@ -131,7 +131,7 @@ class HandshakeEra:
         answer = event(body) if response.headers == JSON_HEADERS else body
         return HttpResponse(_OK, STREAM_HEADERS, told + answer)
 
-    async def _stream(self, http: HttpRequest, context: Context, client: _Client) -> HttpResponse:
+    async def _stream(self, http: HttpRequest, context: RequestContext, client: _Client) -> HttpResponse:
         """Run a request that may send something before its answer."""
         await self._server.bus.ready()
         await client.conversation.restore()
@@ -221,7 +221,7 @@ class HandshakeEra:
         revision = self._server.revisions[handshake.revision]
         conversation = Conversation(pushes=self._sessions.pushes)
         client = Client(revision, handshake.capabilities, handshake.info, conversation=conversation)
-        reply = await self._server.answer(Context(routed, client, _CLOSED, http))
+        reply = await self._server.answer(RequestContext(routed, client, _CLOSED, http))
         if reply.error is not None or self._stateless:
             return handshake_response(reply)
         try:
@@ -297,7 +297,7 @@ class HandshakeEra:
         work, is_taken = [], self._stateless
         for message in messages:
             if isinstance(message, RoutedRequest):
-                context = Context(message, client, _CLOSED, http)
+                context = RequestContext(message, client, _CLOSED, http)
                 work.append(_run(context, client.conversation, _in_batch(self._server, context)))
             elif not self._stateless:
                 is_taken = await self._relay.receive(message, client) or is_taken
@@ -401,7 +401,7 @@ def _bodies(replies: list[Reply | BaseException]) -> list[bytes]:
     return [reply.body for reply in replies if isinstance(reply, Reply)]
 
 
-async def _in_batch(server: Server, context: Context) -> Reply:
+async def _in_batch(server: Server, context: RequestContext) -> Reply:
     """Answer one of several requests; the others are answered even if there is no room for this one."""
     try:
         return await server.answer(context)
@@ -419,7 +419,7 @@ def _session_id(http: HttpRequest) -> str:
 
 
 def _run(
-    context: Context, conversation: Conversation, work: Coroutine[Any, Any, Reply] | Waiting[Reply]
+    context: RequestContext, conversation: Conversation, work: Coroutine[Any, Any, Reply] | Waiting[Reply]
 ) -> Coroutine[Any, Any, Reply]:
     """Enter a run in its conversation at once, and return what waits for its answer.
 

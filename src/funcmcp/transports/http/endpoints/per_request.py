@@ -17,7 +17,7 @@ from funcmcp.protocol.jsonrpc import Notification, Response
 from funcmcp.protocol.methods import METHODS
 from funcmcp.protocol.replies import error_reply
 from funcmcp.server.calls.channel import ClosedChannel
-from funcmcp.server.calls.context import Context
+from funcmcp.server.calls.context import RequestContext
 from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.connections.client import Client
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
@@ -68,7 +68,7 @@ class PerRequestEra:
         except RunCancelledError:
             return HttpResponse(204, ())  # the client has gone, so nobody reads this
 
-    async def _stream(self, context: Context, http: HttpRequest) -> HttpResponse:
+    async def _stream(self, context: RequestContext, http: HttpRequest) -> HttpResponse:
         run = Run()
         context.channel = channel = StreamChannel(None) if http.streams else BufferedChannel()
         work = run.wait(self._server.answer(context))
@@ -85,7 +85,7 @@ class PerRequestEra:
             return per_request_response(error_reply(unsupported, None))
         return accepted()
 
-    def _context(self, http: HttpRequest, routed: RoutedRequest, entry: Entry) -> Context:
+    def _context(self, http: HttpRequest, routed: RoutedRequest, entry: Entry) -> RequestContext:
         """Check a request in the fixed order and return its context; raise MCPError with the first fault."""
         server, request = self._server, routed.request
         try:
@@ -112,7 +112,7 @@ class PerRequestEra:
         if request.method == "tools/call":
             _check_mirrored_arguments(http, routed)
         client = Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
-        return Context(routed, client, _CLOSED, http)
+        return RequestContext(routed, client, _CLOSED, http)
 
 
 _CLOSED = ClosedChannel()

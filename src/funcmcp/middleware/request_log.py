@@ -1,0 +1,92 @@
+"""Middleware that logs requests, or passes their times to a function, such as one that records metrics."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from funcmcp.server.log import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funcmcp.protocol.replies import Reply
+    from funcmcp.server.calls.context import RequestContext
+    from funcmcp.server.middleware import CallNext, Middleware
+
+_IS_ERROR = b'"isError":true'
+
+
+class Timing(NamedTuple):
+    """One answered request.
+
+    Attributes:
+        method: The method; "" for one that the server does not know, so that clients can't make up names of metrics.
+        feature: The name or URI of the tool, resource, resource template or prompt; None for other requests.
+        seconds: The time from the request's arrival at the server object to its answer.
+        error: The code of the JSON-RPC error; None if the request has a result.
+        tool_error: Whether the result of a tool has ``isError: true``.
+    """
+
+    method: str
+    feature: str | None
+    seconds: float
+    error: int | None
+    tool_error: bool
+
+
+def time_requests(observe: Callable[[Timing], None]) -> Middleware:
+    """Return middleware that calls a function with the `Timing` of each answered request.
+
+    Args:
+        observe: Gets the timing. It runs on the event loop, so it must not wait for anything.
+    """
+
+    async def time_request(context: RequestContext, call_next: CallNext) -> Reply:
+        start = time.perf_counter()
+        reply = await call_next(context)
+        seconds = time.perf_counter() - start
+        route, feature = context.routed.route, context.feature
+        observe(
+            Timing(
+                "" if route is None else route.method,
+                None if feature is None else feature.key,
+                seconds,
+                reply.error,
+                _is_tool_error(context, reply),
+            )
+        )
+        return reply
+
+    return time_request
+
+
+def log_requests(logger: logging.Logger | None = None, level: int = logging.INFO) -> Middleware:
+    """Return middleware that logs each answered request in one line: method, feature, outcome and milliseconds.
+
+    Args:
+        logger: Gets the records; by default the logger "funcmcp.requests".
+        level: The level of the records.
+    """
+    log = logging.getLogger("funcmcp.requests") if logger is None else logger
+
+    def write(timing: Timing) -> None:
+        outcome = "ok"
+        if timing.error is not None:
+            outcome = f"error {timing.error}"
+        elif timing.tool_error:
+            outcome = "tool error"
+        subject = timing.method or "unknown method"
+        if timing.feature is not None:
+            subject += f" {quote(timing.feature)}"
+        log.log(level, "%s: %s, %.1f ms", subject, outcome, timing.seconds * 1000)
+
+    return time_requests(write)
+
+
+def _is_tool_error(context: RequestContext, reply: Reply) -> bool:
+    if context.request.method != "tools/call" or _IS_ERROR not in reply.body:
+        return False
+    result = reply.result()
+    return result is not None and result.get("isError") is True
