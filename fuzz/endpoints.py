@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from funcmcp import HTTPOptions, MCPServer, PromptContext, ResourceContext, ToolContext, ToolError
+from funcmcp import HTTPOptions, ListOptions, MCPServer, PromptContext, ResourceContext, ToolContext, ToolError
 from funcmcp.auth.api_key import APIKeys
 from funcmcp.auth.authenticator import first_of
 from funcmcp.auth.easy_auth import EasyAuth
@@ -19,7 +19,7 @@ from funcmcp.auth.tokens.claims import TokenRules
 from funcmcp.auth.tokens.keys import StaticKeys
 from funcmcp.authoring.values.content import ResourceInfo
 from funcmcp.server.limits import Limits
-from funcmcp.state.seal import KeyRing
+from funcmcp.state import KeyRing, MemorySessions, SignedSessions
 
 if TYPE_CHECKING:
     from funcmcp.transports.http.messages import Exchange, HttpRequest, HttpResponse
@@ -51,16 +51,19 @@ class Order(BaseModel):
 
 def serving() -> Exchange:
     """Return the exchange of two new servers."""
+    keys = KeyRing([b"k" * 32])
     free = MCPServer(
         "Free",
-        sessions="memory",
-        keys=KeyRing([b"k" * 32]),
-        page_size=2,
-        sse="/sse",
+        sessions=MemorySessions(keys=keys),
+        lists=ListOptions(page_size=2),
+        http=HTTPOptions(sse="/sse"),
         limits=Limits(message_bytes=_MOST_BYTES),
     )
     guarded = MCPServer(
-        "Guarded", path="/guarded", keys=KeyRing([b"k" * 32]), auth=_auth(), http=HTTPOptions(allowed_origins=[PAGE])
+        "Guarded",
+        sessions=SignedSessions(keys),
+        auth=_auth(),
+        http=HTTPOptions(path="/guarded", allowed_origins=[PAGE]),
     )
     for server in (free, guarded):
         _add_tools(server)

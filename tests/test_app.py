@@ -8,16 +8,19 @@ from typing import Any
 
 import pytest
 
-from funcmcp import HTTPOptions, MCPServer, RegistrationError, ToolContext, content
+from funcmcp import HTTPOptions, MCPServer, RegistrationError, ServerInfo, ToolContext, content
 from funcmcp.state.seal import KEY_BYTES, KeyRing
+from funcmcp.state.sessions.memory import MemorySessions
+from funcmcp.state.sessions.signed import SignedSessions
 from tests import schemas
+from tests.server_options import grouped
 from tests.wire.peer import HANDSHAKE, Peer, exchange, initialize
 
 PER_REQUEST = [revision for revision in schemas.REVISIONS if revision not in schemas.HANDSHAKE_REVISIONS]
 
 
 def asking(**options: Any) -> MCPServer:
-    mcp = MCPServer("Küche", **{"keys": KeyRing(), **options})
+    mcp = MCPServer("Küche", **grouped(**{"sessions": SignedSessions(KeyRing()), **options}))
 
     @mcp.tool
     async def order(context: ToolContext) -> str:
@@ -27,7 +30,7 @@ def asking(**options: Any) -> MCPServer:
 
 
 def silent(**options: Any) -> MCPServer:
-    mcp = MCPServer("Küche", **{"keys": KeyRing(), **options})
+    mcp = MCPServer("Küche", **grouped(**{"sessions": SignedSessions(KeyRing()), **options}))
 
     @mcp.tool
     async def order() -> str:
@@ -41,7 +44,7 @@ def silent(**options: Any) -> MCPServer:
     [
         (silent(), "sessions"),
         (asking(), "sessions and its questions to clients"),
-        (asking(sessions="memory"), "questions to clients"),
+        (asking(sessions=MemorySessions(keys=KeyRing())), "questions to clients"),
         (asking(revisions=PER_REQUEST), "questions to clients"),
     ],
 )
@@ -121,7 +124,7 @@ async def test_a_session_that_a_configured_key_does_not_open_is_not_about_random
 ) -> None:
     peer = Peer(silent())
     peer.session_id = (await peer.post(initialize(HANDSHAKE))).header("mcp-session-id")
-    peer.app = silent(keys=KeyRing([b"k" * KEY_BYTES]))
+    peer.app = silent(sessions=SignedSessions(KeyRing([b"k" * KEY_BYTES])))
     assert (await peer.request("tools/list")).status == 404
     assert warnings(caplog) == []
 
@@ -138,10 +141,10 @@ async def test_under_gunicorn_it_is_said_at_start(
 @pytest.mark.parametrize(
     "server",
     [
-        silent(sessions="memory"),
+        silent(sessions=MemorySessions(keys=KeyRing())),
         silent(revisions=PER_REQUEST),
-        asking(revisions=schemas.HANDSHAKE_REVISIONS, sessions="memory"),
-        asking(keys=KeyRing([b"k" * KEY_BYTES])),
+        asking(revisions=schemas.HANDSHAKE_REVISIONS, sessions=MemorySessions(keys=KeyRing())),
+        asking(sessions=SignedSessions(KeyRing([b"k" * KEY_BYTES]))),
     ],
 )
 async def test_a_key_that_nothing_is_lost_with_is_not_spoken_of(
@@ -154,7 +157,7 @@ async def test_a_key_that_nothing_is_lost_with_is_not_spoken_of(
 
 def test_icons_of_a_server_are_icon_objects_or_dicts() -> None:
     for icon in (content.Icon("https://x.example/i.png", mime_type="image/png"), {"src": "https://x.example/i.png"}):
-        [sent] = MCPServer("icons", icons=[icon]).server.options.implementation()["icons"]
+        [sent] = MCPServer("icons", info=ServerInfo(icons=[icon])).server.options.implementation()["icons"]
         assert sent["src"] == "https://x.example/i.png"
 
 
@@ -163,8 +166,15 @@ def test_icons_of_a_server_are_icon_objects_or_dicts() -> None:
     [
         ({"host": "0.0.0.0"}, r"no option 'host'\. Use mcp\.run\(host=\.\.\.\)"),
         ({"port": 1}, r"no option 'port'\. Use mcp\.run\(port=\.\.\.\)"),
-        ({"stateless_http": True}, "sessions="),
-        ({"colour": 1}, r"no option 'colour'\. Valid options: path, .*instructions"),
+        ({"stateless_http": True}, "sessions=None"),
+        ({"lifespan": None}, r"Use mcp\.services .* and mcp\.lifespan\(\)"),
+        ({"path": "/"}, r"Use http=HTTPOptions\(path=\.\.\.\)"),
+        ({"rates": None}, r"Use http=HTTPOptions\(rates=\.\.\.\)"),
+        ({"page_size": 1}, r"Use lists=ListOptions\(page_size=\.\.\.\)"),
+        ({"title": ""}, r"Use info=ServerInfo\(title=\.\.\.\)"),
+        ({"keys": None}, r"Use sessions=SignedSessions\(keys=\.\.\.\)"),
+        ({"bus": None}, r"Use sessions=SignedSessions\(bus=\.\.\.\)"),
+        ({"colour": 1}, r"no option 'colour'\. Valid options: instructions, version, info, http, auth"),
     ],
 )
 def test_an_unknown_option_of_a_server_is_refused_with_what_to_write(options: dict[str, Any], hint: str) -> None:
@@ -174,7 +184,7 @@ def test_an_unknown_option_of_a_server_is_refused_with_what_to_write(options: di
 
 def test_a_text_after_the_name_is_refused_with_what_to_write() -> None:
     with pytest.raises(TypeError, match=r"Write MCPServer\('x', instructions='text'\)"):
-        MCPServer("x", "text")  # type: ignore[arg-type]
+        MCPServer("x", "text")  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +195,8 @@ def test_a_text_after_the_name_is_refused_with_what_to_write() -> None:
         ({"http": {"allowed_hosts": ["*"]}}, r"^http must be HTTPOptions\(\.\.\.\); got dict\.$"),
         ({"limits": {"requests": 5}}, r"^limits must be Limits\(\.\.\.\); got dict\.$"),
         ({"auth": "secret"}, r"^auth must be an authenticator, such as APIKeys\({\.\.\.}\), or .*; got str\.$"),
-        ({"revisions": "2025-06-18"}, r"^revisions must be a list, such as \['2025-06-18'\]\.$"),
+        ({"lists": 50}, r"^lists must be ListOptions\(\.\.\.\); got int\.$"),
+        ({"info": "A shop."}, r"^info must be ServerInfo\(\.\.\.\); got str\.$"),
     ],
 )
 def test_an_option_of_the_wrong_type_is_refused_when_the_server_is_made(options: dict[str, Any], words: str) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SERVER = '''
 import asyncio
 
-from funcmcp import MCPServer
+from funcmcp import HTTPOptions, MCPServer
 
 mcp = MCPServer("Greeter")
 
@@ -127,7 +127,7 @@ def test_a_script_serves_http_sse(tmp_path: Path, line: str) -> None:
 
 def test_the_endpoint_of_http_sse_is_the_one_that_the_server_has(tmp_path: Path) -> None:
     path = script(tmp_path, 'mcp.run("sse", port=0)')
-    path.write_text(path.read_text().replace('"Greeter"', '"Greeter", sse="/events"'))
+    path.write_text(path.read_text().replace('"Greeter"', '"Greeter", http=HTTPOptions(sse="/events")'))
     with running([PYTHON, str(path)]) as process:
         assert process.endpoint().endswith("/events")
 
@@ -220,8 +220,9 @@ def test_without_uvicorn_http_is_one_line_with_the_command_that_installs_it() ->
 
 def test_a_websocket_endpoint_without_its_library_is_one_line_with_the_command_that_installs_it() -> None:
     code = (
-        "import sys; sys.modules['wsproto'] = sys.modules['websockets'] = None\nfrom funcmcp import MCPServer\n"
-        "MCPServer('Greeter', websocket='/ws').run('http', port=0)"
+        "import sys; sys.modules['wsproto'] = sys.modules['websockets'] = None\n"
+        "from funcmcp import HTTPOptions, MCPServer\n"
+        "MCPServer('Greeter', http=HTTPOptions(websocket='/ws')).run('http', port=0)"
     )
     with running([PYTHON, "-c", code]) as process:
         process.endpoint()

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 
-from funcmcp import MCPServer, ToolError
+from funcmcp import MCPServer, ServerInfo, ToolError
 from funcmcp.content import UI, UIResource
 
 Step = Literal["waiting", "cooking", "ready", "served"]
@@ -80,10 +80,12 @@ POT = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M2 6
 mcp = MCPServer(
     "kitchen",
     version="1.0.0",
-    title="Kitchen",
     instructions="Place orders and show the kitchen's board.",
-    website_url="https://restaurant.example.com/kitchen",
-    icons=[{"src": f"data:image/svg+xml,{quote(POT)}", "mimeType": "image/svg+xml", "sizes": ["any"]}],
+    info=ServerInfo(
+        title="Kitchen",
+        website_url="https://restaurant.example.com/kitchen",
+        icons=[{"src": f"data:image/svg+xml,{quote(POT)}", "mimeType": "image/svg+xml", "sizes": ["any"]}],
+    ),
 )
 mcp.services.register_factory(Kitchen, Kitchen, scope="app")
 

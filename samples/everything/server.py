@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from funcmcp import Header, MCPServer, PromptContext, ToolContext, ToolError, content
+from funcmcp import Header, MCPServer, PromptContext, ServerInfo, ToolContext, ToolError, content
 
 from .questions import KeyedQuestions, Questions, form
 
@@ -33,11 +33,13 @@ STAR = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M8 
 mcp = MCPServer(
     "everything",
     version="1.0.0",
-    title="Everything",
     instructions="Each feature shows one thing.",
-    website_url="https://everything.example.com",
-    icons=[{"src": f"data:image/svg+xml,{quote(STAR)}", "mimeType": "image/svg+xml", "sizes": ["any"]}],
     sessions="memory",  # so that clients of the handshake era can be told of changes
+    info=ServerInfo(
+        title="Everything",
+        website_url="https://everything.example.com",
+        icons=[{"src": f"data:image/svg+xml,{quote(STAR)}", "mimeType": "image/svg+xml", "sizes": ["any"]}],
+    ),
 )
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from funcmcp import Arguments, InvalidParams, MCPServer, ToolContext, ToolError, content
+from funcmcp import Arguments, InvalidParams, MCPServer, ServerInfo, ToolContext, ToolError, content
 
 from .restaurant import Category, CreateOrder, MenuItem, Model, Order, OrderService, SalesReport, as_json
 
@@ -28,7 +28,12 @@ PLATE = (
 )
 ICON = {"src": f"data:image/svg+xml,{quote(PLATE)}", "mimeType": "image/svg+xml", "sizes": ["any"]}
 
-mcp = MCPServer("orders", version="1.0.0", title=TITLE, instructions=INSTRUCTIONS, website_url=WEBSITE, icons=[ICON])
+mcp = MCPServer(
+    "orders",
+    version="1.0.0",
+    instructions=INSTRUCTIONS,
+    info=ServerInfo(title=TITLE, website_url=WEBSITE, icons=[ICON]),
+)
 mcp.services.register_factory(OrderService, OrderService.connect, scope="app")
 
 OrderID = Annotated[str, Field(description="Order ID")]

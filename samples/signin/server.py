@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from funcmcp import MCPServer
+from funcmcp import MCPServer, ServerInfo
 from funcmcp.auth import JWKS, Auth, BearerTokens, ProtectedResource
 from samples.orders import server as orders
 from samples.orders.restaurant import Order, OrderService
@@ -31,11 +31,13 @@ def signed_in(url: str, issuer: str) -> MCPServer:
     mcp = MCPServer(
         "orders",
         version="1.0.0",
-        title=orders.TITLE,
         instructions=orders.INSTRUCTIONS,
-        website_url=orders.WEBSITE,
-        icons=[orders.ICON],
         auth=auth,
+        info=ServerInfo(
+            title=orders.TITLE,
+            website_url=orders.WEBSITE,
+            icons=[orders.ICON],
+        ),
     )
     mcp.services.register_factory(OrderService, OrderService.connect, scope="app")
     _add_tools(mcp)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from funcmcp.server.catalog.features import Completion
     from funcmcp.server.catalog.registry import RegistrationError
     from funcmcp.server.limits import Limits
+    from funcmcp.server.options import ListOptions, ServerInfo
     from funcmcp.transports.http.options import HTTPOptions
 
 __version__ = "0.1.0"
@@ -42,6 +43,7 @@ __all__ = [
     "Header",
     "InvalidParams",
     "Limits",
+    "ListOptions",
     "ListRoots",
     "MCPError",
     "MCPServer",
@@ -51,6 +53,7 @@ __all__ = [
     "ResourceContext",
     "ResourceNotFound",
     "Sample",
+    "ServerInfo",
     "ToolContext",
     "ToolError",
     "content",
@@ -75,6 +78,7 @@ _HOMES = {
     "server.catalog.features": ["Completion"],
     "server.catalog.registry": ["RegistrationError"],
     "server.limits": ["Limits"],
+    "server.options": ["ListOptions", "ServerInfo"],
     "transports.http.options": ["HTTPOptions"],
 }
 

@@ -8,6 +8,7 @@ import inspect
 import os
 import sys
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
@@ -28,13 +29,13 @@ from funcmcp.authoring.features.resources import (
 )
 from funcmcp.authoring.features.tools import ToolOptions, make_tool
 from funcmcp.authoring.values.content import icon_list
-from funcmcp.protocol.revisions import REVISIONS, Revision
+from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.connections.hub import RESOURCES, updated
 from funcmcp.server.dispatch import Server
 from funcmcp.server.limits import Limits
 from funcmcp.server.log import logger
-from funcmcp.server.options import ServerOptions, check_options
+from funcmcp.server.options import ListOptions, ServerInfo, ServerOptions
 from funcmcp.state.bus import LocalBus
 from funcmcp.state.keys import VARIABLE, configured_keys
 from funcmcp.state.sessions.memory import MemorySessions
@@ -49,9 +50,9 @@ from funcmcp.transports.http.options import PORT_VARIABLE, HTTPOptions
 from funcmcp.transports.websocket import WebSocket
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from types import ModuleType
-    from typing import Literal, Never, TypeAlias, Unpack
+    from typing import Literal, TypeAlias, Unpack
 
     from opentelemetry.trace import TracerProvider
 
@@ -65,8 +66,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.features.resources import ResourceKeywords
     from funcmcp.authoring.features.tools import ToolKeywords
     from funcmcp.server.middleware import Middleware
-    from funcmcp.server.options import ServerKeywords
-    from funcmcp.state.bus import Bus
+    from funcmcp.server.options import ShowErrors
     from funcmcp.state.seal import KeyRing
     from funcmcp.state.sessions.store import SessionStore
 
@@ -91,6 +91,47 @@ def on_instance(method: F) -> F:
     return cast("F", checked)
 
 
+_OPTIONS_ELSEWHERE = {
+    "bus": "sessions=SignedSessions(bus=...) or a store that has a bus, such as RedisSessions",
+    "host": "mcp.run(host=...)",
+    "keys": "sessions=SignedSessions(keys=...), or keys= of another store",
+    "lifespan": "mcp.services for what functions need, and mcp.lifespan() in the lifespan of an application around it",
+    "mask_error_details": "show_errors=",
+    "port": "mcp.run(port=...)",
+    "sse_path": "http=HTTPOptions(sse=...)",
+    "stateless_http": "sessions=None",
+    "streamable_http_path": "http=HTTPOptions(path=...)",
+    "strict_input_validation": "lax=",
+    "token_verifier": "auth=",
+    "transport": "mcp.run(...)",
+    **{option: f"http=HTTPOptions({option}=...)" for option in HTTPOptions.__slots__},
+    **{option: f"info=ServerInfo({option}=...)" for option in ServerInfo.__slots__},
+    **{option: f"lists=ListOptions({option}=...)" for option in ListOptions.__slots__},
+}
+"""What funcmcp has for options that are in another place, and for options of other frameworks."""
+
+
+def explains_options(init: F) -> F:
+    """Make the constructor reject an unknown option with an error that names the right one."""
+    valid = [name for name in inspect.signature(init).parameters if name not in {"self", "name"}]
+
+    @wraps(init)
+    def checked(self: MCPServer, *args: Any, **options: Any) -> None:
+        if len(args) > 1:
+            raise TypeError(
+                f"MCPServer takes only its name by position. Write MCPServer({args[0]!r}, instructions={args[1]!r})."
+            )
+        for option in options:
+            if option in _OPTIONS_ELSEWHERE:
+                raise TypeError(f"MCPServer has no option {option!r}. Use {_OPTIONS_ELSEWHERE[option]}.")
+            if option not in {"name", *valid}:
+                raise TypeError(f"MCPServer has no option {option!r}. Valid options: {', '.join(valid)}.")
+        init(self, *args, **options)
+
+    return cast("F", checked)
+
+
+_OPTION_TYPES = {"info": ServerInfo, "http": HTTPOptions, "lists": ListOptions, "limits": Limits}
 _FOREIGN = "a client came with what another process or an earlier start has sealed"
 _HTTP_TRANSPORTS = {"http", "streamable-http", "sse"}
 _LOOPBACK = "127.0.0.1"
@@ -101,88 +142,86 @@ class MCPServer(ASGIApplication):
     """An MCP server, and the ASGI application that serves it: ``uvicorn server:mcp``.
 
     Args:
-        name: the program's name, as clients see it.
-        path: where the endpoint is.
-        revisions: dates of the protocol revisions to speak; all that funcmcp knows by default.
-        http: options of Streamable HTTP: hosts, origins, proxies.
-        auth: finds out who calls: an authenticator, or `Auth` with one and more to say. None lets everybody call.
-        sessions: how sessions of the handshake era are kept: ``"signed"`` in their ids, which any process with the
-            same keys can check; ``"memory"`` in this process, which is needed to tell clients of that era what changes
-            (list_changed, subscriptions) and to let them take broken streams up again; or a store, such as
-            `RedisSessions`, which does the same for several instances. None is the stateless mode: no session ids,
-            requests without `initialize` before them are served, and tools can't ask clients of that era anything.
-        keys: seal session ids and what clients carry between their requests. By default they are what
-            `configured_keys` finds in the environment: every instance of a server needs the same.
-        bus: leads to the other instances of the server, such as `RedisBus`; by default that of the store, if it has
-            one.
-        sse: where the endpoint of HTTP+SSE (2024-11-05) is, such as "/sse"; None for no such endpoint.
-        lax: convert arguments of tools, such as ``"5"`` to 5 and strings with JSON to objects, where a tool does not
-            say otherwise with its own ``lax=``.
-        websocket: where the endpoint for WebSockets is, such as "/ws"; None for no such endpoint.
+        name: The server's name, as clients see it.
+        instructions: Guidance for the client's model on how to use the server.
+        version: The server's own version.
+        info: Title, description, icons, website and protocol revisions of the server.
+        http: Options of HTTP: paths of the endpoints, accepted hosts and origins, proxies, rates.
+        auth: Authenticates the callers: an authenticator such as `funcmcp.auth.APIKeys`, or `Auth` with one and more
+            options. None lets everybody call everything.
+        sessions: Where sessions of the handshake revisions are kept. ``"signed"`` keeps them in their ids, which every
+            process with the same keys can check. ``"memory"`` keeps them in this process, which also allows
+            subscriptions, `list_changed` and resuming broken streams. A store, such as `funcmcp.redis.RedisSessions`,
+            does the same for several instances. None is the stateless mode: there are no session ids, clients need no
+            `initialize`, and tools can't ask clients of these revisions anything.
+        lists: Page size, caching and visibility of the lists of tools, resources and prompts.
+        limits: How much one process accepts; see docs/guides/limits.md.
+        lax: Convert arguments of tools, such as ``"5"`` to 5 and strings with JSON to objects. ``lax=`` of a tool
+            overrides it.
+        show_errors: Exceptions whose text clients get when a tool, resource or prompt raises them: True for all
+            exceptions, an exception type, or a list of types. Clients get a neutral sentence with an error id for all
+            others; the log has the traceback under the same id. The text of `ToolError` is always sent.
         middleware: Functions around every request, the outermost first. See `funcmcp.middleware`.
-        options: what the server says of itself, and how it answers lists, and how much it takes on:
-            see `ServerOptions`.
 
     Raises:
-        ValueError: A revision is unknown, the path does not begin with a slash, or keys in the environment are invalid.
-        TypeError: An option does not exist or is not of its type.
+        ValueError: An option has an invalid value, or the keys in the environment are invalid.
+        TypeError: An option is unknown or has the wrong type.
     """
 
-    def __init__(  # noqa: PLR0913 - one for each thing that an author may choose, by name
+    @explains_options
+    def __init__(  # noqa: PLR0913 - one parameter for each concern
         self,
         name: str,
-        *unexpected: Never,
-        path: str = "/mcp",
-        revisions: Sequence[str] = tuple(REVISIONS),
+        *,
+        instructions: str | None = None,
+        version: str = "0.1.0",
+        info: ServerInfo | None = None,
         http: HTTPOptions | None = None,
         auth: Authenticator | Auth | None = None,
         sessions: SessionStore | Literal["signed", "memory"] | None = "signed",
-        keys: KeyRing | None = None,
-        bus: Bus | None = None,
-        sse: str | None = None,
-        websocket: str | None = None,
+        lists: ListOptions | None = None,
+        limits: Limits | None = None,
         lax: bool = False,
+        show_errors: ShowErrors = False,
         middleware: Sequence[Middleware] = (),
-        **options: Unpack[ServerKeywords],
     ) -> None:
-        if unexpected:
-            raise TypeError(
-                f"MCPServer takes only its name by position. Write MCPServer({name!r}, instructions={unexpected[0]!r})."
-            )
-        check_options(options)
-        _check_types(name, http, auth, options.get("limits"))
-        self.path = _checked("path", path)
+        _check_types(name, auth, {"info": info, "http": http, "lists": lists, "limits": limits})
+        info, http = info or ServerInfo(), http or HTTPOptions()
+        options = ServerOptions(
+            name,
+            version,
+            instructions,
+            info=replace(info, icons=icon_list(info.icons)),
+            lists=lists or ListOptions(),
+            limits=limits or Limits(),
+            show_errors=show_errors,
+        )
+        self.path = http.path
         self.services = Services(lax=lax)
         """What functions need and callers don't send: register it here, by type."""
-        keys = (keys or configured_keys(os.environ)).of(name)
+        keys = (getattr(sessions, "keys", None) or configured_keys(os.environ)).of(name)
         self._warned_of_key = False
         if not keys.shared:
             keys.on_foreign = partial(self._warn_of_random_key, _FOREIGN)
         store = _store(sessions, keys)
-        if bus is None and isinstance(store, SharedSessions):
-            bus = store.bus
         auth = auth if auth is None or isinstance(auth, Auth) else Auth(auth)
-        if "icons" in options:
-            options["icons"] = icon_list(options["icons"])
         self.server = Server(
-            ServerOptions(name, **options),
-            _known(revisions),
+            options,
+            [REVISIONS[date] for date in sorted(info.revisions)],
             keys=keys,
             auth=auth,
-            bus=bus,
+            bus=getattr(store, "bus", None),
             middleware=middleware,
         )
-        chosen = http or HTTPOptions()
         self._store = store
         self.metadata = None if auth is None else auth.resource
         """What clients are told of where to get tokens; None if nothing."""
         identity = None if auth is None else _identity(self.server, auth)
-        self._streamable = StreamableHTTP(self.server, store, chosen, path=path, identity=identity)
-        self._http, self._auth, self._identity, self._sse = chosen, auth, identity, sse
-        super().__init__(self._make_exchange(sse))
-        websocket = None if websocket is None else _checked("websocket", websocket)
-        self._has_websocket = websocket is not None
-        self._websocket = WebSocket(self.server, chosen, path=websocket, identity=identity)
+        self._streamable = StreamableHTTP(self.server, store, http, path=http.path, identity=identity)
+        self._http, self._auth, self._identity, self._sse = http, auth, identity, http.sse
+        super().__init__(self._make_exchange(http.sse))
+        self._has_websocket = http.websocket is not None
+        self._websocket = WebSocket(self.server, http, path=http.websocket, identity=identity)
 
     @property
     def keeps_sessions(self) -> bool:
@@ -415,8 +454,7 @@ class MCPServer(ASGIApplication):
         """Return what answers HTTP requests: CORS and metadata around the endpoints."""
         exchange: Exchange = self._streamable
         if sse is not None:
-            path = _checked("sse", sse)
-            exchange = HTTPSSE(self.server, self._http, path=path, otherwise=exchange, identity=self._identity)
+            exchange = HTTPSSE(self.server, self._http, path=sse, otherwise=exchange, identity=self._identity)
         if self._auth is not None:
             exchange = Protected(self._auth.resource, self._http, otherwise=exchange)
         return CORS(self._http, otherwise=exchange) if self._http.allowed_origins else exchange
@@ -539,16 +577,16 @@ class MCPServer(ASGIApplication):
             await super().serve_other(scope, receive, send)
 
 
-def _check_types(name: object, http: object, auth: object, limits: object) -> None:
-    """Raise TypeError for an option of a server that would fail later, with another error or at each request."""
+def _check_types(name: object, auth: object, options: Mapping[str, object]) -> None:
+    """Raise TypeError for an argument of the wrong type, which would fail later or in each request."""
     if not isinstance(name, str) or not name.strip():
         raise TypeError(f'MCPServer needs a name, such as MCPServer("shop"); got {name!r:.60}.')
-    if http is not None and not isinstance(http, HTTPOptions):
-        raise TypeError(f"http must be HTTPOptions(...); got {type(http).__name__}.")
-    if limits is not None and not isinstance(limits, Limits):
-        raise TypeError(f"limits must be Limits(...); got {type(limits).__name__}.")
+    for option, value in options.items():
+        expected = _OPTION_TYPES[option]
+        if value is not None and not isinstance(value, expected):
+            raise TypeError(f"{option} must be {expected.__name__}(...); got {type(value).__name__}.")
     if auth is not None and not isinstance(auth, Auth) and not callable(auth):
-        secret_type = type(auth).__name__  # the value may be a secret, which must not get into a log
+        secret_type = type(auth).__name__  # The value may be a secret, which must not get into a log.
         raise TypeError(f"auth must be an authenticator, such as APIKeys({{...}}), or Auth(...); got {secret_type}.")
 
 
@@ -618,16 +656,8 @@ def _uvicorn_adapter() -> ModuleType:
         raise SystemExit('uvicorn is not installed. To serve HTTP: pip install "funcmcp[server]"') from None
 
 
-def _known(revisions: Sequence[str]) -> list[Revision]:
-    if isinstance(revisions, str):
-        raise TypeError(f"revisions must be a list, such as [{revisions!r}].")
-    unknown = [date for date in revisions if date not in REVISIONS]
-    if unknown or not revisions:
-        raise ValueError(f"revisions must be some of {', '.join(REVISIONS)}; got {', '.join(unknown) or 'none'}.")
-    return [REVISIONS[date] for date in sorted(revisions)]
-
-
 def _store(sessions: SessionStore | Literal["signed", "memory"] | None, keys: KeyRing) -> SessionStore:
+    """Return the store of sessions, whose ids are signed by the server's own keys."""
     if sessions is None:
         return NoSessions()
     if sessions == "signed":
@@ -636,11 +666,6 @@ def _store(sessions: SessionStore | Literal["signed", "memory"] | None, keys: Ke
         return MemorySessions()
     if not hasattr(sessions, "pushes"):
         raise ValueError(f"sessions must be 'signed', 'memory', None or a session store; got {sessions!r}.")
+    if isinstance(sessions, SignedSessions):
+        return sessions.signed_by(keys)
     return sessions
-
-
-def _checked(name: str, path: str) -> str:
-    """Return a path; raise ValueError unless it begins with a slash."""
-    if not path.startswith("/"):
-        raise ValueError(f"{name} must begin with a slash, such as '/mcp'; got {path!r}.")
-    return path

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +24,7 @@ LAZY_MODULES = [
     "funcmcp.state",
 ]
 MAX_TOP_LEVEL_NAMES = 28
+MAX_CONSTRUCTOR_PARAMETERS = 12
 HEAVY = {
     "asyncio",
     "azure",
@@ -104,3 +107,53 @@ def test_importing_the_public_modules_loads_no_library() -> None:
     assert not modules & HEAVY
     own = {module for module in modules if module.startswith("funcmcp.")}
     assert own == {*LAZY_MODULES, "funcmcp.lazy_names"} - {"funcmcp"}
+
+
+PUBLIC_MODULES = {*LAZY_MODULES, "funcmcp.azure", "funcmcp.testing"}
+IMPORT = re.compile(r"^[ \t>]*(?:from (funcmcp[\w.]*) import|import (funcmcp[\w.]*))", re.MULTILINE)
+SHOWN = [
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "samples").rglob("*.py"),
+    *(ROOT / "src").rglob("*.template"),
+    ROOT / "README.md",
+    ROOT / "SECURITY.md",
+]
+"""Files with code for users."""
+
+
+def imports_in(text: str) -> set[str]:
+    return {match[1] or match[2] for match in IMPORT.finditer(text)}
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in sorted(SHOWN)])
+def test_code_for_users_imports_public_modules_only(path: Path) -> None:
+    assert imports_in(path.read_text()) <= PUBLIC_MODULES
+
+
+def test_imports_in_text_are_recognized() -> None:
+    lines = [
+        "from funcmcp.app import MCPServer",
+        "    import funcmcp.azure",
+        "> from funcmcp import (",
+        "not from funcmcp.x import",
+    ]
+    assert imports_in("\n".join(lines)) == {"funcmcp.app", "funcmcp.azure", "funcmcp"}
+
+
+def test_code_in_docstrings_imports_public_modules_only() -> None:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            docstring = ast.get_docstring(node) if isinstance(node, documented) else None
+            assert imports_in(docstring or "") <= PUBLIC_MODULES, path
+
+
+def test_the_constructor_of_a_server_has_at_most_12_parameters() -> None:
+    from funcmcp import MCPServer
+
+    parameters = inspect.signature(MCPServer).parameters.values()
+    assert len(parameters) <= MAX_CONSTRUCTOR_PARAMETERS
+    assert {parameter.kind for parameter in parameters} == {
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.KEYWORD_ONLY,
+    }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import BaseModel
 
-from funcmcp import PromptContext, ResourceContext  # noqa: TC001 - signatures are read at run time
+from funcmcp import HTTPOptions, ListOptions, PromptContext, ResourceContext, ServerInfo
 from funcmcp.app import MCPServer
 from funcmcp.client import Client, InvalidResponseError
 from funcmcp.protocol.codec import decode, encode
@@ -98,12 +98,12 @@ async def test_a_client_speaks_every_revision(revision: str) -> None:
 async def test_a_client_without_a_wish_speaks_the_newest_revision_of_the_server(
     revisions: list[str], chosen: str
 ) -> None:
-    async with Client(MCPServer("orders", revisions=revisions)) as client:
+    async with Client(MCPServer("orders", info=ServerInfo(revisions=revisions))) as client:
         assert client.revision == chosen
 
 
 async def test_a_wish_for_a_revision_that_the_server_lacks_is_settled_by_the_handshake() -> None:
-    async with Client(MCPServer("orders", revisions=[NEWEST]), revision="2024-11-05") as client:
+    async with Client(MCPServer("orders", info=ServerInfo(revisions=[NEWEST])), revision="2024-11-05") as client:
         assert client.revision == NEWEST
 
 
@@ -128,7 +128,7 @@ async def test_leaving_ends_the_session() -> None:
 
 
 async def test_a_client_finds_the_endpoint_wherever_the_server_has_it() -> None:
-    async with Client(MCPServer("orders", path="/api/orders")) as client:
+    async with Client(MCPServer("orders", http=HTTPOptions(path="/api/orders"))) as client:
         assert await client.list_tools() == []
 
 
@@ -139,7 +139,7 @@ async def test_a_client_can_speak_to_a_bare_endpoint() -> None:
 
 @EVERY_REVISION
 async def test_a_list_of_many_pages_is_read_to_its_end(revision: str) -> None:
-    mcp = MCPServer("orders", page_size=2)
+    mcp = MCPServer("orders", lists=ListOptions(page_size=2))
     for number in range(7):
         mcp.server.catalog.tools.add(tool(f"t{number}"))
     async with Client(mcp, revision=revision) as client:
@@ -148,7 +148,7 @@ async def test_a_list_of_many_pages_is_read_to_its_end(revision: str) -> None:
 
 @EVERY_REVISION
 async def test_resources_templates_and_prompts_are_listed_read_and_got(revision: str) -> None:
-    mcp = MCPServer("menu", page_size=1)
+    mcp = MCPServer("menu", lists=ListOptions(page_size=1))
 
     @mcp.resource("menu://today")
     def today() -> str:

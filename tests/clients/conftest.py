@@ -25,7 +25,7 @@ import sys
 import funcmcp
 
 sys.path.insert(0, {samples!r})
-funcmcp.MCPServer = functools.partial(funcmcp.MCPServer, sse="/sse", websocket="/ws")
+funcmcp.MCPServer = functools.partial(funcmcp.MCPServer, http=funcmcp.HTTPOptions(sse="/sse", websocket="/ws"))
 from {name}.server import mcp
 """
 """A module with a sample's server that has the endpoints which are off by default."""

@@ -23,7 +23,6 @@ from funcmcp.auth.policy import Auth
 from funcmcp.auth.tokens.bearer import BearerTokens
 from funcmcp.auth.tokens.claims import TokenRules
 from funcmcp.auth.tokens.keys import StaticKeys
-from funcmcp.state.keys import configured_keys
 from funcmcp.state.sessions.signed import SignedSessions
 
 INSTANCE = secrets.token_hex(4)
@@ -51,13 +50,11 @@ def doorman(secret: str) -> Auth | None:
 link = RedisLink(
     os.environ["SHOP_REDIS"], prefix=os.environ["SHOP_PREFIX"], timeout=float(os.environ.get("SHOP_TIMEOUT", "0.5"))
 )
-keys = configured_keys(os.environ)
 auth = doorman(os.environ["SHOP_SECRET"])
 if os.environ["SHOP_SESSIONS"] == "signed":
-    sessions = SignedSessions(keys.of("Shop"), revoked=RedisRevocations(link))
-    mcp = MCPServer("Shop", keys=keys, auth=auth, sessions=sessions, bus=RedisBus(link))
+    mcp = MCPServer("Shop", auth=auth, sessions=SignedSessions(revoked=RedisRevocations(link), bus=RedisBus(link)))
 else:
-    mcp = MCPServer("Shop", keys=keys, auth=auth, sessions=RedisSessions(link))
+    mcp = MCPServer("Shop", auth=auth, sessions=RedisSessions(link))
 
 
 @mcp.tool

@@ -6,14 +6,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from funcmcp import MCPServer
+from funcmcp import MCPServer, ServerInfo
 
 mcp = MCPServer(
     "calculator",
-    title="Calculator",
     instructions="Add numbers with add.",
-    website_url="https://calculator.example.com",
-    icons=[{"src": "https://calculator.example.com/icon.png", "mimeType": "image/png", "sizes": ["48x48"]}],
+    info=ServerInfo(
+        title="Calculator",
+        website_url="https://calculator.example.com",
+        icons=[{"src": "https://calculator.example.com/icon.png", "mimeType": "image/png", "sizes": ["48x48"]}],
+    ),
 )
 
 

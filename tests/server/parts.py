@@ -18,6 +18,7 @@ from funcmcp.server.dispatch import Server
 from funcmcp.server.options import ServerOptions
 from funcmcp.state.seal import KeyRing
 from tests import schemas
+from tests.server_options import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,7 +109,7 @@ def server(
 ) -> Server:
     """Return a server with features."""
     made = Server(
-        ServerOptions("orders", **options),
+        ServerOptions("orders", **grouped(**options)),
         [REVISIONS[date] for date in revisions],
         keys=KEYS,
         bus=bus,

@@ -8,7 +8,7 @@ import pytest
 
 from funcmcp.protocol import shape
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.options import ServerKeywords, ServerOptions
+from funcmcp.server.options import ListOptions, ServerInfo, ServerOptions
 from tests import schemas
 
 ICON = {"src": "https://example.com/icon.png", "mimeType": "image/png", "sizes": ["48x48"]}
@@ -29,10 +29,7 @@ def test_everything_that_is_set_is_told_in_valid_form(date: str) -> None:
     options = ServerOptions(
         "orders",
         version="2.0.0",
-        title="Orders",
-        description="Takes orders",
-        icons=(ICON,),
-        website_url="https://example.com",
+        info=ServerInfo(title="Orders", description="Takes orders", icons=(ICON,), website_url="https://example.com"),
     )
     told = options.implementation()
     assert told == {
@@ -46,8 +43,17 @@ def test_everything_that_is_set_is_told_in_valid_form(date: str) -> None:
     schemas.validate_as(shape.implementation(told, REVISIONS[date]), date, "Implementation")
 
 
-def test_the_keywords_are_the_options_without_the_name() -> None:
-    assert set(ServerKeywords.__annotations__) == set(ServerOptions.__slots__) - {"name"}
+@pytest.mark.parametrize(
+    ("revisions", "unknown"), [([], "none"), (["2025-06-18", "2025-06-19"], "2025-06-19"), (["x", "y"], "x, y")]
+)
+def test_a_revision_is_a_known_one(revisions: list[str], unknown: str) -> None:
+    with pytest.raises(ValueError, match=rf"ServerInfo\.revisions must be some of 2024-11-05, .*; got {unknown}\.$"):
+        ServerInfo(revisions=revisions)
+
+
+def test_one_string_is_not_a_list_of_revisions() -> None:
+    with pytest.raises(TypeError, match=r"^ServerInfo\.revisions must be a list of dates\. Write \['2025-06-18'\]\.$"):
+        ServerInfo(revisions="2025-06-18")
 
 
 @pytest.mark.parametrize(
@@ -63,4 +69,4 @@ def test_the_keywords_are_the_options_without_the_name() -> None:
 )
 def test_a_page_or_a_time_that_is_none_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        ServerOptions("orders", **wrong)  # type: ignore[arg-type]
+        ListOptions(**wrong)  # type: ignore[arg-type]

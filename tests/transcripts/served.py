@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from funcmcp import Elicit, ListRoots, MCPServer, PromptContext, ResourceContext, Sample, ToolContext
+from funcmcp import Elicit, ListOptions, ListRoots, MCPServer, PromptContext, ResourceContext, Sample, ToolContext
 from funcmcp.authoring.values.content import (
     Audio,
     Content,
@@ -28,7 +28,9 @@ NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required"
 
 def serve() -> MCPServer:
     """Return the server."""
-    mcp = MCPServer("menu", version="1.0", instructions="Ask for the menu.", sessions="memory", page_size=4)
+    mcp = MCPServer(
+        "menu", version="1.0", instructions="Ask for the menu.", sessions="memory", lists=ListOptions(page_size=4)
+    )
     for tool in (add, cook, greet_user, survey, wait, fail):
         mcp.tool(tool)
     about: dict[str, Any] = {"icons": [Icon("https://example.com/icon.png")], "meta": {"example.com/a": 1}}

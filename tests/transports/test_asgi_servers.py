@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SERVER = """
-from funcmcp import MCPServer
+from funcmcp import HTTPOptions, MCPServer
 
-mcp = MCPServer("every way", sse="/sse", websocket="/ws")
+mcp = MCPServer("every way", http=HTTPOptions(sse="/sse", websocket="/ws"))
 
 
 @mcp.tool

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp import MCPServer
+from funcmcp import HTTPOptions, MCPServer
 from funcmcp.auth.principal import Principal
 from funcmcp.testing import MemoryRequest
 from funcmcp.transports.connection import Connection
@@ -146,7 +146,7 @@ async def test_a_websocket_ends_when_its_credentials_do(later: Principal | None)
     async def authenticate(_headers: Mapping[str, str]) -> Principal | None:
         return now[0]
 
-    shop = Shop(MCPServer("Shop", auth=authenticate, websocket="/ws"))
+    shop = Shop(MCPServer("Shop", auth=authenticate, http=HTTPOptions(websocket="/ws")))
     socket = await accepted(shop, None)
     now[0] = later
     socket.say(asking("anything"))

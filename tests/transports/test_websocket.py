@@ -27,10 +27,9 @@ HOST = {"host": "127.0.0.1:8000"}
 SERVER = '''
 import asyncio
 
-from funcmcp import MCPServer, ToolContext
-from funcmcp.server.limits import Limits
+from funcmcp import HTTPOptions, Limits, MCPServer, ToolContext
 
-mcp = MCPServer("Sockets", websocket="/ws", limits=Limits(message_bytes=20_000))
+mcp = MCPServer("Sockets", http=HTTPOptions(websocket="/ws"), limits=Limits(message_bytes=20_000))
 
 
 @mcp.tool
@@ -260,7 +259,7 @@ async def test_a_client_that_does_not_read_why_it_is_closed_is_given_up() -> Non
 
 def test_the_path_begins_with_a_slash() -> None:
     with pytest.raises(ValueError, match="websocket must begin with a slash"):
-        MCPServer("m", websocket="ws")
+        HTTPOptions(websocket="ws")
 
 
 @pytest.fixture(scope="module")

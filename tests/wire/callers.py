@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from funcmcp import HTTPOptions, MCPServer, PromptContext, ResourceContext, ToolContext
+from funcmcp import MCPServer, PromptContext, ResourceContext, ToolContext
 from funcmcp.auth.api_key import APIKeys
 from funcmcp.auth.policy import Auth, Lists
 from funcmcp.auth.protected_resource import ProtectedResource
 from funcmcp.authoring.values.content import ResourceInfo
+from tests.server_options import grouped
 from tests.wire.peer import HANDSHAKE, Answer, Peer, exchange, initialize
 
 if TYPE_CHECKING:
@@ -89,8 +90,7 @@ def open_shop(
         options: of the server.
     """
     auth = Auth(KEYS, RESOURCE, lists=lists, scopes=scopes)
-    http = HTTPOptions(allowed_origins=origins)
-    shop = Shop(MCPServer("Shop", auth=auth, http=http, **options))
+    shop = Shop(MCPServer("Shop", auth=auth, **grouped(allowed_origins=origins, **options)))
     _add_tools(shop, anonymous=anonymous)
     _add_resources(shop, anonymous=anonymous)
     _add_prompts(shop, anonymous=anonymous)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from funcmcp import Elicit, InvalidParams, MCPError, MCPServer, ToolContext, ToolError
+from funcmcp import Elicit, InvalidParams, ListOptions, MCPError, MCPServer, ServerInfo, ToolContext, ToolError
 from funcmcp.authoring.values.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.state.sessions.memory import MemorySessions
+from tests.server_options import grouped
 from tests.wire.features import add_features
 from tests.wire.gates import Gates
 
@@ -55,8 +56,9 @@ def offer(
     """Return a server with every tool that the wire tests call."""
     kept = MemorySessions() if sessions is None else sessions
     kept.pushes = pushes
-    told: dict[str, Any] = {"version": "1.0", "page_size": page_size, **options}
-    app = MCPServer("wire", http=http, revisions=revisions, sessions=kept, **told)
+    info, lists = ServerInfo(revisions=revisions), ListOptions(page_size=page_size)
+    arguments = grouped(**{"version": "1.0", "http": http, "info": info, "lists": lists, **options})
+    app = MCPServer("wire", sessions=kept, **arguments)
     gates = Gates()
     for function in (nothing, add, fail, every_block, ask, ask_both, ask_twice, ask_same_key, sample, log, checked):
         app.tool(function)

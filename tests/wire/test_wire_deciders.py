@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp import MCPServer
+from funcmcp import HTTPOptions, MCPServer
 from funcmcp.auth.principal import Principal
 from funcmcp.server import guard
 from tests import rules
@@ -67,7 +67,7 @@ async def test_a_permission_that_ends_badly_or_never_is_a_no(fault: BaseExceptio
 @pytest.mark.usefixtures("_soon")
 @pytest.mark.parametrize("fault", [*FAULTS, None])
 async def test_on_a_stream_a_permission_that_ends_badly_or_never_is_a_no(fault: BaseException | None) -> None:
-    mcp = MCPServer("Orders", auth=anybody, sse="/sse")
+    mcp = MCPServer("Orders", auth=anybody, http=HTTPOptions(sse="/sse"))
     mcp.tool("it", authorize=lambda _principal: fail(fault))(lambda: "it ran")
     mcp.tool("other")(lambda: "other ran")
     stream = await opened(mcp)

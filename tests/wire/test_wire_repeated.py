@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 ALICE, BOB = "key-of-" + "alice" * 4, "key-of-" + "bobby" * 4
 
 SERVER = f"""
-from funcmcp import MCPServer, ToolContext
+from funcmcp import HTTPOptions, MCPServer, ToolContext
 from funcmcp.auth.api_key import APIKeys
 from funcmcp.auth.authenticator import first_of
 
 keys = {{"alice": {ALICE!r}, "bob": {BOB!r}}}
 auth = first_of(APIKeys(keys, header="Authorization"), APIKeys(keys))
-mcp = MCPServer("Twice", auth=auth, sse="/sse", websocket="/ws", sessions="memory")
+mcp = MCPServer("Twice", auth=auth, http=HTTPOptions(sse="/sse", websocket="/ws"), sessions="memory")
 
 
 @mcp.tool(allow_anonymous=True)

@@ -19,6 +19,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from funcmcp import MCPServer, ToolContext
 from funcmcp.server.calls import rounds
 from funcmcp.state.seal import KeyRing
+from funcmcp.state.sessions.signed import SignedSessions
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, KEYS, Caller
 from tests.wire.peer import PATIENCE, PER_REQUEST
 
@@ -70,7 +71,7 @@ class Instance:
     app: MCPServer = field(init=False)
 
     def __post_init__(self) -> None:
-        self.app = MCPServer("Rounds", auth=KEYS, keys=KeyRing(self.keys))
+        self.app = MCPServer("Rounds", auth=KEYS, sessions=SignedSessions(KeyRing(self.keys)))
         self.app.tool(introduce)
 
 

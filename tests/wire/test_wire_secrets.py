@@ -21,7 +21,7 @@ KEY = f"{SECRET}-key-of-alice"
 SERVER = f"""
 import logging
 
-from funcmcp import MCPServer, ToolContext, ToolError
+from funcmcp import HTTPOptions, MCPServer, ToolContext, ToolError
 from funcmcp.auth.api_key import APIKeys
 from funcmcp.auth.authenticator import first_of
 from funcmcp.auth.tokens.bearer import BearerTokens
@@ -33,7 +33,7 @@ logging.basicConfig(level=logging.DEBUG)
 
 tokens = BearerTokens("https://login.example.com", "https://example.com/mcp", keys=JWKS("http://127.0.0.1:1/keys"))
 auth = Auth(first_of(APIKeys({{"alice": "{KEY}"}}), EasyAuth(trust_platform=True), tokens), lists="open")
-mcp = MCPServer("Secrets", auth=auth, sse="/sse", websocket="/ws")
+mcp = MCPServer("Secrets", auth=auth, http=HTTPOptions(sse="/sse", websocket="/ws"))
 
 
 @mcp.tool

@@ -101,7 +101,7 @@ class Sessions(RuleBasedStateMachine):
 
     def shop(self, keys: list[bytes]) -> Shop:
         ring = KeyRing(keys)
-        return open_shop(sessions=self.store(ring), keys=ring)
+        return open_shop(sessions=self.store(ring))
 
     def store(self, ring: KeyRing) -> SessionStore:
         return SignedSessions(ring, lifetime=LIFETIME, clock=self.clock)

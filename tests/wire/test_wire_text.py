@@ -9,6 +9,7 @@ import pytest
 
 from funcmcp import MCPServer, PromptContext, ResourceContext, ToolContext
 from tests import rules
+from tests.server_options import grouped
 from tests.wire.peer import ERAS, HANDSHAKE, PER_REQUEST, connect, exchange
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Service:
 
 def parrot(**options: Any) -> MCPServer:
     """Return a server that says everything again, in every way that there is."""
-    app = MCPServer("Parrot", **options)
+    app = MCPServer("Parrot", **grouped(**options))
     app.services.register_value(Service, Service())
 
     @app.tool

@@ -8,17 +8,19 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from funcmcp import MCPServer
+from funcmcp import MCPServer, ServerInfo
 
 DIAL = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7" fill="#39c"/></svg>'
 
 mcp = MCPServer(
     "clock",
     version="1.0.0",
-    title="Clock",
     instructions="Ask for the time with now.",
-    website_url="https://clock.example.com",
-    icons=[{"src": f"data:image/svg+xml,{quote(DIAL)}", "mimeType": "image/svg+xml", "sizes": ["any"]}],
+    info=ServerInfo(
+        title="Clock",
+        website_url="https://clock.example.com",
+        icons=[{"src": f"data:image/svg+xml,{quote(DIAL)}", "mimeType": "image/svg+xml", "sizes": ["any"]}],
+    ),
 )
 
 

@@ -1,119 +1,115 @@
-"""What a server says of itself, how it answers lists, and how much it takes on."""
+"""Options of a server that hold on every transport: its description, its lists and the errors that clients get."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
+from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.limits import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import TypeAlias
-
-    from funcmcp.state.rates import Rates
 
     ShowErrors: TypeAlias = bool | type[BaseException] | Sequence[type[BaseException]]
 
 
-class ServerKeywords(TypedDict, total=False):
-    """`ServerOptions` as keyword arguments, the name aside."""
-
-    version: str
-    title: str | None
-    description: str | None
-    icons: Sequence[Any]
-    website_url: str | None
-    instructions: str | None
-    page_size: int | None
-    list_ttl: float
-    read_ttl: float
-    enable_tools: bool | None
-    enable_resources: bool | None
-    enable_prompts: bool | None
-    limits: Limits
-    rates: Rates | None
-    show_errors: ShowErrors
-
-
-_NAMES_ELSEWHERE = {
-    "host": "mcp.run(host=...)",
-    "port": "mcp.run(port=...)",
-    "stateless_http": "sessions=None",
-    "streamable_http_path": "path=",
-    "sse_path": "sse=",
-    "lifespan": "mcp.services",
-    "token_verifier": "auth=",
-    "mask_error_details": "show_errors=",
-}
-"""What funcmcp has for options of other frameworks."""
-
-
-def check_options(options: Mapping[str, Any]) -> None:
-    """Raise TypeError, with what to write instead, for an option that a server does not have."""
-    for name in options:
-        if name in _NAMES_ELSEWHERE:
-            raise TypeError(f"MCPServer has no option {name!r}. Use {_NAMES_ELSEWHERE[name]}.")
-        if name not in ServerOptions.__dataclass_fields__:
-            server_options = "path, revisions, http, auth, sessions, keys, bus, sse, websocket"
-            valid = ", ".join(field for field in ServerOptions.__dataclass_fields__ if field != "name")
-            raise TypeError(f"MCPServer has no option {name!r}. Valid options: {server_options}, {valid}.")
-
-
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
-    """The server's Implementation, its instructions, its lists and its limits.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerInfo:
+    """How the server describes itself to clients in `initialize` and `server/discover`, beside its name and version.
 
     Attributes:
-        name: the program's name, as clients see it.
-        version: the program's own version.
-        title: a name for people.
-        description: what the server is for.
-        icons: Icon objects as the specification has them: ``{"src": "https://...", "mimeType": "image/png"}``.
-        website_url: where to read more.
-        instructions: guidance for the model on how to use the server.
-        page_size: how many items a page of a list has; None for all on one page.
-        list_ttl: seconds for which a client may keep a list (2026-07-28).
-        read_ttl: seconds for which a client may keep what it has read of a resource (2026-07-28).
-        enable_tools: whether tools are offered; None to offer them as long as there are any.
-        enable_resources: the same for resources.
-        enable_prompts: the same for prompts.
-        limits: how much one process takes on.
-        rates: how many requests a caller may send in a time over a network; None for as many as it likes.
-        show_errors: Exceptions whose text clients get when a tool, a resource or a prompt raises them: True for all, or
-            types. By default clients get a sentence with an error id, which the log has, too. `ToolError` and the
-            protocol's own errors are always shown.
+        title: A name of the server for people. Clients show the name where there is no title.
+        description: What the server is for, in one or two sentences.
+        icons: Icons of the server, as `funcmcp.content.Icon` objects or as the specification's Icon objects, such as
+            ``{"src": "https://example.com/icon.png", "mimeType": "image/png"}``.
+        website_url: The URL of a page about the server.
+        revisions: Dates of the protocol revisions that the server speaks, such as ``["2025-11-25", "2026-07-28"]``. The
+            default is all revisions that funcmcp knows.
 
     Raises:
-        ValueError: a page would be empty, a time is negative or endless, or `show_errors` has other things than types
-            of exceptions.
+        ValueError: A revision is unknown, or there is none.
+        TypeError: `revisions` is one string.
     """
 
-    name: str
-    version: str = "0.1.0"
     title: str | None = None
     description: str | None = None
-    icons: Sequence[dict[str, Any]] = ()
+    icons: Sequence[Any] = ()
     website_url: str | None = None
-    instructions: str | None = None
+    revisions: Sequence[str] = tuple(REVISIONS)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.revisions, str):
+            raise TypeError(f"ServerInfo.revisions must be a list of dates. Write [{self.revisions!r}].")
+        unknown = [date for date in self.revisions if date not in REVISIONS]
+        if unknown or not self.revisions:
+            raise ValueError(
+                f"ServerInfo.revisions must be some of {', '.join(REVISIONS)}; got {', '.join(unknown) or 'none'}."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions:
+    """How the server answers lists of tools, resources, templates and prompts, and how long clients may cache.
+
+    Attributes:
+        page_size: Number of items on one page of a list. None puts all items on one page.
+        list_ttl: Seconds for which a client may cache a list, sent as ``ttlMs`` (2026-07-28).
+        read_ttl: Seconds for which a client may cache the contents of a resource, sent as ``ttlMs`` (2026-07-28).
+        enable_tools: Whether the server offers tools. True offers them even while there is none, False never does, and
+            None does while there are any. Methods of what a server does not offer are answered with -32601.
+        enable_resources: The same for resources, templates and dynamic lists of resources.
+        enable_prompts: The same for prompts.
+
+    Raises:
+        ValueError: `page_size` is below 1, or a time is negative or infinite.
+    """
+
     page_size: int | None = None
     list_ttl: float = 60.0
     read_ttl: float = 0.0
     enable_tools: bool | None = True
     enable_resources: bool | None = None
     enable_prompts: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.page_size is not None and self.page_size < 1:
+            raise ValueError(f"ListOptions.page_size must be at least 1, or None; got {self.page_size}.")
+        for name in ("list_ttl", "read_ttl"):
+            seconds = getattr(self, name)
+            if not 0 <= seconds < math.inf:
+                raise ValueError(f"ListOptions.{name} must be a number of seconds, 0 or more; got {seconds}.")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """The options of an `MCPServer` that hold on every transport, for the modules below it.
+
+    Attributes:
+        name: The server's name.
+        version: The server's own version.
+        instructions: Guidance for the client's model on how to use the server.
+        info: How the server describes itself.
+        lists: How the server answers lists.
+        limits: How much one process accepts.
+        show_errors: Exceptions whose text clients get: True for all, False for none, a type, or types. Clients always
+            get the text of `ToolError` and of the protocol's own errors.
+
+    Raises:
+        ValueError: `show_errors` has something else than types of exceptions.
+    """
+
+    name: str
+    version: str = "0.1.0"
+    instructions: str | None = None
+    info: ServerInfo = field(default_factory=ServerInfo)
+    lists: ListOptions = field(default_factory=ListOptions)
     limits: Limits = field(default_factory=Limits)
-    rates: Rates | None = None
     show_errors: ShowErrors = False
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a page or a time that is none."""
-        if self.page_size is not None and self.page_size < 1:
-            raise ValueError(f"page_size must be at least 1, or None; got {self.page_size}.")
-        for name, seconds in (("list_ttl", self.list_ttl), ("read_ttl", self.read_ttl)):
-            if not 0 <= seconds < math.inf:
-                raise ValueError(f"{name} must be a number of seconds, 0 or more; got {seconds}.")
         shown_types(self.show_errors, "show_errors")
 
     def implementation(self) -> dict[str, Any]:
@@ -121,10 +117,10 @@ class ServerOptions:
         members = {
             "name": self.name,
             "version": self.version,
-            "title": self.title,
-            "description": self.description,
-            "icons": list(self.icons) or None,
-            "websiteUrl": self.website_url,
+            "title": self.info.title,
+            "description": self.info.description,
+            "icons": list(self.info.icons) or None,
+            "websiteUrl": self.info.website_url,
         }
         return {name: value for name, value in members.items() if value is not None}
 

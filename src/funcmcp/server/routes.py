@@ -91,7 +91,7 @@ class Routes:
 def _lists(parts: Parts) -> dict[str, FeatureList]:
     """Return the lists of registered features, by method."""
     catalog, results, guard = parts.catalog, parts.results, parts.guard
-    page_size = parts.options.page_size
+    page_size = parts.options.lists.page_size
     return {
         "tools/list": FeatureList(
             "tools", catalog.tools, shape.tool_definition, results=results, guard=guard, page_size=page_size

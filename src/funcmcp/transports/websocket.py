@@ -47,7 +47,7 @@ class WebSocket:
         self._server = server
         self._limits = server.options.limits
         self._proxies = options.proxies
-        self._pace = pace_of(server.options.rates, options.proxies)
+        self._pace = pace_of(options.rates, options.proxies)
         self._path = path
         self._origin = OriginCheck(options)
 

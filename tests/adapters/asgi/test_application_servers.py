@@ -269,7 +269,7 @@ if "{parser}" == "h11":
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp.state.rates import MemoryRates
 
-mcp = MCPServer("rated", rates=MemoryRates(per_second=0.001, burst=1), http=HTTPOptions(proxies=1))
+mcp = MCPServer("rated", http=HTTPOptions(proxies=1, rates=MemoryRates(per_second=0.001, burst=1)))
 
 @mcp.tool
 async def add(a: int, b: int) -> int:

@@ -396,7 +396,8 @@ def test_each_server_of_an_app_is_guarded_in_its_own_way(made: Path, tmp_path: P
     shutil.copytree(made / "http", folder)
     setting("ENTRA_CLIENT_ID", "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee")(folder)
     setting("ENTRA_TENANT_ID", "11111111-2222-3333-4444-555555555555")(folder)
-    inner = "inner = MCPServer('Inner', path='/inner')\nfuncmcp.azure.http_app(inner, route='inner', app=app)"
+    inner = "inner = MCPServer('Inner', http=funcmcp.HTTPOptions(path='/inner'))\n"
+    inner += "funcmcp.azure.http_app(inner, route='inner', app=app)"
     change("function_app.py", "http_app(mcp)\n", f"http_app(mcp)\n{inner}\n")(folder)
     change("function_app.py", "import funcmcp.azure\n", "import funcmcp.azure\nfrom funcmcp import MCPServer\n")(folder)
     assert found(folder) == set()

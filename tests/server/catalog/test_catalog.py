@@ -10,7 +10,7 @@ from funcmcp.auth.access import Access
 from funcmcp.server.catalog.catalog import Catalog
 from funcmcp.server.catalog.features import ResourceLister
 from funcmcp.server.connections.hub import PROMPTS, RESOURCES, TOOLS
-from funcmcp.server.options import ServerOptions
+from funcmcp.server.options import ListOptions, ServerOptions
 from tests.server.parts import prompt, resource, template, tool
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ async def nothing(_context: Any) -> list[dict[str, Any]]:
 
 
 def catalog(published: list[Change] | None = None) -> Catalog:
-    return Catalog(ServerOptions("orders", enable_tools=None), ([] if published is None else published).append)
+    return Catalog(
+        ServerOptions("orders", lists=ListOptions(enable_tools=None)), ([] if published is None else published).append
+    )
 
 
 @pytest.mark.parametrize(

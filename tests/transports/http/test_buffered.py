@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer, ToolContext
+from funcmcp.state.sessions.signed import SignedSessions
 from funcmcp.testing import MemoryRequest
 from tests.server.parts import KEYS
+from tests.server_options import grouped
 from tests.transports.http.endpoint import BOTH, Got, mirrored, per_request, read_all, request
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ class Whole(MemoryRequest):
 
 
 def whole_server(**options: Any) -> MCPServer:
-    mcp = MCPServer("whole", **options)
+    mcp = MCPServer("whole", **grouped(**options))
 
     @mcp.tool
     async def work(context: ToolContext) -> str:
@@ -111,7 +113,7 @@ async def test_subscribing_is_promised_to_the_handshake_era_and_listening_to_nob
 
 
 async def test_signed_sessions_promise_nothing_and_are_told_nothing() -> None:
-    mcp = whole_server(keys=KEYS)
+    mcp = whole_server(sessions=SignedSessions(KEYS))
     got, session = await begin(mcp)
     assert got.answer["result"]["capabilities"]["resources"] == {}
     for method in ("resources/subscribe", "resources/unsubscribe"):

@@ -13,6 +13,14 @@ def test_nothing_is_allowed_beyond_the_default() -> None:
     assert (options.require_origin, options.proxies) == (False, 0)
 
 
+@pytest.mark.parametrize("name", ["path", "sse", "websocket"])
+def test_a_path_begins_with_a_slash(name: str) -> None:
+    with pytest.raises(
+        ValueError, match=rf"^HTTPOptions\.{name} must begin with a slash, such as '/mcp'; got 'mcp'\.$"
+    ):
+        HTTPOptions(**{name: "mcp"})  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", ["allowed_hosts", "allowed_origins"])
 def test_one_string_is_not_taken_for_a_list_of_characters(name: str) -> None:
     with pytest.raises(TypeError, match=rf"{name} must be a list of strings\. Write \['\*'\]\."):

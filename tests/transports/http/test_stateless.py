@@ -10,13 +10,14 @@ from funcmcp import MCPServer, ToolContext
 from funcmcp.auth.api_key import APIKeys
 from funcmcp.state.sessions.store import Handshake, NoSessions
 from tests.schemas import HANDSHAKE_REVISIONS
+from tests.server_options import grouped
 from tests.wire.peer import BATCHES, HANDSHAKE, PER_REQUEST, Peer, exchange, initialize
 
 KEY = "key-of-alicealicealice"
 
 
 def server(**options: Any) -> MCPServer:
-    mcp = MCPServer("Sums", sessions=None, **options)
+    mcp = MCPServer("Sums", sessions=None, **grouped(**options))
 
     @mcp.tool
     def add(a: int, b: int) -> int:

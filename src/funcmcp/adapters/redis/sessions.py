@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
     from funcmcp.adapters.redis.link import RedisLink
+    from funcmcp.state.seal import KeyRing
 
 _ID = re.compile(r"[A-Za-z0-9_-]{44}")
 _ID_BYTES = 33
@@ -99,10 +100,15 @@ class RedisSessions:
     """Sessions that live in Redis; any instance serves any request of theirs.
 
     Args:
-        redis: a URL, or a link that others use too. A link says more: prefix of the keys, time limits.
-        idle: seconds without a request after which a session ends.
-        per_principal: how many sessions of the same principal may live at once; one more is refused (429).
-        anonymous: how many sessions without a principal may live at once; one more is refused (503).
+        redis: The URL of Redis, or a `RedisLink` with more options.
+        idle: Seconds without a request after which a session ends.
+        per_principal: Number of sessions of one principal at once. When it is reached, its new sessions are refused
+            with 429.
+        anonymous: Number of sessions without a principal at once. When it is reached, new ones are refused with 503.
+        keys: Seal what clients carry between requests. The default is as in `funcmcp.state.SignedSessions`.
+
+    Raises:
+        ValueError: The URL has an unknown scheme.
     """
 
     pushes: bool = True
@@ -114,7 +120,9 @@ class RedisSessions:
         idle: float = 1800.0,
         per_principal: int = 5_000,
         anonymous: int = 10_000,
+        keys: KeyRing | None = None,
     ) -> None:
+        self.keys = keys
         self._link = link_to(redis)
         self._per_principal = per_principal
         self._anonymous = anonymous

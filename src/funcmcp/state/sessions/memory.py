@@ -12,6 +12,7 @@ from funcmcp.state.sessions.store import SessionsFullError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from funcmcp.state.seal import KeyRing
     from funcmcp.state.sessions.store import Handshake
 
 
@@ -23,10 +24,12 @@ class MemorySessions:
     """Sessions that live in one process.
 
     Args:
-        limit: how many sessions may live at once; one more is refused, and the others go on.
-        per_principal: how many of them may be the same principal's.
-        idle: seconds without a request after which a session ends.
-        clock: returns seconds; monotonic.
+        limit: Number of sessions at once. When it is reached, new sessions are refused with 503.
+        per_principal: Number of sessions of one principal at once. When it is reached, its new sessions are refused
+            with 429.
+        idle: Seconds without a request after which a session ends.
+        keys: Seal what clients carry between requests. The default is as in `SignedSessions`.
+        clock: Returns monotonic seconds.
     """
 
     pushes: bool = True
@@ -37,8 +40,10 @@ class MemorySessions:
         limit: int = 10_000,
         per_principal: int = 5_000,
         idle: float = 1800.0,
+        keys: KeyRing | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
+        self.keys = keys
         self._limit = limit
         self._per_principal = per_principal
         self._owned: dict[str, int] = {}

@@ -13,12 +13,14 @@ from time import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from funcmcp.protocol.codec import decode, encode
+from funcmcp.state.keys import configured_keys
 from funcmcp.state.sessions.ended import EndedSessions, digest_of
 from funcmcp.state.sessions.store import Handshake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from funcmcp.state.bus import Bus
     from funcmcp.state.seal import KeyRing
 
 _PURPOSE = "session"
@@ -49,30 +51,43 @@ class SignedSessions:
     """Sessions that live in their ids.
 
     Args:
-        keys: sign the ids.
-        revoked: remembers for all instances which sessions were ended. Without it, the workers of one ``funcmcp run``
-            know of each other's, and any other process of its own alone.
-        lifetime: seconds after which a session ends and the client has to initialize again.
-        clock: returns seconds since 1970.
+        keys: Sign the ids. The default is the keys in the environment variable ``FUNCMCP_KEYS``, or those of the
+            platform, or a random key that no other process has. A server derives keys of its own from them, by its
+            name, and seals what clients carry between requests with these, too.
+        revoked: Stores for all instances which sessions were ended, such as `funcmcp.redis.RedisRevocations`. Without
+            it, an ended session is refused by the process that ended it and the other workers of its ``funcmcp run``.
+        bus: Carries changes, answers of clients and cancellations to the other instances of the server, such as
+            `funcmcp.redis.RedisBus`.
+        lifetime: Seconds after which a session expires and the client has to initialize again.
+        clock: Returns the seconds since 1970.
+
+    Raises:
+        ValueError: The keys in the environment are invalid.
     """
 
     pushes = False
 
     def __init__(
         self,
-        keys: KeyRing,
+        keys: KeyRing | None = None,
         *,
         revoked: Revocations | None = None,
+        bus: Bus | None = None,
         lifetime: float = 86_400.0,
         clock: Callable[[], float] = time,
     ) -> None:
         self.endings: list[Callable[[str], None]] = []
-        self._keys = keys
+        self.keys = keys or configured_keys(os.environ)
+        self.bus = bus
         self._revoked = revoked
         self._lifetime = lifetime
         self._clock = clock
         self._checked: dict[str, _Checked] = {}
         self._ended = EndedSessions.of_environment(os.environ, clock=clock)
+
+    def signed_by(self, keys: KeyRing) -> SignedSessions:
+        """Return a store with the same options whose ids are signed by *keys*."""
+        return SignedSessions(keys, revoked=self._revoked, bus=self.bus, lifetime=self._lifetime, clock=self._clock)
 
     async def create(self, handshake: Handshake) -> str:
         """Begin a session and return its id."""
@@ -84,7 +99,7 @@ class SignedSessions:
             "o": handshake.owner,
             "n": base64.b64encode(os.urandom(16)).decode("ascii"),
         }
-        return self._keys.seal(_PURPOSE, encode(payload))
+        return self.keys.seal(_PURPOSE, encode(payload))
 
     async def get(self, session_id: str) -> Handshake | None:
         """Return a living session, or None."""
@@ -110,7 +125,7 @@ class SignedSessions:
         return True
 
     def _open(self, session_id: str) -> _Checked | None:
-        payload = self._keys.open(_PURPOSE, session_id) if len(session_id) <= _LONGEST else None
+        payload = self.keys.open(_PURPOSE, session_id) if len(session_id) <= _LONGEST else None
         if payload is None:
             return None
         checked = _checked(decode(payload), digest_of(session_id))

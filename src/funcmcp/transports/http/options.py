@@ -1,4 +1,4 @@
-"""What an operator may choose about HTTP."""
+"""Options of the HTTP endpoints, and the environment variables that add to them."""
 
 from __future__ import annotations
 
@@ -9,58 +9,73 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from funcmcp.state.rates import Rates
 
 HOSTS_VARIABLE = "FUNCMCP_ALLOWED_HOSTS"
-"""The environment variable with more allowed hosts, separated by commas: a server's name is a matter of where it runs.
-``funcmcp run --allowed-host`` sets it, so that worker processes have it, too."""
-
+"""The environment variable that adds to `HTTPOptions.allowed_hosts`, separated by commas. ``funcmcp run
+--allowed-host`` sets it, so that worker processes inherit it."""
 
 PORT_VARIABLE = "FUNCTIONS_CUSTOMHANDLER_PORT"
-"""The environment variable with the port on which the Azure Functions host expects a server that it has started."""
+"""The environment variable in which the Azure Functions host tells a custom handler its port."""
 
 _CONTAINER_APP = ("CONTAINER_APP_NAME", "CONTAINER_APP_ENV_DNS_SUFFIX")
 _PLATFORM_VARIABLES = ("WEBSITE_HOSTNAME", "CONTAINER_APP_HOSTNAME")
-"""In which Azure tells an app the name by which it can be reached."""
+"""Environment variables in which Azure passes an app its public host name."""
 
 
 def hosts_of_environment() -> list[str]:
-    """Return the hosts that whoever started the process allows."""
+    """Return the hosts in `FUNCMCP_ALLOWED_HOSTS`."""
     return [host for host in map(str.strip, os.environ.get(HOSTS_VARIABLE, "").split(",")) if host]
 
 
 def hosts_of_platform() -> list[str]:
-    """Return the names that Azure gave the app, so that it answers on them at once."""
+    """Return the public host names that Azure gave the app."""
     names = [os.environ.get(variable, "") for variable in _PLATFORM_VARIABLES]
     if all(os.environ.get(variable) for variable in _CONTAINER_APP):
         names.append(".".join(os.environ[variable] for variable in _CONTAINER_APP))
     return [name for name in names if name]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HTTPOptions:
-    """What is allowed over HTTP, and what stands before the server.
+    """Options of the HTTP endpoints: their paths, whom they answer, and the proxies in front of them.
 
     Attributes:
-        allowed_hosts: names, with or without a port, that the Host header may have beside the loopback names
-            of a server on a loopback address. ``"*"`` allows every one; an empty list none more. Those of the
-            environment variable ``FUNCMCP_ALLOWED_HOSTS`` come on top, and on Azure the app's name there.
-        allowed_origins: origins such as ``"https://app.example.com"`` that browsers may call from beside the
-            server's own and loopback ones. ``"*"`` allows every one; an empty list none more.
-        require_origin: refuse requests without an Origin header, which programs do not send.
-        proxies: how many proxies of yours every request passes, each of which adds the address that it saw to
-            ``X-Forwarded-For``. The caller's address is that many from the end of it then; with 0 it is the peer's.
+        path: The path of the Streamable HTTP endpoint.
+        sse: The path of an endpoint for HTTP+SSE (2024-11-05), such as ``"/sse"``. None opens no such endpoint.
+        websocket: The path of an endpoint for WebSocket, such as ``"/ws"``. None opens no such endpoint. It needs
+            ``pip install "funcmcp[websocket]"``.
+        allowed_hosts: Names, with or without a port, that the Host header may have. A server on a loopback address
+            also accepts loopback names, and on Azure the app's own name. ``"*"`` accepts every name. The environment
+            variable ``FUNCMCP_ALLOWED_HOSTS`` adds names, separated by commas.
+        allowed_origins: Origins, such as ``"https://app.example.com"``, whose pages may call the server. The server's
+            own origin and loopback origins are always allowed. ``"*"`` allows every origin.
+        require_origin: Reject requests without an Origin header with 403. Clients that are not browsers send none.
+        proxies: Number of your proxies that every request passes, each of which appends the address of its peer to
+            ``X-Forwarded-For``. The caller's address is the one that the outermost of them appended. With 0 it is the
+            address of the connection.
+        rates: Limits how many requests a caller may send in a time, such as `funcmcp.state.MemoryRates`. None sets no
+            limit.
 
     Raises:
-        ValueError: `proxies` is negative, or a host or an origin is not written as one.
+        ValueError: A path does not begin with a slash, `proxies` is negative, or a host or an origin is malformed.
         TypeError: `allowed_hosts` or `allowed_origins` is one string.
     """
 
+    path: str = "/mcp"
+    sse: str | None = None
+    websocket: str | None = None
     allowed_hosts: Sequence[str] = ()
     allowed_origins: Sequence[str] = ()
     require_origin: bool = False
     proxies: int = 0
+    rates: Rates | None = None
 
     def __post_init__(self) -> None:
+        for name in ("path", "sse", "websocket"):
+            path = getattr(self, name)
+            if path is not None and not path.startswith("/"):
+                raise ValueError(f"HTTPOptions.{name} must begin with a slash, such as '/mcp'; got {path!r}.")
         for name in ("allowed_hosts", "allowed_origins"):
             value = getattr(self, name)
             if isinstance(value, str):

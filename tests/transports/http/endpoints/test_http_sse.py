@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from funcmcp import MCPServer
+from funcmcp import HTTPOptions, MCPServer
 from funcmcp.server.limits import Limits
 from funcmcp.transports.connection import AT_ONCE
 from tests import rules
@@ -31,9 +31,9 @@ JSON = {**HOST, "content-type": "application/json"}
 SERVER = '''
 import asyncio
 
-from funcmcp import MCPServer
+from funcmcp import HTTPOptions, MCPServer
 
-mcp = MCPServer("Streams", sse="/sse")
+mcp = MCPServer("Streams", http=HTTPOptions(sse="/sse"))
 
 
 @mcp.tool
@@ -403,7 +403,7 @@ async def test_streamable_http_is_served_beside_it() -> None:
 
 def test_the_path_begins_with_a_slash() -> None:
     with pytest.raises(ValueError, match="sse must begin with a slash"):
-        MCPServer("m", sse="sse")
+        HTTPOptions(sse="sse")
 
 
 def test_a_signal_lets_calls_in_flight_be_answered_on_the_stream(tmp_path: Path) -> None:

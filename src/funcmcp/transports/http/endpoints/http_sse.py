@@ -64,7 +64,7 @@ class HTTPSSE:
         self._server = server
         self._limits = server.options.limits
         self._proxies = options.proxies
-        self._pace = pace_of(server.options.rates, options.proxies)
+        self._pace = pace_of(options.rates, options.proxies)
         self._path = path
         self._otherwise = otherwise
         self._origin = OriginCheck(options)

@@ -60,7 +60,7 @@ class StreamableHTTP:
         self._limits = server.options.limits
         self._load = server.load
         self._proxies = options.proxies
-        self._pace = pace_of(server.options.rates, options.proxies)
+        self._pace = pace_of(options.rates, options.proxies)
         has_sessions = not isinstance(sessions, NoSessions)
         self._gate = Gate(server, options, path=path, listens=sessions.pushes, sessions=has_sessions)
         self._handshake = HandshakeEra(server, sessions)
