@@ -25,7 +25,7 @@ ISSUER, AUDIENCE, NOW = "https://login.example.com", "https://orders.example.com
 _SECRET = b"a secret of the fuzzer's own, 32+"
 _RULES = TokenRules(algorithms=["HS256"], types=["at+jwt", "JWT"])
 _PLATFORM = EasyAuth(trust_platform=True, environ={"WEBSITE_AUTH_ENABLED": "true"})
-_UNCHECKED = "The token can't be checked."
+_UNCHECKED = "The token can't be verified."
 
 
 def _text(data: bytes) -> str:

@@ -106,9 +106,9 @@ class TestDocument:
 
     @pytest.mark.parametrize("scope", ["", "a b", 'a"b', "a\\b", "é", "a\r\nb"])
     def test_what_is_no_scope_is_refused(self, scope: str) -> None:
-        with pytest.raises(ValueError, match="is no scope"):
+        with pytest.raises(ValueError, match="is not a scope"):
             resource(scopes=["read", scope])
-        with pytest.raises(ValueError, match="is no scope"):
+        with pytest.raises(ValueError, match="is not a scope"):
             insufficient_scope([scope])
 
 
@@ -141,7 +141,7 @@ class TestUnauthorized:
         "url", ["/relative", "http://a.example/x", 'https://a.example/"', "https://a.example/\r\n"]
     )
     def test_the_place_of_the_metadata_is_absolute_and_fit_for_a_header(self, url: str) -> None:
-        with pytest.raises(ValueError, match="The metadata's place must"):
+        with pytest.raises(ValueError, match="The metadata URL must"):
             unauthorized(None, metadata_url=url)
 
 

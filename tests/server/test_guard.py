@@ -63,7 +63,7 @@ def test_there_are_four_ways_to_give_lists(lists: Any) -> None:
 def test_scopes_are_a_list_of_scopes() -> None:
     with pytest.raises(TypeError, match="not one string"):
         make_guard(scopes="read")
-    with pytest.raises(ValueError, match="is no scope"):
+    with pytest.raises(ValueError, match="is not a scope"):
         make_guard(scopes=["read write"])
     assert make_guard(scopes=["a", "b", "a"]).scopes == ("a", "b")
 

@@ -14,28 +14,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _DIGEST_PREFIX = "sha256:"
-_SHORTEST = 16
+_MIN_KEY_LENGTH = 16
 _HEADER = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
 _SECRET = re.compile(r"[\x21-\x7e]+")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class APIKeys:
-    """Accepts callers that send one of some keys.
+    """An authenticator for API keys.
 
-    Only digests of the keys are kept, and each one given is compared with all of them in constant time.
+    Only the digests of the keys are stored. The key of a request is compared with all of them in constant time.
 
     Args:
-        keys: the key of each caller by the caller's name, or several of them where one takes over from another. A key
-            has at least 16 visible ASCII characters; ``"sha256:<64 hex digits>"`` is the digest of one, so that a
-            configuration need not hold the key itself.
-        header: the header that carries the key. In ``"authorization"`` it comes as ``Bearer <key>``.
-        scopes: what callers are allowed, by name.
-        roles: what callers are, by name.
+        keys: The key of each caller by the caller's name. A caller may have several keys, for example while one
+            replaces another. A key has at least 16 visible ASCII characters. ``"sha256:<64 hex digits>"`` is the digest
+            of a key, which keeps the key itself out of the configuration.
+        header: The name of the header with the key. The value of ``"authorization"`` is ``Bearer <key>``.
+        scopes: Scopes of the callers, by name.
+        roles: Roles of the callers, by name.
 
     Raises:
-        ValueError: there is no key, a key or the header's name is not as above, a key belongs to two callers, or
-            scopes or roles are of somebody without a key.
+        ValueError: There are no keys, a key or the name of the header is invalid, two callers have the same key, or a
+            caller with scopes or roles has no key.
     """
 
     ISSUER = "api-key"
@@ -50,46 +50,52 @@ class APIKeys:
     ) -> None:
         self._header = header.lower()
         if not _HEADER.fullmatch(self._header):
-            raise ValueError(f"{header!r} is no name of a header.")
-        scopes, roles = scopes or {}, roles or {}
-        strangers = (scopes.keys() | roles.keys()) - keys.keys()
-        if strangers:
-            raise ValueError(f"Scopes or roles of {sorted(strangers)}, who have no key.")
+            raise ValueError(f"{header!r} is not a valid header name.")
+        scopes = scopes or {}
+        roles = roles or {}
+        without_key = (scopes.keys() | roles.keys()) - keys.keys()
+        if without_key:
+            raise ValueError(f"These callers have scopes or roles but no key: {sorted(without_key)}.")
         self._callers: dict[bytes, Principal] = {}
-        for name, given in keys.items():
+        for name, values in keys.items():
             caller = Principal(
-                name, self.ISSUER, name=name, scopes=_set(scopes.get(name, ())), roles=_set(roles.get(name, ()))
+                name,
+                self.ISSUER,
+                name=name,
+                scopes=_as_set(scopes.get(name, ())),
+                roles=_as_set(roles.get(name, ())),
             )
-            for key in [given] if isinstance(given, str) else given:
+            for key in [values] if isinstance(values, str) else values:
                 if self._callers.setdefault(_digest(key, name), caller) is not caller:
-                    raise ValueError(f"The key of {name!r} is another caller's, too.")
+                    raise ValueError(f"The key of {name!r} is also the key of another caller.")
         if not self._callers:
             raise ValueError("APIKeys needs at least one key.")
 
     async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
-        """Return the caller whose key came, a challenge for an unknown key, or None without the header."""
-        given = headers.get(self._header)
-        if given is not None and self._header == "authorization":
-            given = _bearer(given)
-        if given is None:
+        """Return the caller with the key in the header, a challenge for an unknown key, or None without the header."""
+        key = headers.get(self._header)
+        if key is not None and self._header == "authorization":
+            key = _bearer_value(key)
+        if key is None:
             return None
-        digest = hashlib.sha256(given.encode("utf-8", "surrogatepass")).digest()
-        found: Principal | None = None
-        for known, caller in self._callers.items():  # all of them: the time taken must not tell which one it was
-            if hmac.compare_digest(known, digest):
-                found = caller
-        return found or Challenge("invalid_token", "The API key is not known.")
+        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+        principal: Principal | None = None
+        # The loop has no early exit: the time must not depend on the key.
+        for key_digest, caller in self._callers.items():
+            if hmac.compare_digest(key_digest, digest):
+                principal = caller
+        return principal or Challenge("invalid_token", "The API key is not known.")
 
 
-def _set(values: Iterable[str]) -> frozenset[str]:
+def _as_set(values: Iterable[str]) -> frozenset[str]:
     if isinstance(values, str):
         raise TypeError("Scopes and roles are lists of strings, not one string.")
     return frozenset(values)
 
 
-def _bearer(field: str) -> str | None:
-    scheme, _, given = field.partition(" ")
-    return given.strip(" ") if scheme.lower() == "bearer" else None
+def _bearer_value(field: str) -> str | None:
+    scheme, _, value = field.partition(" ")
+    return value.strip(" ") if scheme.lower() == "bearer" else None
 
 
 def _digest(key: str, name: str) -> bytes:
@@ -98,6 +104,6 @@ def _digest(key: str, name: str) -> bytes:
         if not _DIGEST.fullmatch(digest):
             raise ValueError(f"The digest of {name!r}'s key is not {_DIGEST_PREFIX}<64 hex digits>.")
         return bytes.fromhex(digest)
-    if len(key) < _SHORTEST or not _SECRET.fullmatch(key):
-        raise ValueError(f"The key of {name!r} must have at least {_SHORTEST} visible ASCII characters.")
+    if len(key) < _MIN_KEY_LENGTH or not _SECRET.fullmatch(key):
+        raise ValueError(f"The key of {name!r} must have at least {_MIN_KEY_LENGTH} visible ASCII characters.")
     return hashlib.sha256(key.encode("ascii")).digest()

@@ -1,6 +1,6 @@
-"""What it takes to find out who is calling: one async callable from header fields to an identity.
+"""Authenticators: async functions from the headers of a request to the identity of its caller.
 
-Any such callable will do, an author's own included:
+An author can write one:
 
     async def by_certificate(headers: Mapping[str, str]) -> Principal | Challenge | None: ...
 """
@@ -14,57 +14,57 @@ from typing import Literal, TypeAlias
 
 from funcmcp.auth.principal import Principal
 
-_UNFIT = re.compile(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]")
-_LONGEST = 200
+_NOT_ALLOWED = re.compile(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]")
+_MAX_DESCRIPTION = 200
 
 
-def fit(text: str) -> str:
-    """Return a text as an `error_description` may have it (RFC 6750 section 3): no quotes, no control characters."""
-    return _UNFIT.sub(" ", text)[:_LONGEST]
+def to_description(text: str) -> str:
+    """Return a text for an `error_description`, without quotes and control characters (RFC 6750 section 3)."""
+    return _NOT_ALLOWED.sub(" ", text)[:_MAX_DESCRIPTION]
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """Credentials came and were refused.
+    """The reason why the credentials of a request are invalid.
 
     Attributes:
         error: ``"invalid_token"`` (401) or ``"invalid_request"`` (400), the codes of RFC 6750 section 3.1.
-        description: why, in a sentence that the caller may see; what a header can't hold is replaced by spaces.
+        description: The reason as a sentence for the caller. Spaces replace characters that a header can't contain.
     """
 
     error: Literal["invalid_token", "invalid_request"]
     description: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "description", fit(self.description))
+        object.__setattr__(self, "description", to_description(self.description))
 
 
 Identity: TypeAlias = Principal | Challenge | None
-"""Who is calling, or why the credentials were refused, or None where there were none of the kind looked for."""
+"""The caller, the reason why its credentials are invalid, or None without credentials of the expected kind."""
 
 Authenticator: TypeAlias = Callable[[Mapping[str, str]], Awaitable[Identity]]
-"""Takes the header fields of a request, names in lower case, and returns the identity of its caller."""
+"""An async function from the headers of a request, with names in lower case, to the identity of its caller."""
 
 
 def first_of(*authenticators: Authenticator) -> Authenticator:
-    """Return an authenticator that asks others in order.
+    """Return an authenticator that calls others in order.
 
-    The first principal is the answer. Where there is none, the first challenge is: credentials that one of them
-    refuses may be what the next one knows, but a refusal never ends as nobody at all.
+    It returns the first principal. Without a principal it returns the first challenge, so that invalid credentials are
+    never treated as missing ones. Without a challenge it returns None.
 
     Raises:
-        ValueError: there is none to ask.
+        ValueError: There are no authenticators.
     """
     if not authenticators:
         raise ValueError("first_of needs at least one authenticator.")
 
-    async def ask(headers: Mapping[str, str]) -> Identity:
-        refused: Challenge | None = None
+    async def authenticate(headers: Mapping[str, str]) -> Identity:
+        challenge: Challenge | None = None
         for authenticator in authenticators:
             identity = await authenticator(headers)
             if isinstance(identity, Principal):
                 return identity
-            refused = refused or identity
-        return refused
+            challenge = challenge or identity
+        return challenge
 
-    return ask
+    return authenticate

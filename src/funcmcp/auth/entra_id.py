@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from funcmcp.auth.tokens.keys import KeySource
 
 _AUTHORITY = "https://login.microsoftonline.com"
-_AUTHORITY_OF_V1 = "https://sts.windows.net"
+_AUTHORITY_V1 = "https://sts.windows.net"
 
 
 def entra(
@@ -30,23 +30,24 @@ def entra(
     keys: KeySource | None = None,
     clock: Callable[[], float] = time,
 ) -> BearerTokens:
-    """Return an authenticator for callers of one tenant, users as well as programs.
+    """Return an authenticator for the users and the applications of one tenant.
 
-    Tokens of version 1 and 2 are accepted. A token must be an access token (it names the calling application, which
-    ID tokens do not) that carries scopes (`scp`) or app roles (`roles`): a program that nobody gave any is refused,
-    although the tenant gives it a token.
+    It accepts access tokens of version 1 and 2 with scopes (``scp``) or app roles (``roles``). The tenant issues tokens
+    to any of its applications, so a token without scopes and roles is rejected. ID tokens are rejected, because they
+    do not name the calling application.
 
     Args:
-        tenant: the tenant's id, a GUID; never ``common`` or ``organizations``, which would let in everybody.
-        client_id: the application id of this server's registration, a GUID.
-        app_id_uri: the registration's Application ID URI, where it is not ``api://<client_id>``.
-        keys: where the keys are, if not at the tenant's URL.
-        clock: returns seconds since 1970.
+        tenant: The id of the tenant, a GUID. ``common`` and ``organizations`` are rejected: they mean any tenant.
+        client_id: The application id of the server's registration, a GUID.
+        app_id_uri: The Application ID URI of the registration, if it is not ``api://<client_id>``.
+        keys: The source of the keys, if it is not the tenant's URL.
+        clock: A function that returns seconds since 1970.
 
     Raises:
-        ValueError: tenant or application is no GUID.
+        ValueError: The tenant or the application id is not a GUID.
     """
-    tenant, client_id = _guid("tenant", tenant), _guid("client_id", client_id)
+    tenant = _guid("tenant", tenant)
+    client_id = _guid("client_id", client_id)
     rules = TokenRules(
         algorithms=("RS256",),
         types=("JWT", "at+jwt"),
@@ -54,7 +55,7 @@ def entra(
         any_of=(("scp", "roles"), ("azp", "appid")),
     )
     return BearerTokens(
-        [f"{_AUTHORITY}/{tenant}/v2.0", f"{_AUTHORITY_OF_V1}/{tenant}/"],
+        [f"{_AUTHORITY}/{tenant}/v2.0", f"{_AUTHORITY_V1}/{tenant}/"],
         [client_id, app_id_uri or f"api://{client_id}"],
         keys=keys or JWKS(f"{_AUTHORITY}/{tenant}/discovery/v2.0/keys"),
         rules=rules,
@@ -64,9 +65,9 @@ def entra(
 
 def _guid(name: str, value: str) -> str:
     try:
-        found = str(uuid.UUID(value))
+        guid = str(uuid.UUID(value))
     except ValueError:
-        found = None
-    if found is None or found != value.lower():  # the library reads other spellings, too, which no issuer writes
+        guid = None
+    if guid is None or guid != value.lower():  # UUID() also parses spellings that no issuer writes
         raise ValueError(f"The {name} must be a GUID, not {value!r}.")
-    return found
+    return guid

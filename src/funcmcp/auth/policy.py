@@ -1,4 +1,4 @@
-"""What a server is told about its callers: who finds out who they are, and what they get."""
+"""Options of authentication and authorization."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ Lists: TypeAlias = Literal["auto", "open", "filtered", "closed"]
 
 @dataclass(frozen=True, slots=True)
 class Auth:
-    """How a server deals with its callers.
+    """Options of authentication and authorization.
 
     Attributes:
-        authenticator: finds out who sends a request.
-        resource: tells clients where to get tokens; None where they are told in another way.
-        lists: who gets the lists of tools, resources and prompts. ``"auto"``: principals get all features, callers
-            without credentials those with ``allow_anonymous=True``, or 401 where there are none. ``"closed"``:
-            principals get all features, others 401. ``"filtered"``: each caller gets the features that it may use.
-            ``"open"``: every caller gets all features.
-        scopes: that a principal needs for anything that is not open to everybody, beside a feature's own.
+        authenticator: The function that returns the caller of a request.
+        resource: Metadata that tell clients where to get tokens. None: the server publishes no metadata.
+        lists: Who gets the lists of tools, resources and prompts. ``"auto"``: principals get all features, callers
+            without credentials those with ``allow_anonymous=True``, or 401 if there are none. ``"closed"``: principals
+            get all features, others 401. ``"filtered"``: each caller gets the features that it may use. ``"open"``:
+            every caller gets all features.
+        scopes: Scopes that a principal needs in addition to those of a feature. Features with
+            ``allow_anonymous=True`` need none.
     """
 
     authenticator: Authenticator

@@ -1,4 +1,4 @@
-"""Who is calling."""
+"""Principals: callers that an authenticator has accepted."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ class Principal:
     """A caller that an authenticator has accepted.
 
     Attributes:
-        subject: names the caller, unchanging and unique at its issuer (the `sub` of a token, the name of an API key).
-        issuer: who vouches for the caller (the `iss` of a token); each authenticator without one has a word of its own.
-        client_id: the program that calls on the subject's behalf, or ``""`` where that is not known.
-        scopes: what the caller has been allowed.
-        roles: what the caller is.
-        claims: everything that was said about the caller, as it was said; read-only.
-        name: what to call the caller where people read it.
+        subject: The id of the caller, constant and unique at its issuer, such as the ``sub`` of a token.
+        issuer: The authority that identified the caller (the ``iss`` of a token). Authenticators without an issuer have
+            a constant, such as ``"api-key"``.
+        client_id: The application that acts for the subject, or ``""`` if it is not known.
+        scopes: Scopes of the caller.
+        roles: Roles of the caller.
+        claims: All claims about the caller, unchanged and read-only.
+        name: A name for people to read.
     """
 
     subject: str
@@ -47,7 +48,7 @@ class Principal:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Issuer, client and subject: the same for every token of the same caller, and for nobody else."""
+        """Issuer, client and subject: the same for all tokens of one caller, and different for any two callers."""
         return self.issuer, self.client_id, self.subject
 
 

@@ -1,6 +1,6 @@
-"""What a server says about how to be let in: its metadata, and the challenge that leads there.
+"""The metadata of a protected resource, and challenges that refer to it.
 
-Source: RFC 9728 sections 2, 3.1 and 5.1 (metadata, where it is, `resource_metadata`), RFC 6750 section 3 (the challenge
+Source: RFC 9728 sections 2, 3.1 and 5.1 (the metadata, its URL, `resource_metadata`), RFC 6750 section 3 (the challenge
 and its quoting); MCP "basic/authorization" ("Protected Resource Metadata Discovery", "Scope Challenge Handling").
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.auth.authenticator import fit
+from funcmcp.auth.authenticator import to_description
 from funcmcp.auth.scopes import distinct
 from funcmcp.auth.urls import checked
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from funcmcp.auth.authenticator import Challenge
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
-_NEVER_ASKED_FOR = "offline_access"  # it is between a client and its authorization server
+_CLIENT_SCOPE = "offline_access"  # a matter of the client and its authorization server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectedResource:
-    """Metadata of a server that wants tokens.
+    """Metadata of a server that requires tokens.
 
     Attributes:
-        resource: the server's own URL, as clients know it and as the audience of tokens names it.
-        authorization_servers: issuers whose tokens are accepted, at least one.
-        scopes: the scopes that callers can ask for.
-        name: what to call the server where people read it.
-        documentation: URL of a page for developers.
-        served_at: the URL of this metadata, where the server can't have it in the usual place below its root.
+        resource: The public URL of the server. It is also the audience of tokens.
+        authorization_servers: Issuers of accepted tokens, at least one.
+        scopes: Scopes that clients can request.
+        name: A name of the server for people to read.
+        documentation: The URL of a page for developers.
+        served_at: The URL of the metadata, if the server can't serve them at the well-known path below its root.
     """
 
     resource: str
@@ -54,16 +54,16 @@ class ProtectedResource:
         if self.documentation is not None:
             checked("The documentation", self.documentation)
         if self.served_at is not None:
-            checked("The metadata's place", self.served_at)
+            checked("The metadata URL", self.served_at)
         distinct(self.scopes)
 
     @property
     def document(self) -> dict[str, Any]:
-        """The metadata document, to be served as application/json."""
+        """The metadata document, for a response of type application/json."""
         members = {
             "resource": self.resource,
             "authorization_servers": list(self.authorization_servers),
-            "scopes_supported": [scope for scope in self.scopes if scope != _NEVER_ASKED_FOR],
+            "scopes_supported": [scope for scope in self.scopes if scope != _CLIENT_SCOPE],
             "bearer_methods_supported": ["header"],
             "resource_name": self.name,
             "resource_documentation": self.documentation,
@@ -72,14 +72,14 @@ class ProtectedResource:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The paths at which the document is: with the resource's own path, and without it for clients that guess."""
+        """The paths of the document: with the path of the resource, and without it for clients that guess."""
         path = checked("The resource", self.resource).path
-        own = "" if path == "/" else path  # only a slash that follows the host goes away (RFC 9728 section 3.1)
-        return tuple(dict.fromkeys([WELL_KNOWN + own, WELL_KNOWN + own.rstrip("/"), WELL_KNOWN]))
+        suffix = "" if path == "/" else path  # RFC 9728 section 3.1 removes a slash only behind the host
+        return tuple(dict.fromkeys([WELL_KNOWN + suffix, WELL_KNOWN + suffix.rstrip("/"), WELL_KNOWN]))
 
     @property
     def metadata_url(self) -> str:
-        """The document's absolute URL, made from configuration alone and from nothing that a request says."""
+        """The absolute URL of the document. It depends on the configuration only, never on a request."""
         if self.served_at is not None:
             return self.served_at
         parts = checked("The resource", self.resource)
@@ -91,13 +91,13 @@ def unauthorized(challenge: Challenge | None, *, metadata_url: str | None = None
     """Return the WWW-Authenticate value of a 401, or of a 400 for an invalid request.
 
     Args:
-        challenge: why the credentials were refused; None where none came: then it says nothing of an error.
-        metadata_url: where the metadata is.
-        scopes: what the caller needs for what it asked.
+        challenge: The reason why the credentials are invalid. None: there are none, and the value has no error.
+        metadata_url: The URL of the metadata.
+        scopes: Scopes that the request needs.
     """
-    error = None if challenge is None else challenge.error
-    description = None if challenge is None else challenge.description
-    return _bearer(error, description, metadata_url, scopes)
+    if challenge is None:
+        return _bearer(None, None, metadata_url, scopes)
+    return _bearer(challenge.error, challenge.description, metadata_url, scopes)
 
 
 def insufficient_scope(
@@ -106,23 +106,25 @@ def insufficient_scope(
     """Return the WWW-Authenticate value of a 403 for a caller that lacks scopes.
 
     Args:
-        scopes: all that are needed for what was asked, those included that the caller has already: a client asks for
-            exactly these, and would otherwise lose the others.
-        metadata_url: where the metadata is.
-        description: what is missing, in a sentence for developers.
+        scopes: All scopes that the request needs, including those that the caller has. A client requests exactly these,
+            and would lose any other.
+        metadata_url: The URL of the metadata.
+        description: The reason as a sentence for developers.
     """
     return _bearer("insufficient_scope", description, metadata_url, scopes)
 
 
 def _bearer(error: str | None, description: str | None, metadata_url: str | None, scopes: Iterable[str]) -> str:
-    wanted = " ".join(scope for scope in distinct(scopes) if scope != _NEVER_ASKED_FOR)
+    required = " ".join(scope for scope in distinct(scopes) if scope != _CLIENT_SCOPE)
     if metadata_url is not None:
-        checked("The metadata's place", metadata_url)
+        checked("The metadata URL", metadata_url)
     parameters = {
         "error": error,
-        "error_description": None if description is None else fit(description),
-        "scope": wanted,
+        "error_description": None if description is None else to_description(description),
+        "scope": required,
         "resource_metadata": metadata_url,
     }
-    said = [f'{name}="{value}"' for name, value in parameters.items() if value]
-    return f"Bearer {', '.join(said)}" if said else 'Bearer realm="mcp"'  # a challenge has at least one parameter
+    texts = [f'{name}="{value}"' for name, value in parameters.items() if value]
+    if not texts:
+        return 'Bearer realm="mcp"'  # a challenge has at least one parameter
+    return f"Bearer {', '.join(texts)}"

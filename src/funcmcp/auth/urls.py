@@ -1,4 +1,4 @@
-"""URLs from configuration that identities depend on."""
+"""Checks of configured URLs that authentication depends on."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from urllib.parse import SplitResult, urlsplit
 _VISIBLE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
-def checked(what: str, url: str) -> SplitResult:
-    """Return the parts of an absolute URL that nobody between here and there can change the answers of.
+def checked(name: str, url: str) -> SplitResult:
+    """Return the parts of an absolute URL whose responses an attacker on the network can't change.
+
+    Args:
+        name: The name of the URL in error messages.
+        url: The URL.
 
     Raises:
-        ValueError: it is neither https nor http on a loopback address, has a user name or a fragment, or has
-            characters that no URL and no quoted string of a header has.
+        ValueError: The scheme is neither https nor http on a loopback address, or the URL has a user name, a fragment,
+            or characters that a URL or a quoted string of a header can't contain.
     """
     parts = urlsplit(url) if _VISIBLE.fullmatch(url) else SplitResult("", "", "", "", "")
     if not parts.hostname or "@" in parts.netloc or "#" in url:
-        raise ValueError(f"{what} must be an absolute URL without user name and fragment, not {url!r}.")
+        raise ValueError(f"{name} must be an absolute URL without user name and fragment, not {url!r}.")
     if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(parts.hostname)):
-        raise ValueError(f"{what} must begin with https:// (http:// only for a loopback address), not {url!r}.")
+        raise ValueError(f"{name} must begin with https:// (http:// only for a loopback address), not {url!r}.")
     return parts
 
 

@@ -109,7 +109,7 @@ async def test_a_header_that_is_not_bearer_with_one_token_is_an_invalid_request(
     ],
 )
 async def test_what_is_no_token_is_refused(token: str) -> None:
-    assert await refusal(token) in {"The token is no signed JSON Web Token.", "The token is too long."}
+    assert await refusal(token) in {"The token is not a signed JSON Web Token.", "The token is too long."}
 
 
 @pytest.mark.parametrize("part", [0, 1, 2])
@@ -195,7 +195,7 @@ class TestClaims:
         await refusal(sign(payload))
 
     async def test_null_is_no_end(self) -> None:
-        assert "no number" in await refusal(sign(json.dumps({**claims(), "exp": None}).encode()))
+        assert "not a number" in await refusal(sign(json.dumps({**claims(), "exp": None}).encode()))
 
     @pytest.mark.parametrize(("end", "good"), [(NOW - 59, True), (NOW - 59.5, True), (NOW - 60, False), (0, False)])
     async def test_a_token_ends_when_the_leeway_is_over(self, end: float, good: bool) -> None:
@@ -210,7 +210,7 @@ class TestClaims:
     @pytest.mark.parametrize("name", ["nbf", "iat"])
     @pytest.mark.parametrize("value", ["0", True, [], {}])
     async def test_a_time_that_is_no_number_is_refused(self, name: str, value: object) -> None:
-        assert "no number" in await refusal(sign(claims(**{name: value})))
+        assert "not a number" in await refusal(sign(claims(**{name: value})))
 
     @pytest.mark.parametrize("audience", [AUDIENCE, f"{AUDIENCE}/", ["other", AUDIENCE]])
     async def test_a_token_for_this_server_is_accepted(self, audience: object) -> None:
@@ -328,7 +328,7 @@ class TestMemory:
         assert await refusal(forged, bearer) == await refusal(forged, bearer)
 
     async def test_only_so_many_tokens_are_remembered(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("funcmcp.auth.tokens.bearer._REMEMBERED", 2)
+        monkeypatch.setattr("funcmcp.auth.tokens.bearer._CACHE_SIZE", 2)
         keys = CountingKeys(public("P-256"))
         bearer = tokens(keys=keys, algorithms=["ES256"])
         first, second, third = (
@@ -361,7 +361,7 @@ async def test_a_fault_while_checking_is_a_refusal_and_one_line_in_the_log(
 ) -> None:
     keys = BrokenKeys(public())
     keys.error = error
-    assert await refusal(GOOD, tokens(keys=keys)) == "The token can't be checked."
+    assert await refusal(GOOD, tokens(keys=keys)) == "The token can't be verified."
     assert caplog.messages == [f"event=token_check_failed exception={error.__name__}"]
 
 
@@ -392,7 +392,7 @@ async def test_signed_claims_of_any_kind_are_answered_by_a_principal_or_a_challe
     token = sign({**claims(), **said}, signer=key("P-256"), algorithm="ES256")
     identity = await tokens(keys=StaticKeys(public("P-256")), algorithms=["ES256"])(bearing(token))
     assert identity is not None
-    assert identity != Challenge("invalid_token", "The token can't be checked.")
+    assert identity != Challenge("invalid_token", "The token can't be verified.")
 
 
 class TestConfiguration:
@@ -413,10 +413,10 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         ("rules", "message"),
         [
-            ({"algorithms": []}, "some of"),
-            ({"algorithms": ["none"]}, "some of"),
-            ({"algorithms": ["RS256", "XS256"]}, "some of"),
-            ({"algorithms": ["RS256", "HS256"]}, "don't go together"),
+            ({"algorithms": []}, "one or more of"),
+            ({"algorithms": ["none"]}, "one or more of"),
+            ({"algorithms": ["RS256", "XS256"]}, "one or more of"),
+            ({"algorithms": ["RS256", "HS256"]}, "can't have both"),
             ({"leeway": 301}, "between 0 and 300"),
             ({"leeway": -1}, "between 0 and 300"),
             ({"leeway": float("nan")}, "between 0 and 300"),
@@ -433,5 +433,5 @@ class TestConfiguration:
 
     @pytest.mark.parametrize(("kind", "algorithm"), [("oct", "RS256"), ("RSA", "HS256")])
     def test_secrets_and_public_keys_have_algorithms_of_their_own(self, kind: str, algorithm: str) -> None:
-        with pytest.raises(ValueError, match="go with secrets"):
+        with pytest.raises(ValueError, match="require secrets"):
             tokens(keys=StaticKeys(public(kind)), algorithms=[algorithm])

@@ -52,8 +52,8 @@ def test_every_kind_of_feature_takes_who_may_use_it(options: dict[str, Any], acc
     [
         ({"allow_anonymous": 1}, "allow_anonymous of say must be True or False, not int"),
         ({"scopes": "orders.read"}, "scopes of say must be a list of texts, not str"),
-        ({"scopes": ["two words"]}, "'two words' is no scope"),
-        ({"scopes": [7]}, "7 is no scope"),
+        ({"scopes": ["two words"]}, "'two words' is not a scope"),
+        ({"scopes": [7]}, "7 is not a scope"),
         ({"authorize": True}, "authorize of say must be a function, not bool"),
         ({"allow_anonymous": True, "scopes": ["a"]}, "say allows everybody"),
         ({"allow_anonymous": True, "authorize": allow}, "say allows everybody"),

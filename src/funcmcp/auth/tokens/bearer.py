@@ -1,5 +1,9 @@
 """Bearer tokens that are signed JSON Web Tokens.
 
+How it works: a token is parsed without being trusted. Everything that needs no key is checked first (algorithm, type,
+issuer, audience, time), so that a token for another server never causes a request for keys. Then one of the issuer's
+keys has to verify the signature. A valid token is cached by its digest for a short time, with its principal.
+
 Source: RFC 6750 section 2.1 (only the Authorization header counts; MCP forbids the query string), RFC 7519,
 RFC 8725, RFC 9068; MCP "basic/authorization", "Token Handling".
 """
@@ -24,26 +28,24 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("funcmcp")
 
-_REMEMBERED = 4096
-_REMEMBERED_FOR = 240.0
-"""Seconds after which a token is checked again. A key may have checked it as long as 335 seconds after it was withdrawn
-(the lifetime of keys, a pause and a fetch), and so stops to count within ten minutes."""
+_CACHE_SIZE = 4096
+_CACHE_SECONDS = 240.0
+"""Seconds after which a token is verified again. A withdrawn key may verify tokens for 335 seconds (the lifetime of
+keys, a pause and a request for keys). With the cache, its tokens are rejected within ten minutes."""
 
 
 class BearerTokens:
-    """Accepts callers with a token that one of some issuers signed for this server.
-
-    A token that was found good is remembered by its digest, so that the next requests with it cost next to nothing.
+    """An authenticator for tokens that an issuer has signed for this server.
 
     Args:
-        issuer: the `iss` of tokens, exactly as they have it; several where they share their keys.
-        audience: the `aud` that names this server, usually its URL; several where it has several names.
-        keys: what tokens are signed with: ``JWKS(url)`` or ``StaticKeys(...)``.
-        rules: what else is demanded of tokens.
-        clock: returns seconds since 1970.
+        issuer: The exact ``iss`` of tokens. Issuers that share their keys may be several.
+        audience: The ``aud`` of tokens for this server, usually its URL. A server may have several.
+        keys: The keys of the issuer: ``JWKS(url)`` or ``StaticKeys(...)``.
+        rules: Rules for the tokens.
+        clock: A function that returns seconds since 1970.
 
     Raises:
-        ValueError: no issuer, no audience, or algorithms that do not go with the keys.
+        ValueError: There is no issuer or no audience, or the algorithms don't match the keys.
     """
 
     def __init__(
@@ -63,11 +65,11 @@ class BearerTokens:
         self._algorithms = frozenset(self._rules.algorithms)
         secret = isinstance(keys, StaticKeys) and keys.secret
         if secret == self._algorithms.isdisjoint(SHARED_SECRET_ALGORITHMS):
-            raise ValueError("Algorithms HS... go with secrets among StaticKeys, and only with them.")
+            raise ValueError("Algorithms HS... require secrets in StaticKeys, and secrets require these algorithms.")
         self._verified: dict[bytes, tuple[Principal, float]] = {}
 
     async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
-        """Return the caller that the token names, why it is refused, or None without a bearer token."""
+        """Return the caller of the token, a challenge for an invalid token, or None without a bearer token."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             return None
@@ -76,46 +78,43 @@ class BearerTokens:
             return Challenge("invalid_request", "The Authorization header is not 'Bearer' with one token.")
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         now = self._clock()
-        known = self._verified.get(digest)
-        if known is not None and now < known[1]:
-            return known[0]
+        cached = self._verified.get(digest)
+        if cached is not None and now < cached[1]:
+            return cached[0]
         try:
             principal, end = await self._check(token, now)
         except TokenError as error:
             return Challenge("invalid_token", str(error))
-        except Exception as error:  # noqa: BLE001 - whatever a token makes a library do, it is no reason to let it in
+        except Exception as error:  # noqa: BLE001 - a token that makes a library fail is rejected
             _logger.warning("event=token_check_failed exception=%s", type(error).__name__)
-            return Challenge("invalid_token", "The token can't be checked.")
-        self._remember(digest, principal, min(end, now + _REMEMBERED_FOR))
+            return Challenge("invalid_token", "The token can't be verified.")
+        self._remember(digest, principal, min(end, now + _CACHE_SECONDS))
         return principal
 
     async def _check(self, token: str, now: float) -> tuple[Principal, float]:
-        """Return the caller and the end of a token; raise TokenError if it is not good.
-
-        The claims that need no key come first, so that what is not for us never makes us fetch keys.
-        """
-        given = read(token)
-        if given.algorithm not in self._algorithms:
-            raise TokenError("The token is signed with an algorithm that is not accepted here.")
-        self._rules.check_type(given.type)
-        claims = read_object(given.payload, "payload")
+        """Return the caller and the expiry of a token; raise TokenError if the token is invalid."""
+        signed = read(token)
+        if signed.algorithm not in self._algorithms:
+            raise TokenError("The server does not accept the algorithm of the token.")
+        self._rules.check_type(signed.type)
+        claims = read_object(signed.payload, "payload")
         check_issuer(claims, self._issuers)
         check_audience(claims, self._audiences)
         end = self._rules.check(claims, now)
         principal = self._rules.principal(claims)
-        if not any(key.verifies(given) for key in await self._keys.find(given)):
-            raise TokenError("The signature of the token is not one of the issuer.")
+        if not any(key.verifies(signed) for key in await self._keys.find(signed)):
+            raise TokenError("The signature of the token is invalid.")
         return principal, end
 
     def _remember(self, digest: bytes, principal: Principal, end: float) -> None:
-        """Keep a good token in mind; the oldest makes room."""
-        if len(self._verified) >= _REMEMBERED:
+        """Cache a valid token, in place of the oldest one if the cache is full."""
+        if len(self._verified) >= _CACHE_SIZE:
             del self._verified[next(iter(self._verified))]
         self._verified[digest] = principal, end
 
 
-def _names(what: str, given: str | Sequence[str]) -> frozenset[str]:
-    names = frozenset([given] if isinstance(given, str) else given)
+def _names(parameter: str, values: str | Sequence[str]) -> frozenset[str]:
+    names = frozenset([values] if isinstance(values, str) else values)
     if not names or "" in names:
-        raise ValueError(f"BearerTokens needs an {what}: without one it would accept tokens made for others.")
+        raise ValueError(f"BearerTokens needs an {parameter}. Without it, tokens for other servers would be accepted.")
     return names

@@ -1,4 +1,4 @@
-"""What the claims of a token must say, and whom they then name.
+"""The claims of a token: rules for them, and the principal that they name.
 
 Source: RFC 7519 section 4.1 (registered claims), RFC 8707 and RFC 9068 section 4 (audience, issuer, `typ`),
 RFC 8725 sections 3.8 to 3.12; MCP "basic/authorization", "Token Handling".
@@ -16,25 +16,25 @@ from funcmcp.auth.tokens.keys import ALGORITHMS, SHARED_SECRET_ALGORITHMS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_LONGEST_LEEWAY = 300.0
-_LATEST = 2**53  # what every implementation can hold
-_OF_ID_TOKENS = ("nonce", "at_hash", "c_hash")
-_KINDS_OF_ID_TOKENS = {"typ": "ID", "token_use": "id"}
-"""How two widespread authorization servers (Keycloak, Cognito) mark theirs."""
+_MAX_LEEWAY = 300.0
+_MAX_TIME = 2**53  # larger integers are not exact in every JSON implementation
+_ID_TOKEN_CLAIMS = ("nonce", "at_hash", "c_hash")
+_ID_TOKEN_MARKS = {"typ": "ID", "token_use": "id"}
+"""Claims with which Keycloak and Cognito mark ID tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRules:
-    """What is demanded of tokens beside their issuer and audience.
+    """Rules for tokens, in addition to their issuer and audience.
 
     Attributes:
-        algorithms: the signature algorithms (RFC 7518) that are accepted.
-        types: the media types (`typ`) that are accepted, without ``application/``. Add ``"JWT"`` for an issuer whose
-            access tokens have that type or none; tokens that show to be ID tokens are refused then as well.
-        leeway: seconds, at most 300, by which the issuer's clock may differ.
-        required: claims that must be there, with the value that each must have or None for any.
-        any_of: groups of claims; of each group at least one must be there, with something in it.
-        roles_claim: the claim that holds the roles, as a list of strings.
+        algorithms: Accepted signature algorithms (RFC 7518).
+        types: Accepted media types (``typ``), without ``application/``. Add ``"JWT"`` for an issuer whose access tokens
+            have this type or none. Tokens with the marks of ID tokens are rejected in any case.
+        leeway: Maximum difference between the clocks of the issuer and of the server, in seconds, at most 300.
+        required: Required claims with their values. None: any value.
+        any_of: Groups of claims. A token needs at least one claim of each group, and its value must not be empty.
+        roles_claim: The claim with the roles, a list of strings.
     """
 
     algorithms: Sequence[str] = ("RS256", "ES256")
@@ -52,42 +52,40 @@ class TokenRules:
             raise TypeError("TokenRules.any_of is a list of lists of strings.")
         unknown = set(self.algorithms) - ALGORITHMS
         if unknown or not self.algorithms:
-            raise ValueError(f"TokenRules.algorithms are some of {sorted(ALGORITHMS)}.")
+            raise ValueError(f"TokenRules.algorithms must be one or more of {sorted(ALGORITHMS)}.")
         if 0 < len(SHARED_SECRET_ALGORITHMS.intersection(self.algorithms)) < len(set(self.algorithms)):
-            raise ValueError("Algorithms of secrets (HS...) and of public keys don't go together.")
-        if not 0.0 <= self.leeway <= _LONGEST_LEEWAY:
-            raise ValueError(f"TokenRules.leeway is between 0 and {_LONGEST_LEEWAY:.0f} seconds.")
+            raise ValueError("TokenRules.algorithms can't have both algorithms of secrets (HS...) and of public keys.")
+        if not 0.0 <= self.leeway <= _MAX_LEEWAY:
+            raise ValueError(f"TokenRules.leeway must be between 0 and {_MAX_LEEWAY:.0f} seconds.")
         object.__setattr__(self, "types", tuple(kind.lower().removeprefix("application/") for kind in self.types))
 
     def check_type(self, kind: str | None) -> None:
-        """Raise TokenError unless tokens of a type are accepted; one without a type is as one of type JWT."""
+        """Raise TokenError unless tokens of a type are accepted. A token without a type has the type JWT."""
         if (kind or "jwt") not in self.types:
-            raise TokenError("The token is not of a type that is accepted here.")
+            raise TokenError("The server does not accept the type of the token.")
 
     def check(self, claims: Mapping[str, Any], now: float) -> float:
-        """Return when the token ends, in seconds since 1970; raise TokenError unless it is good now."""
+        """Return the expiry of the token in seconds since 1970; raise TokenError if the claims are invalid now."""
         end = _time(claims, "exp")
         start = _time(claims, "nbf")
         _time(claims, "iat")
         if end is None:
-            raise TokenError("The token has no end.")
+            raise TokenError("The token has no expiry.")
         if now >= end + self.leeway:
             raise TokenError("The token has expired.")
         if start is not None and now < start - self.leeway:
             raise TokenError("The token is not valid yet.")
-        if any(name in claims for name in _OF_ID_TOKENS) or any(
-            claims.get(name) == kind for name, kind in _KINDS_OF_ID_TOKENS.items()
-        ):
+        if _is_id_token(claims):
             raise TokenError("The token is an ID token, not an access token.")
         for name, value in self.required.items():
             if claims.get(name) is None or (value is not None and claims[name] != value):
-                raise TokenError("The token lacks a claim that is required here.")
+                raise TokenError("The token lacks a required claim.")
         if not all(any(claims.get(name) for name in group) for group in self.any_of):
-            raise TokenError("The token lacks a claim that is required here.")
+            raise TokenError("The token lacks a required claim.")
         return end
 
     def principal(self, claims: Mapping[str, Any]) -> Principal:
-        """Return whom the claims name; raise TokenError if they name nobody or are not as they have to be."""
+        """Return the principal in the claims; raise TokenError if a claim is missing or invalid."""
         subject = claims.get("sub")
         if not isinstance(subject, str) or not subject:
             raise TokenError("The token has no subject.")
@@ -102,43 +100,59 @@ class TokenRules:
         )
 
 
+def _is_id_token(claims: Mapping[str, Any]) -> bool:
+    if any(name in claims for name in _ID_TOKEN_CLAIMS):
+        return True
+    return any(claims.get(name) == kind for name, kind in _ID_TOKEN_MARKS.items())
+
+
 def check_issuer(claims: Mapping[str, Any], issuers: frozenset[str]) -> None:
-    """Raise TokenError unless the token is from one of the issuers, exactly as they are written."""
+    """Raise TokenError unless ``iss`` is exactly one of the issuers."""
     issuer = claims.get("iss")
     if not isinstance(issuer, str) or issuer not in issuers:
-        raise TokenError("The token is from an issuer that is not accepted here.")
+        raise TokenError("The server does not accept the issuer of the token.")
 
 
 def check_audience(claims: Mapping[str, Any], audiences: frozenset[str]) -> None:
-    """Raise TokenError unless the token is for one of the audiences, which are given without a slash at the end."""
-    given = claims.get("aud")
-    named = [given] if isinstance(given, str) else given
-    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+    """Raise TokenError unless ``aud`` has one of the audiences. A slash at the end is ignored.
+
+    Args:
+        claims: The claims of the token.
+        audiences: Audiences without a slash at the end.
+    """
+    names = claims.get("aud")
+    if isinstance(names, str):
+        names = [names]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise TokenError("The token has no audience.")
-    if audiences.isdisjoint(name.removesuffix("/") for name in named):
+    if audiences.isdisjoint(name.removesuffix("/") for name in names):
         raise TokenError("The token is for another audience.")
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:
-    """Return a NumericDate, which is a finite number (RFC 7519 section 2) and neither true nor a string."""
+    """Return a NumericDate, a finite number (RFC 7519 section 2), or None if the claim is missing."""
     value = claims.get(name)
     if value is None and name not in claims:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -_LATEST < value < _LATEST:
-        raise TokenError("A time in the token is no number.")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_MAX_TIME < value < _MAX_TIME:
+        raise TokenError("A time in the token is not a number.")
     return value
 
 
 def _words(claims: Mapping[str, Any], name: str) -> frozenset[str]:
-    """Return a claim that is one text with spaces between the words, or a list of words."""
+    """Return the words of a claim: a text with spaces between words, or a list of words."""
     value = claims.get(name)
     if value is None:
         return frozenset()
     words = value.split(" ") if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise TokenError("A claim of the token is neither a text nor a list of texts.")
+        raise TokenError("A claim of the token is neither a string nor a list of strings.")
     return frozenset(word for word in words if word)
 
 
 def _first_text(claims: Mapping[str, Any], *names: str) -> str | None:
-    return next((value for name in names if isinstance(value := claims.get(name), str) and value), None)
+    for name in names:
+        value = claims.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return None

@@ -1,4 +1,4 @@
-"""Signed tokens as text: the compact serialisation of a JSON Web Signature, read strictly.
+"""The compact serialization of a JSON Web Signature, parsed strictly.
 
 Source: RFC 7515 sections 2 (base64url without padding or any other character), 3.1, 4.1.11 and 7.1.
 """
@@ -12,27 +12,27 @@ from typing import Any
 
 from funcmcp.protocol.codec import decode
 
-LONGEST = 16 * 1024
-"""Characters that a token may have."""
+MAX_TOKEN = 16 * 1024
+"""Maximum number of characters of a token."""
 
 _SHAPE = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]*)\.([A-Za-z0-9_-]+)")
 
 
 class TokenError(ValueError):
-    """A token is refused; the text says why and repeats nothing of it."""
+    """A token is invalid. The text is the reason, without any part of the token."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedToken:
-    """What a token says, with nothing of it checked yet.
+    """The parts of a token. None of them is verified.
 
     Attributes:
-        algorithm: how it says to be signed.
-        key_id: which key it says to be signed with.
-        type: its media type in lower case without ``application/``, or None.
-        payload: the bytes that are signed for.
-        signed: the text that the signature is of.
-        signature: the signature.
+        algorithm: The algorithm of the signature (``alg``).
+        key_id: The name of the key (``kid``), or None.
+        type: The media type (``typ``) in lower case without ``application/``, or None.
+        payload: The payload.
+        signed: The text that is signed.
+        signature: The signature.
     """
 
     algorithm: str
@@ -44,25 +44,24 @@ class SignedToken:
 
 
 def read(token: str) -> SignedToken:
-    """Return a token's parts.
+    """Return the parts of a token.
 
-    Keys that a header brings along (`jwk`, `jku`, `x5u`, `x5c`) are not looked at: nobody may choose what to be
-    checked with.
+    Keys in the header (`jwk`, `jku`, `x5u`, `x5c`) are ignored: a token must not select its own key.
 
     Raises:
-        TokenError: the text is no such token, is too long, or has extensions that have to be understood (`crit`).
+        TokenError: The text is not a signed token, is too long, or has critical extensions (``crit``).
     """
-    if len(token) > LONGEST:
+    if len(token) > MAX_TOKEN:
         raise TokenError("The token is too long.")
     match = _SHAPE.fullmatch(token)
     if match is None:
-        raise TokenError("The token is no signed JSON Web Token.")
+        raise TokenError("The token is not a signed JSON Web Token.")
     header = read_object(_to_bytes(match[1]), "header")
     if "crit" in header:
-        raise TokenError("The token has extensions that are not understood.")
+        raise TokenError("The token has extensions that the server does not support.")
     algorithm = _text(header, "alg")
     if algorithm is None:
-        raise TokenError("The token does not name its algorithm.")
+        raise TokenError("The token has no algorithm.")
     kind = _text(header, "typ")
     return SignedToken(
         algorithm=algorithm,
@@ -75,28 +74,28 @@ def read(token: str) -> SignedToken:
 
 
 def read_object(data: bytes, part: str) -> dict[str, Any]:
-    """Return the JSON object that a part of a token is, or raise TokenError."""
+    """Return the JSON object in a part of a token; raise TokenError if the part is not a JSON object."""
     try:
         value = decode(data)
     except ValueError:
         raise TokenError(f"The token's {part} is not valid JSON.") from None
     if not isinstance(value, dict):
-        raise TokenError(f"The token's {part} is no JSON object.")
+        raise TokenError(f"The token's {part} is not a JSON object.")
     return value
 
 
 def _text(header: dict[str, Any], name: str) -> str | None:
     value = header.get(name)
     if value is not None and not isinstance(value, str):
-        raise TokenError("The token's header is not as it has to be.")
+        raise TokenError("A member of the token's header is not a string.")
     return value
 
 
 def _to_bytes(text: str) -> bytes:
     if len(text) % 4 == 1:
-        raise TokenError("The token is no signed JSON Web Token.")
+        raise TokenError("The token is not a signed JSON Web Token.")
     data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    # Only the canonical spelling counts: the unused bits of the last character must be zero.
+    # Only the canonical encoding is valid: the unused bits of the last character must be zero.
     if base64.urlsafe_b64encode(data).rstrip(b"=") != text.encode("ascii"):
-        raise TokenError("The token is no signed JSON Web Token.")
+        raise TokenError("The token is not a signed JSON Web Token.")
     return data

@@ -1,6 +1,16 @@
-"""The keys that an issuer publishes, fetched when they are needed and kept.
+"""The published keys of an issuer, requested when they are needed and cached.
 
-Source: RFC 7517 section 5 (a set has keys that are not for us: they are passed over); MCP security best practices,
+How it works: the cached keys are missing, fresh (younger than the lifetime), stale, or expired (older than a day).
+
+- Missing or expired keys: a token starts a request for keys and waits for it.
+- Fresh keys: no request, except for a token with an unknown key, which waits for it.
+- Stale keys: a request runs in the background. Tokens wait for it only if none has been tried for a whole lifetime. If
+  it fails, the keys stay valid until they expire.
+
+One request runs at a time and all tokens share it. It continues if one of their callers is cancelled. At least 30
+seconds (5 without any keys) are between two requests, because any client can name an unknown key.
+
+Source: RFC 7517 section 5 (a set may contain other keys: they are ignored); MCP security best practices,
 "Server-Side Request Forgery" (only the configured URL is fetched, redirects are not followed).
 """
 
@@ -12,7 +22,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.auth.tokens.compact import TokenError
-from funcmcp.auth.tokens.keys import SHARED_SECRET_ALGORITHMS, UnfitKeyError, read_key, sort_out
+from funcmcp.auth.tokens.keys import SHARED_SECRET_ALGORITHMS, UnfitKeyError, read_key, without_ambiguous
 from funcmcp.auth.urls import checked
 from funcmcp.protocol.codec import decode
 
@@ -24,46 +34,44 @@ if TYPE_CHECKING:
     from funcmcp.auth.tokens.keys import VerificationKey
 
 
-class _BadAnswerError(ValueError):
-    """The issuer answers, but not with keys; the text says why and repeats nothing of the answer."""
+class _InvalidResponseError(ValueError):
+    """The response of the issuer has no usable keys. The text is the reason, without any part of the response."""
 
 
 _logger = logging.getLogger("funcmcp")
 
-_SHORTEST_LIFETIME = 300.0
+_MIN_LIFETIME = 300.0
 _PAUSE = 30.0
-"""Seconds between two fetches, however many unknown keys are named: anybody can name one."""
+"""Minimum number of seconds between two requests for keys."""
 
 _PAUSE_WITHOUT_KEYS = 5.0
-_LONGEST_USE = 86_400.0
-_LARGEST = 256 * 1024
+_MAX_AGE = 86_400.0
+_MAX_RESPONSE = 256 * 1024
 _OK = 200
 
 
 class JWKS:
-    """The keys at a URL.
+    """The keys at a URL of an issuer.
 
-    They are fetched when the first token comes. Keys older than `lifetime` are fetched anew beside the requests; a
-    token waits for the fetch only if none has been tried for long, or if it names an unknown key, for which there is a
-    fetch at most every 30 seconds. While the issuer can't be reached, the keys that were fetched last stay good for a
-    day.
+    The keys are requested with the first token, and again after *lifetime* or for an unknown key. While the issuer is
+    unreachable, the last keys stay valid for a day.
 
     Args:
-        url: the `jwks_uri` of the issuer: https, or http on a loopback address.
-        lifetime: seconds, at least 300, for which keys are not fetched again.
-        timeout: seconds that a fetch may take in all.
-        clock: returns seconds that never go backwards.
+        url: The ``jwks_uri`` of the issuer: https, or http on a loopback address.
+        lifetime: Seconds for which keys are not requested again, at least 300.
+        timeout: Maximum number of seconds for a request.
+        clock: A monotonic clock.
 
     Raises:
-        ValueError: the URL or the lifetime is not as above.
+        ValueError: The URL or the lifetime is invalid.
     """
 
     def __init__(
         self, url: str, *, lifetime: float = 300.0, timeout: float = 5.0, clock: Callable[[], float] = monotonic
     ) -> None:
         parts = checked("The URL of a JWKS", url)
-        if not lifetime >= _SHORTEST_LIFETIME:
-            raise ValueError(f"The lifetime of keys is at least {_SHORTEST_LIFETIME:.0f} seconds.")
+        if not lifetime >= _MIN_LIFETIME:
+            raise ValueError(f"The lifetime of keys must be at least {_MIN_LIFETIME:.0f} seconds.")
         self._url = url
         self._name = f"{parts.scheme}://{parts.netloc}{parts.path}"
         self._lifetime = lifetime
@@ -71,34 +79,34 @@ class JWKS:
         self._clock = clock
         self._keys: tuple[VerificationKey, ...] = ()
         self._fetched = 0.0
-        self._next_fetch = -_LONGEST_USE
+        self._next_fetch = -_MAX_AGE
         self._fetching: asyncio.Task[None] | None = None
         self._tls: SSLContext | None = None
 
     async def find(self, token: SignedToken) -> Sequence[VerificationKey]:
-        """Return the keys that a token may be signed with; raise TokenError while the issuer's keys can't be had."""
+        """Return the keys that may verify a token; raise TokenError while no keys are available."""
         now = self._clock()
         age = now - self._fetched
-        if age > _LONGEST_USE:
+        if age > _MAX_AGE:
             self._keys = ()
-        found = self._fitting(token)
-        if found and age < self._lifetime:
-            return found
-        after_a_pause = now >= self._next_fetch + self._lifetime
+        keys = self._keys_for(token)
+        if keys and age < self._lifetime:
+            return keys
+        not_tried_lately = now >= self._next_fetch + self._lifetime
         fetching = self._fetch(now)
-        if fetching is not None and (after_a_pause or not found):
-            # Whoever waits may go away; the fetch is everybody's and goes on.
+        if fetching is not None and (not_tried_lately or not keys):
+            # The shield keeps the shared request running if this caller is cancelled.
             await asyncio.shield(fetching)
-            found = self._fitting(token)
+            keys = self._keys_for(token)
         if not self._keys:
-            raise TokenError("The keys of the issuer can't be had now.")
-        return found
+            raise TokenError("The keys of the issuer are not available.")
+        return keys
 
-    def _fitting(self, token: SignedToken) -> Sequence[VerificationKey]:
+    def _keys_for(self, token: SignedToken) -> Sequence[VerificationKey]:
         return [key for key in self._keys if key.fits(token)]
 
     def _fetch(self, now: float) -> asyncio.Task[None] | None:
-        """Return the fetch that is under way, a new one, or None while it is too early for another."""
+        """Return the running request or a new one, or None during the pause between two requests."""
         running = self._fetching
         if running is not None and not running.done() and running.get_loop() is asyncio.get_running_loop():
             return running
@@ -111,19 +119,19 @@ class JWKS:
     async def _replace_keys(self) -> None:
         try:
             self._keys = _read(await self._get())
-        except Exception as error:  # noqa: BLE001 - whatever it is, the keys that are here stay good
-            reason = str(error) if isinstance(error, _BadAnswerError) else type(error).__name__
+        except Exception as error:  # noqa: BLE001 - the current keys stay valid after any failure
+            reason = str(error) if isinstance(error, _InvalidResponseError) else type(error).__name__
             _logger.warning("event=jwks_fetch_failed url=%s reason=%s", self._name, reason)
         else:
             self._fetched = self._clock()
             self._next_fetch = self._fetched + _PAUSE
 
     async def _get(self) -> bytes:
-        import httpx2  # noqa: PLC0415 - takes longer to load than all of this room, and given keys don't need it
+        import httpx2  # noqa: PLC0415 - slow to load, and StaticKeys don't need it
 
-        if self._tls is None:  # reading all the authorities of the world takes longer than a fetch
+        if self._tls is None:  # loading the certificate authorities takes longer than a request
             self._tls = httpx2.create_ssl_context()
-        # Nothing is decompressed: a few bytes could become too many.
+        # A compressed response could become very large, so none is accepted.
         headers = {"accept": "application/json", "accept-encoding": "identity"}
         body = bytearray()
         async with (
@@ -132,27 +140,31 @@ class JWKS:
             client.stream("GET", self._url, follow_redirects=False) as response,
         ):
             if response.status_code != _OK:
-                raise _BadAnswerError(f"it answers {response.status_code}")
+                raise _InvalidResponseError(f"status {response.status_code}")
             async for part in response.aiter_raw():
                 body += part
-                if len(body) > _LARGEST:
-                    raise _BadAnswerError("its answer is too large")
+                if len(body) > _MAX_RESPONSE:
+                    raise _InvalidResponseError("the response is too large")
         return bytes(body)
 
 
 def _read(document: bytes) -> tuple[VerificationKey, ...]:
-    """Return the usable public keys of a set; raise ValueError for what is none, and for one without such keys."""
+    """Return the usable public keys of a key set; raise ValueError if there are none."""
     value = decode(document)
     jwks = value.get("keys") if isinstance(value, dict) else None
-    keys = [key for jwk in jwks if (key := _read_one(jwk)) is not None] if isinstance(jwks, list) else []
-    usable = sort_out(keys)
+    keys: list[VerificationKey] = []
+    for jwk in jwks if isinstance(jwks, list) else []:
+        key = _read_public_key(jwk)
+        if key is not None:
+            keys.append(key)
+    usable = without_ambiguous(keys)
     if not usable:
-        raise _BadAnswerError("its answer has no usable keys")
+        raise _InvalidResponseError("the response has no usable keys")
     return usable
 
 
-def _read_one(jwk: Any) -> VerificationKey | None:
-    """Return a public key, or None: who publishes a secret has no secret."""
+def _read_public_key(jwk: Any) -> VerificationKey | None:
+    """Return a public key, or None for any other value. A published secret is not secret."""
     try:
         key = read_key(jwk) if isinstance(jwk, dict) else None
     except UnfitKeyError:
