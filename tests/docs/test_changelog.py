@@ -1,4 +1,4 @@
-"""CHANGELOG.md keeps its form: merges of several branches repeat headings and entries easily."""
+"""CHANGELOG.md has its sections once and in order. Merges of several branches repeat headings and entries easily."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SECTIONS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
 
 
 def unreleased() -> str:
-    """Return the part of the changelog that is not released."""
+    """Return the section of unreleased changes."""
     return TEXT.partition("## [Unreleased]\n")[2].partition("\n## ")[0]
 
 
@@ -19,16 +19,16 @@ def entries() -> list[str]:
     return [" ".join(entry.split()) for entry in re.split(r"^- |^### \w+$", unreleased(), flags=re.MULTILINE)[1:]]
 
 
-def test_each_section_is_there_once_and_in_order() -> None:
+def test_each_section_occurs_once_and_in_order() -> None:
     headings = re.findall(r"^### (.+)$", unreleased(), re.MULTILINE)
     assert headings == [section for section in SECTIONS if section in headings]
 
 
-def test_each_entry_is_there_once_and_ends_with_a_full_stop() -> None:
-    written = [entry for entry in entries() if entry]
-    assert len(written) > 1
-    assert sorted(set(written)) == sorted(written)
-    assert [entry for entry in written if not entry.endswith(".")] == []
+def test_each_entry_occurs_once_and_ends_with_a_full_stop() -> None:
+    texts = [entry for entry in entries() if entry]
+    assert len(texts) > 1
+    assert sorted(set(texts)) == sorted(texts)
+    assert [text for text in texts if not text.endswith(".")] == []
 
 
 def test_two_entries_do_not_share_a_long_line() -> None:

@@ -1,4 +1,4 @@
-"""Every Python block in the documents runs, and every command in them does what it shows."""
+"""Every Python block in the documentation runs, and every command prints the output that the page shows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ CLI = "from funcmcp.cli.main import main; main()"
 
 
 def blocks(language: str) -> list[pytest.ParameterSet]:
-    found = []
+    """Return the blocks of a language as parameters of tests."""
+    parameters = []
     for document in DOCUMENTS:
         for match in FENCE.finditer(document.read_text()):
             if match[1] == language:
                 line = document.read_text()[: match.start()].count("\n") + 1
-                found.append(pytest.param(match[2], id=f"{document.relative_to(ROOT)}:{line}"))
-    return found
+                parameters.append(pytest.param(match[2], id=f"{document.relative_to(ROOT)}:{line}"))
+    return parameters
 
 
 @pytest.mark.parametrize("code", blocks("python"))
@@ -37,8 +38,8 @@ def test_a_python_block_runs(code: str, tmp_path: Path) -> None:
 
 
 def sessions() -> list[pytest.ParameterSet]:
-    """Return each block of commands with the Python block that stands before it in the document."""
-    found = []
+    """Return each block of commands with the last Python block before it in the document."""
+    parameters = []
     for document in DOCUMENTS:
         server = ""
         for match in FENCE.finditer(document.read_text()):
@@ -46,17 +47,17 @@ def sessions() -> list[pytest.ParameterSet]:
                 server = match[2]
             elif match[1] == "console":
                 line = document.read_text()[: match.start()].count("\n") + 1
-                found.append(pytest.param(server, match[2], id=f"{document.relative_to(ROOT)}:{line}"))
-    return found
+                parameters.append(pytest.param(server, match[2], id=f"{document.relative_to(ROOT)}:{line}"))
+    return parameters
 
 
 @pytest.mark.parametrize(("server", "session"), sessions())
 def test_a_command_prints_what_the_document_shows(server: str, session: str, tmp_path: Path) -> None:
-    """The Python block is `server.py`; `...` in the output stands for anything."""
+    """The Python block is saved as `server.py`. `...` in the output matches any text."""
     (tmp_path / "server.py").write_text(server)
     for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE):
         program, *arguments = shlex.split(command)
-        assert program == "funcmcp", f"only funcmcp's own commands are run: {command}"
+        assert program == "funcmcp", f"not a command of funcmcp: {command}"
         run = subprocess.run(
             [sys.executable, "-c", CLI, *arguments],
             cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,

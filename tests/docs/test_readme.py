@@ -1,6 +1,6 @@
-"""README from top to bottom, as a newcomer follows it, in a fresh virtual environment with only what it installs.
+"""All blocks of the README run in order, in a new virtual environment with only the packages that the README installs.
 
-The environment gets this project's wheel in place of the name on the package index, with the same extras.
+The wheel of this project replaces the name on the package index, with the same extras.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="it inst
 
 @dataclass
 class Newcomer:
-    """A person at a shell.
+    """A user who follows the README at a shell.
 
     Attributes:
-        python: of the virtual environment.
-        wheel: of this project.
-        folder: the working folder.
-        lines: the commands that were run.
+        python: The interpreter of the virtual environment.
+        wheel: The wheel of this project.
+        folder: The working folder.
+        lines: The commands that have run.
     """
 
     python: Path
@@ -43,15 +43,15 @@ class Newcomer:
     lines: list[str] = field(default_factory=list)
 
     def install(self, line: str) -> None:
-        """Run a line of `pip install`."""
+        """Install the wheel with the extras of a line of `pip install`."""
         extras = PACKAGE.search(line)
-        assert extras is not None, f"what does this install? {line}"
+        assert extras is not None, f"no funcmcp in this line: {line}"
         pip = [str(self.python), "-m", "pip", "install", "--quiet", "--no-compile", f"{self.wheel}{extras[1]}"]
-        ended = subprocess.run(pip, capture_output=True, text=True, timeout=SECONDS, check=False)
-        require(f"A package index ({ended.stderr.strip()[-300:]})", ended.returncode == 0)
+        process = subprocess.run(pip, capture_output=True, text=True, timeout=SECONDS, check=False)
+        require(f"A package index ({process.stderr.strip()[-300:]})", process.returncode == 0)
 
     def shell(self, line: str) -> str:
-        """Run a line to its end, and return what it printed; a server until it says where it is."""
+        """Run a line and return its output; for a server, start it and return its endpoint."""
         self.lines.append(line)
         if line.startswith("pip install"):
             self.install(line)
@@ -67,8 +67,8 @@ class Newcomer:
         return self.run(command)
 
     def run(self, command: list[str]) -> str:
-        """Run a program to its end."""
-        ended = subprocess.run(
+        """Run a program and return its output."""
+        process = subprocess.run(
             command,
             cwd=self.folder,
             env=environment(self.variables()),
@@ -79,15 +79,15 @@ class Newcomer:
             timeout=SECONDS,
             check=False,
         )
-        assert ended.returncode == 0, f"{command}\n{ended.stdout}\n{ended.stderr}"
-        return ended.stdout
+        assert process.returncode == 0, f"{command}\n{process.stdout}\n{process.stderr}"
+        return process.stdout
 
     def variables(self) -> dict[str, str]:
-        """Return what the activated virtual environment changes."""
+        """Return the variables that an activated virtual environment sets."""
         return {"PATH": f"{self.python.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": ""}
 
     def save(self, code: str) -> None:
-        """Save a block as server.py, and run it: without a client `mcp.run()` ends at once."""
+        """Save a block as server.py and run it. `mcp.run()` returns at once, because stdin is empty."""
         (self.folder / "server.py").write_text(code, encoding="utf-8")
         self.run([str(self.python), "server.py"])
 

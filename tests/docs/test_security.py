@@ -34,7 +34,7 @@ def numbers() -> list[int]:
 
 @functools.cache
 def names_in(path: str) -> frozenset[str]:
-    """Return the names of the tests that a file has."""
+    """Return the names of the tests in a file."""
     return frozenset(_tests(ast.parse((ROOT / path).read_text(encoding="utf-8")).body, ""))
 
 
