@@ -173,7 +173,7 @@ class Rounds(RuleBasedStateMachine):
             assert answer.outcome == (400, -32602)
             return multiple()
         count = state.wrong + 1
-        if count >= rounds.MOST_WRONG:
+        if count >= rounds.MAX_INVALID_ANSWERS:
             assert answer.result["isError"] is True
             return multiple()
         return self.asked(answer, State("", state.owner, state.greeting, state.answers, count, b"", 0), instance)
@@ -184,7 +184,7 @@ class Rounds(RuleBasedStateMachine):
         key = ALICE if state.owner == "alice" else BOB
         while self.is_good(state, instance, key):
             answer = self.go_on(state, instance, key, {QUESTIONS[len(state.answers)]: wrong})
-            if state.wrong + 1 == rounds.MOST_WRONG:
+            if state.wrong + 1 == rounds.MAX_INVALID_ANSWERS:
                 assert answer.result["isError"] is True
                 return
             state = self.asked(answer, replace(state, wrong=state.wrong + 1), instance)

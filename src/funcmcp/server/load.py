@@ -1,6 +1,6 @@
-"""What is under way in one process, counted for all callers and for each of them.
+"""The load of one process: what is under way, counted for all callers and for each caller.
 
-How it works: every bounded thing (requests, runs, streams, bytes of bodies) has one `Budget`, and `Load` holds the
+How it works: everything that is limited (requests, runs, streams, bytes of bodies) has one `Budget`, and `Load` has the
 budgets of a process. A budget has a limit for all callers together and a share for each caller, so that no caller can
 use all of it. The transport decides once who the caller of a request is (`HttpRequest.caller`): a principal, or else an
 IP address. An unknown caller, such as the client on stdio, has no share of its own.
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from funcmcp.server.limits import Limits
 
 STREAM_RETRY_SECONDS = 60
-"""Retry-After where a stream has to end first, which may take any time."""
+"""Retry-After if a stream must end first, which may take any time."""
 
 _ADDRESS = "address:"
 _BODY_OVERHEAD = 4096
-"""Bytes that a request takes up while it waits for its body, however short that is."""
+"""Bytes of memory for a request that waits for its body, besides the body."""
 
 
 def principal_caller(owner: str) -> str:
-    """Return the caller that a principal is, by its mark."""
+    """Return the caller for a principal, by its `owner_of` mark."""
     return f"principal:{owner}"
 
 
 def address_caller(address: str) -> str:
-    """Return the caller that an address, or a network, without a known principal is."""
+    """Return the caller for an address or network from which an anonymous request comes."""
     return _ADDRESS + address
 
 
@@ -89,18 +89,18 @@ class Budget:
             by_caller[caller] = caller_total
 
     def give_back(self, caller: str | None, amount: int = 1) -> None:
-        """Count an amount no more."""
+        """Release an amount that was counted."""
         self.used -= amount
         if caller is not None:
-            left = self._by_caller.get(caller, 0) - amount
-            if left:
-                self._by_caller[caller] = left
+            remaining = self._by_caller.get(caller, 0) - amount
+            if remaining:
+                self._by_caller[caller] = remaining
             else:
                 self._by_caller.pop(caller, None)
 
     @contextmanager
     def counting(self, caller: str | None) -> Iterator[None]:
-        """Count one that has been checked, for the length of a ``with`` block."""
+        """Count 1, which was checked before, during a ``with`` block."""
         self.count(caller)
         try:
             yield
@@ -109,7 +109,7 @@ class Budget:
 
     @contextmanager
     def without(self, caller: str | None) -> Iterator[None]:
-        """Leave out one that is counted, for the length of a ``with`` block."""
+        """Release 1, which was counted before, during a ``with`` block."""
         self.give_back(caller)
         try:
             yield
@@ -118,15 +118,15 @@ class Budget:
 
 
 class Load:
-    """What is under way in this process.
+    """The budgets of this process.
 
     Args:
         limits: The limits of the process.
 
     Attributes:
-        identifying: Requests whose caller is not known yet, because the authenticator waits for something.
-        requests: HTTP requests that are not answered yet, from the last byte of their body.
-        runs: JSON-RPC requests that run, on any transport. A run can outlast the HTTP request that began it.
+        identifying: Requests whose caller is not known yet, because the authenticator is waiting.
+        requests: HTTP requests without an answer yet, from the last byte of their body.
+        runs: JSON-RPC requests that run, on any transport. A run can outlast the HTTP request that started it.
         streams: Streams that are open.
         subscriptions: Bytes of the URIs that clients subscribed to.
         bodies: Bodies of HTTP requests.
@@ -165,11 +165,11 @@ def _requests(limits: Limits) -> Budget:
 
 
 class Bodies:
-    """Bodies of HTTP requests that come in more than one part.
+    """Bodies of HTTP requests that arrive in more than one part.
 
     How it works: a body counts with its bytes from its first part until its request is answered. When there are too
     many bytes, the oldest body that is not complete is dropped: of the same caller if its share is used up, else of
-    all. A client that sends bodies slowly thereby displaces its own ones, and a body that comes at once is not the
+    all. So a client that sends bodies slowly displaces its own bodies, and a body that arrives fast is never the
     oldest.
 
     Args:
@@ -187,12 +187,12 @@ class Bodies:
         self._by_caller: dict[str | None, dict[Body, None]] = {}
 
     def begin(self, body: Body) -> None:
-        """Take note of a body that has not come as a whole."""
+        """Add a body that is not complete."""
         self._incomplete[body] = None
         self._by_caller.setdefault(body.caller, {})[body] = None
 
     def end(self, body: Body) -> None:
-        """Take note that no more of a body will come."""
+        """Remove a body of which no more parts will arrive."""
         if body in self._incomplete:
             del self._incomplete[body]
             bodies = self._by_caller[body.caller]
@@ -219,13 +219,13 @@ class Body:
     """The body of one HTTP request; closed when the request is answered.
 
     Args:
-        bodies: Those of the process.
-        caller: Who sends it.
+        bodies: The bodies of the process.
+        caller: The caller that sends it.
 
     Attributes:
-        caller: Who sends it.
-        error: Why it was dropped; None if it was not.
-        on_drop: Called when it is dropped.
+        caller: The caller that sends it.
+        error: The reason why it was dropped; None if it was not.
+        on_drop: A function that is called when the body is dropped.
     """
 
     __slots__ = ("_bodies", "_size", "caller", "error", "on_drop")
@@ -238,7 +238,7 @@ class Body:
         self._size = 0
 
     def add(self, size: int) -> None:
-        """Count bytes that have come; raise LimitReachedError if there is no room for them."""
+        """Count bytes that arrived; raise LimitReachedError if there is no room for them."""
         self.raise_if_dropped()
         if not self._size:
             self._bodies.begin(self)
@@ -258,18 +258,18 @@ class Body:
             raise LimitReachedError(error.message, error.retry_after, own=error.own)
 
     def complete(self) -> None:
-        """Take note that all of it has come."""
+        """Mark the body as complete."""
         self._bodies.end(self)
 
     def drop(self, error: LimitReachedError) -> None:
-        """Stop waiting for the rest of it."""
+        """Stop waiting for the remaining parts."""
         self.error = LimitReachedError(error.message, error.retry_after, own=error.own)  # without a traceback
         self.close()
         if self.on_drop is not None:
             self.on_drop()
 
     def close(self) -> None:
-        """Count it no more."""
+        """Release the bytes of the body."""
         self._bodies.end(self)
         if self._size:
             self._bodies.budget.give_back(self.caller, self._size)

@@ -1,4 +1,8 @@
-"""One request under way: begun at once, and stopped from outside only if it has to wait for something."""
+"""Runs of coroutines that finish at once if they never wait, and that can be cancelled if they do.
+
+How it works: `begin` runs a coroutine up to its first wait, without a task of its own. Most calls end there. Only a
+coroutine that waits gets a `Run`, which another task can cancel, a time limit, and a watch for the client's disconnect.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,11 @@ T = TypeVar("T")
 def begin(work: Coroutine[Any, Any, T]) -> T | Waiting[T]:
     """Run a coroutine up to its first wait; return its result, or a `Waiting` to await if there was a wait.
 
-    Most calls never wait for anything. They are done here, before time limits, watches for the client's leaving
-    and the like have cost anything; nobody could have stopped them anyway.
+    Most calls never wait. They end here, before a time limit or a watch for the client's disconnect costs anything.
+    Nothing could cancel them anyway.
 
     Raises:
-        BaseException: whatever the coroutine raises before its first wait.
+        BaseException: The coroutine raised it before its first wait.
     """
     try:
         return Waiting(work, work.send(None))
@@ -28,7 +32,7 @@ def begin(work: Coroutine[Any, Any, T]) -> T | Waiting[T]:
 
 
 class Waiting(Generic[T]):
-    """A coroutine that has been run up to its first wait, in the task that it stays in. Await it for its result."""
+    """A coroutine that has run up to its first wait, in the task in which it stays. Await it for its result."""
 
     __slots__ = ("_waits_for", "_work")
 
@@ -42,7 +46,7 @@ class Waiting(Generic[T]):
             resume: Callable[[Any], Any] = self._work.send
             try:
                 value = yield waits_for
-            except BaseException as error:  # noqa: BLE001 - cancellation and all else belongs to the coroutine
+            except BaseException as error:  # noqa: BLE001 - the coroutine gets each exception, cancellation included
                 resume, value = self._work.throw, error
             try:
                 waits_for = resume(value)
@@ -50,17 +54,17 @@ class Waiting(Generic[T]):
                 result: T = stop.value
                 return result
             finally:
-                value = (
-                    None  # an exception would keep itself, and all that the coroutine held, until garbage collection
-                )
+                # An exception in a local variable refers to itself through its traceback. It would keep the
+                # coroutine's objects alive until the next garbage collection.
+                value = None
 
 
 class RunCancelledError(Exception):
-    """The client cancelled the request or left; nothing more may be sent for it."""
+    """The client cancelled the request or disconnected; nothing more may be sent for it."""
 
 
 class Run:
-    """Waits for a coroutine in the current task in such a way that somebody else can cancel it."""
+    """A coroutine that is awaited in the current task and that another task can cancel."""
 
     __slots__ = ("_task", "cancelled")
 
@@ -75,21 +79,21 @@ class Run:
             self._task.cancel()
 
     async def wait(self, work: Coroutine[Any, Any, T] | Waiting[T]) -> T:
-        """Do the work and return its result."""
+        """Await the work and return its result; raise RunCancelledError if `cancel` was called."""
         task = self._task = asyncio.current_task()
         try:
             result = await work
         except asyncio.CancelledError:
             if not self.cancelled or task is None or task.uncancel() > 0:
-                raise  # somebody else wants this task gone, perhaps too
+                raise  # cancelled from outside as well as by the client
             raise RunCancelledError from None
         finally:
             self._task = None
-        self._check_wanted(task)
+        self._raise_if_cancelled(task)
         return result
 
-    def _check_wanted(self, task: asyncio.Task[object] | None) -> None:
-        """Raise RunCancelledError if the work went on in spite of being cancelled: nobody wants its result."""
+    def _raise_if_cancelled(self, task: asyncio.Task[object] | None) -> None:
+        """Raise RunCancelledError if the work ignored its cancellation: its result must not be sent."""
         if self.cancelled and task is not None:
             task.uncancel()
             raise RunCancelledError

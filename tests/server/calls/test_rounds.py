@@ -11,7 +11,7 @@ import pytest
 from funcmcp.protocol.errors import INVALID_PARAMS, InvalidParams, ToolError
 from funcmcp.protocol.jsonrpc import Request
 from funcmcp.server.calls import rounds
-from funcmcp.server.calls.rounds import LIFETIME, MOST_WRONG, InputRequired, Rounds, digest, input_required
+from funcmcp.server.calls.rounds import LIFETIME, MAX_INVALID_ANSWERS, InputRequired, Rounds, digest, input_required
 from funcmcp.state.seal import KeyRing
 from tests import schemas
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, KEYS, Recorder
@@ -99,10 +99,10 @@ async def test_a_wrong_answer_is_asked_again(responses: dict[str, Any]) -> None:
 async def test_the_third_answer_that_does_not_fit_is_an_error_of_the_tool() -> None:
     wrong = {"name": {"action": "accept", "content": {"name": 5}}}
     params = {**CALL, "requestState": await state_of(CALL, name=ASK_NAME)}
-    for _ in range(MOST_WRONG - 1):
+    for _ in range(MAX_INVALID_ANSWERS - 1):
         params["requestState"] = await state_of({**params, "inputResponses": wrong}, name=ASK_NAME)
     params["requestState"] = await state_of(params, name=ASK_NAME)  # a retry without an answer is no wrong answer
-    with pytest.raises(ToolError, match="answered the question 'name' 3 times"):
+    with pytest.raises(ToolError, match="3 invalid answers to the question 'name'"):
         await open_rounds({**params, "inputResponses": wrong}).ask({"name": ASK_NAME})
     again = open_rounds({**params, "inputResponses": {"name": ADA}})
     assert await again.ask({"name": ASK_NAME}) == {"name": ADA}
@@ -220,7 +220,7 @@ async def test_a_state_holds_nothing_that_the_client_does_not_know() -> None:
     state = await state_of(CALL, name=ASK_NAME)
     payload = KEYS.open("request state", state)
     assert payload is not None
-    assert set(json.loads(payload)) == {"digest", "expires", "answered", "pending", "wrong"}
+    assert set(json.loads(payload)) == {"digest", "expires", "answered", "pending", "invalid"}
 
 
 async def test_rounds_pass_on_what_is_no_question() -> None:

@@ -1,4 +1,4 @@
-"""Where a running feature's messages go. A transport that can't push is a channel that refuses."""
+"""Channels: the way from a running feature to its client. A transport that can't push has a `ClosedChannel`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class Channel(Protocol):
 
     @property
     def pushes(self) -> bool:
-        """Whether notifications arrive before the answer; where not, they are dropped."""
+        """Whether notifications reach the client before the answer; otherwise they are dropped."""
 
     def close_stream(self) -> None:
-        """End the connection that carries the stream, if the client can take it up again; else do nothing."""
+        """End the connection that carries the stream, if the client can resume it; else do nothing."""
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
-        """Send a notification, or drop it where that is impossible: it never fails."""
+        """Send a notification, or drop it if it can't be sent. Never raises."""
 
     async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Send requests to the client and return their results by key; raise ToolError where impossible."""
+        """Send requests to the client and return their results by key; raise ToolError if they can't be sent."""
 
 
 class ClosedChannel:
@@ -34,12 +34,12 @@ class ClosedChannel:
     pushes = False
 
     def close_stream(self) -> None:
-        """Do nothing: there is no stream."""
+        """Do nothing; there is no stream."""
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Drop the notification."""
 
     async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Refuse, whatever the questions are."""
+        """Raise ToolError."""
         del questions
         raise ToolError("The client can't be asked here: it accepts no event stream.")

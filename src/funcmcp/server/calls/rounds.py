@@ -1,8 +1,8 @@
 """Rounds of questions in the per-request era (2026-07-28, "basic/patterns/mrtr").
 
-A run that needs an answer which the request does not bring ends with `input_required`. The client sends the same
-request again with the answers, and the feature is run again from its start; answers of earlier rounds come back in
-the sealed `requestState`, so no instance has to remember anything.
+How it works: a run that needs an answer which the request does not contain ends with `input_required`. The client sends
+the same request again with the answers, and the feature runs again from its start. Answers of earlier rounds come back
+in the sealed `requestState`, so no instance keeps anything between rounds.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from funcmcp.state.seal import KeyRing
 
 LIFETIME = 3600
-"""Seconds for which a `requestState` is good: a person needs time to answer."""
+"""Seconds for which a `requestState` is valid: a person needs time to answer."""
 
-MOST_WRONG = 3
-"""Answers that do not fit, after which a question is not asked again."""
+MAX_INVALID_ANSWERS = 3
+"""Invalid answers after which a question is not asked again."""
 
 _PURPOSE = "request state"
 
 
 class InputRequired(BaseException):
-    """Ends a run whose questions have no answers yet.
+    """Ends a run whose questions are not answered yet.
 
     It is not an Exception, so that an author's ``except Exception`` does not swallow it.
     """
@@ -49,20 +49,20 @@ class InputRequired(BaseException):
 
 
 class Rounds:
-    """A channel that answers questions from what the request brought, and ends the run where it can't.
+    """A channel that answers questions with the answers in the request, and ends the run if one is missing.
 
     Args:
-        channel: where notifications go.
-        request: the request; its `inputResponses` and `requestState` are read.
-        keys: seal and open the state.
-        owner: whose state it is; nobody else can go on with it.
+        channel: Takes notifications.
+        request: The request, with its `inputResponses` and `requestState`.
+        keys: Seal and open the state.
+        owner: The owner of the state; the state is invalid for every other caller.
 
     Raises:
-        InvalidParams: `inputResponses` is not an object, or the state was not made by this server for this request
-            of this owner.
+        InvalidParams: `inputResponses` is not an object, or this server did not make the state for this request of this
+            owner.
     """
 
-    __slots__ = ("_answered", "_channel", "_digest", "_keys", "_pending", "_responses", "_wrong")
+    __slots__ = ("_answered", "_channel", "_digest", "_invalid", "_keys", "_pending", "_responses")
 
     def __init__(self, channel: Channel, request: Request, keys: KeyRing, owner: str | None = None) -> None:
         self._channel = channel
@@ -75,18 +75,18 @@ class Rounds:
         self._responses: dict[str, Any] = responses
         self._answered: dict[str, Any] = {}
         self._pending: dict[str, str] | None = None
-        self._wrong: dict[str, int] = {}
+        self._invalid: dict[str, int] = {}
         if "requestState" in params:
             state = self._open(params["requestState"])
-            self._answered, self._pending, self._wrong = state["answered"], state["pending"], state["wrong"]
+            self._answered, self._pending, self._invalid = state["answered"], state["pending"], state["invalid"]
 
     @property
     def pushes(self) -> bool:
-        """Whether notifications arrive before the answer."""
+        """Whether notifications reach the client before the answer."""
         return self._channel.pushes
 
     def close_stream(self) -> None:
-        """End the connection, if the client can take the stream up again."""
+        """End the connection, if the client can resume the stream."""
         self._channel.close_stream()
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
@@ -94,45 +94,45 @@ class Rounds:
         await self._channel.notify(method, params)
 
     async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Return the answers if all of them are there.
+        """Return the answers if the request has all of them.
 
         Raises:
-            InputRequired: one is missing or does not fit.
-            ToolError: one did not fit for the third time.
+            InputRequired: An answer is missing or invalid.
+            ToolError: The answer to one question was invalid for the third time.
         """
         answers: dict[str, dict[str, Any]] = {}
         missing: dict[str, str] = {}
         for key, question in questions.items():
-            asked = digest(question)
-            answer = self._find(key, asked, question)
+            question_digest = digest(question)
+            answer = self._find(key, question_digest, question)
             if answer is None:
-                missing[key] = asked
-                self._count_wrong(key, asked)
+                missing[key] = question_digest
+                self._count_invalid(key, question_digest)
             else:
                 answers[key] = answer
-                self._answered[key] = [asked, answer]
+                self._answered[key] = [question_digest, answer]
         if missing:
             state = {"digest": self._digest, "expires": int(time()) + LIFETIME, "pending": missing}
-            state.update(answered=self._answered, wrong=self._wrong)
+            state.update(answered=self._answered, invalid=self._invalid)
             sealed = self._keys.seal(_PURPOSE, encode(state))
             raise InputRequired({key: questions[key] for key in missing}, sealed)
         return answers
 
-    def _count_wrong(self, key: str, asked: str) -> None:
-        """Count an answer that does not fit its question; raise ToolError where asking again has not helped."""
-        if key not in self._responses or (self._pending is not None and self._pending.get(key) != asked):
-            return  # it is not answered yet, or the answer is to another question
-        self._wrong[key] = self._wrong.get(key, 0) + 1
-        if self._wrong[key] == MOST_WRONG:
-            raise ToolError(f"The client answered the question {key!r} {MOST_WRONG} times with what does not fit it.")
+    def _count_invalid(self, key: str, question_digest: str) -> None:
+        """Count an invalid answer; raise ToolError if the question was asked too often."""
+        if key not in self._responses or (self._pending is not None and self._pending.get(key) != question_digest):
+            return  # the question is not answered yet, or the answer is to another question
+        self._invalid[key] = self._invalid.get(key, 0) + 1
+        if self._invalid[key] == MAX_INVALID_ANSWERS:
+            raise ToolError(f"The client gave {MAX_INVALID_ANSWERS} invalid answers to the question {key!r}.")
 
-    def _find(self, key: str, asked: str, question: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the answer to exactly this question: an answer to another one under the same key does not count."""
+    def _find(self, key: str, question_digest: str, question: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the answer to this very question; one to another question with the same key does not count."""
         earlier = self._answered.get(key)
-        if earlier is not None and earlier[0] == asked:
+        if earlier is not None and earlier[0] == question_digest:
             answer: dict[str, Any] = earlier[1]
             return answer
-        if self._pending is not None and self._pending.get(key) != asked:
+        if self._pending is not None and self._pending.get(key) != question_digest:
             return None
         return read_answer(question, self._responses.get(key))
 
@@ -152,12 +152,12 @@ def digest(value: object) -> str:
 
 
 def input_required(error: BaseException) -> InputRequired | None:
-    """Find the InputRequired in what a run raised: by itself, or in the group that a task group makes of it."""
+    """Return the InputRequired that a run raised, by itself or in the exception group of a task group."""
     if isinstance(error, InputRequired):
         return error
     if isinstance(error, BaseExceptionGroup):
         for member in error.exceptions:
-            found = input_required(member)
-            if found is not None:
-                return found
+            pending = input_required(member)
+            if pending is not None:
+                return pending
     return None

@@ -1,4 +1,4 @@
-"""Who asks: what is known of the client of a request."""
+"""The client of a request."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Client:
     """The client of one request (per-request era) or of one session (handshake era).
 
     Attributes:
-        revision: the protocol revision that the two agreed on.
-        capabilities: the client's ClientCapabilities as declared; empty when it declared none.
-        info: the client's Implementation (name, version, ...); empty when unknown.
-        session_id: the session, or None in the per-request era and on transports without sessions.
-        conversation: the moving parts of the handshake era's session in this process; None in the per-request era.
+        revision: The protocol revision of the session or request.
+        capabilities: The ClientCapabilities that the client declared; empty if it declared none.
+        info: The client's Implementation (name, version, ...); empty if it is not known.
+        session_id: The id of the session; None in the per-request era and on transports without sessions.
+        conversation: The state of the session in this process; None in the per-request era.
     """
 
     __slots__ = ("capabilities", "conversation", "info", "revision", "session_id")
@@ -40,4 +40,4 @@ class Client:
         self.conversation = conversation
 
     def listen(self) -> None:
-        """Take note that the client wants to hear of changes, where that has to be prepared."""
+        """Start to collect changes for the client, if its transport needs that."""

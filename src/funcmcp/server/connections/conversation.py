@@ -1,7 +1,9 @@
-"""What one process knows of a living session of the handshake era beside its handshake.
+"""The state of one session of the handshake era in this process, besides its handshake.
 
-That is: the runs under way, the questions that wait for the client's answer, and the chosen log level. An id that
-a client chose never routes an answer; it only finds what this same client wants cancelled.
+How it works: a `Conversation` has the runs under way by request id, the questions that wait for the client's answer by
+an id of the server's own, the log level, and the subscriptions. A client chooses request ids, so they are only used to
+find the runs that the same client cancels. With several instances, a `Keeper` stores log level and subscriptions where
+all of them find them, and `restore` reads them.
 """
 
 from __future__ import annotations
@@ -25,28 +27,28 @@ if TYPE_CHECKING:
 
 
 class Keeper(Protocol):
-    """Keeps what a session chooses where every instance of the server finds it. Each may raise StoreAwayError."""
+    """Stores a session's log level and subscriptions for all instances. Each method may raise StoreAwayError."""
 
     async def restore(self) -> None:
-        """Bring the conversation up to date, unless it is."""
+        """Update the conversation from the store, unless it is up to date."""
 
     async def keep_level(self, level: str) -> None:
-        """Remember a log level."""
+        """Store a log level."""
 
     async def keep_subscription(self, uri: str, *, wanted: bool) -> None:
-        """Remember, or forget, the URI of a resource."""
+        """Store or delete the URI of a resource."""
 
 
 class Conversation:
-    """The moving parts of one session in this process.
+    """The state of one session in this process.
 
     Args:
-        pushes: whether messages outside of a request can reach the client.
+        pushes: Whether messages outside of a request can reach the client.
 
     Attributes:
-        log_level: the least severe level that the client wants to hear of.
-        subscribed: URIs of resources whose changes it wants to hear of.
-        keeper: where other instances find the two; None where there are none.
+        log_level: The lowest level of the log messages that the client wants.
+        subscribed: The URIs of resources to which the client subscribed.
+        keeper: Stores these two for other instances; None if there is one instance.
     """
 
     __slots__ = ("_questions", "_runs", "keeper", "log_level", "pushes", "subscribed")
@@ -66,24 +68,24 @@ class Conversation:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing here would be missed."""
+        """Whether the conversation can be discarded without losing anything."""
         if self.busy:
             return False
         return self.keeper is not None or not (self.subscribed or self.log_level != "info")
 
     async def restore(self) -> None:
-        """Learn what the session chose at other instances; raise StoreAwayError."""
+        """Read what other instances stored for the session; raise StoreAwayError."""
         if self.keeper is not None:
             await self.keeper.restore()
 
     async def set_level(self, level: str) -> None:
-        """Remember a log level for the rest of the session; raise StoreAwayError."""
+        """Set the log level of the session; raise StoreAwayError."""
         if self.keeper is not None:
             await self.keeper.keep_level(level)
         self.log_level = level
 
     async def subscribe(self, uri: str, *, wanted: bool) -> None:
-        """Remember, or forget, the URI of a resource for the rest of the session; raise StoreAwayError."""
+        """Subscribe to the URI of a resource, or unsubscribe; raise StoreAwayError."""
         if self.keeper is not None:
             await self.keeper.keep_subscription(uri, wanted=wanted)
         if wanted:
@@ -92,15 +94,15 @@ class Conversation:
             self.subscribed.discard(uri)
 
     def wants(self, change: Change) -> bool:
-        """Tell whether the client wants to hear of a change: of every list, and of the resources it subscribed to."""
+        """Return whether the client gets a change: of every list, and of the resources to which it subscribed."""
         return change.uri is None or change.uri in self.subscribed
 
     def begin(self, request_id: RequestId, run: Run) -> None:
-        """Remember a run, so that the client can cancel it; several may have the same id."""
+        """Add a run, so that the client can cancel it; several runs may have the same id."""
         self._runs.setdefault(request_id, []).append(run)
 
     def finish(self, request_id: RequestId, run: Run) -> None:
-        """Forget a run."""
+        """Remove a run."""
         runs = self._runs[request_id]
         runs.remove(run)
         if not runs:
@@ -119,7 +121,7 @@ class Conversation:
         """Send the questions as requests, wait for the client's responses, and return them by key.
 
         Raises:
-            ToolError: the client answered with an error, or with something that is no answer to its question.
+            ToolError: The client answered with an error, or with an invalid answer.
         """
         waiting: dict[str, asyncio.Future[Response]] = {}
         try:
@@ -132,7 +134,7 @@ class Conversation:
                 future.cancel()
 
     def question(self) -> tuple[str, asyncio.Future[Response]]:
-        """Open a question: return the id to send it under, and the future of its answer."""
+        """Open a question; return its request id and the future of its answer."""
         question_id = f"ask-{os.urandom(8).hex()}"  # never used again: a late answer must not meet another question
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._questions[question_id] = future
@@ -140,7 +142,7 @@ class Conversation:
         return question_id, future
 
     def answer(self, response: Response) -> bool:
-        """Hand a client's response to the question that waits for it; return whether there is one."""
+        """Pass a client's response to the question that waits for it; return whether there is one."""
         future = self._questions.get(response.id) if isinstance(response.id, str) else None
         if future is None:
             return False
@@ -156,7 +158,7 @@ class Conversation:
 
 
 def cancel_requested(conversation: Conversation, params: Mapping[str, Any]) -> bool:
-    """Do what `notifications/cancelled` asks; return False if the request that it names is not under way here."""
+    """Cancel the run that a `notifications/cancelled` names; return False if it is not under way in this process."""
     request_id = params.get("requestId")
     if type(request_id) is str or type(request_id) is int:
         return conversation.cancel(request_id)

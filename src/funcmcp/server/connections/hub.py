@@ -1,4 +1,8 @@
-"""Changes of what a server offers, and those who want to hear of them.
+"""Changes of lists and resources, and their listeners.
+
+How it works: a change that this process publishes goes to its own listeners and over the bus to those of the other
+instances. A listener keeps each pending change once, so its memory is bounded by the changes that it subscribed to.
+After a gap in the connection to the other instances, each listener gets everything that it may have missed.
 
 Source: 2026-07-28 "basic/patterns/subscriptions"; 2025-11-25 "server/resources, Subscriptions" and "List Changed
 Notification" of every kind of feature.
@@ -21,14 +25,14 @@ _TOPIC = "changes"
 
 
 class Change(NamedTuple):
-    """One change: of the list of a kind of feature, or of the resource of a URI."""
+    """The change of a list, or of the resource with a URI."""
 
     method: str
     uri: str | None = None
 
     @property
     def params(self) -> dict[str, Any]:
-        """What its notification says."""
+        """The params of its notification."""
         return {} if self.uri is None else {"uri": self.uri}
 
 
@@ -47,47 +51,47 @@ LISTS = {"tools": TOOLS, "prompts": PROMPTS, "resources": RESOURCES}
 
 
 class Listener:
-    """One who listens, on the event loop that it is made on.
+    """A listener on the event loop on which it is made.
 
-    A change that comes again before it was told is told once, so there never wait more changes than it wants.
+    A change that is published again before the listener takes it is pending once.
 
     Args:
-        wants: tells whether a change is wanted.
-        missed: returns what to tell when changes may have been missed.
+        wants: Returns whether the listener subscribed to a change.
+        missed: Returns all changes that the listener may have missed during a gap.
     """
 
-    __slots__ = ("_closed", "_loop", "_missed", "_news", "_pending", "_wants")
+    __slots__ = ("_arrived", "_closed", "_loop", "_missed", "_pending", "_wants")
 
     def __init__(self, wants: Callable[[Change], bool], missed: Callable[[], Iterable[Change]] = tuple) -> None:
         self._wants = wants
         self._missed = missed
         self._pending: dict[Change, None] = {}
         self._closed = False
-        self._news = asyncio.Event()
+        self._arrived = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
     def hear(self, change: Change) -> None:
-        """Take a change; from any thread."""
+        """Add a change, unless the listener did not subscribe to it. Can be called from any thread."""
         if self._wants(change):
             self._pending[change] = None
             self._wake()
 
     def catch_up(self) -> None:
-        """Take all that may have been missed."""
+        """Add all changes that may have been missed."""
         self._pending.update(dict.fromkeys(self._missed()))
         self._wake()
 
     def take(self) -> list[Change]:
-        """Return what waits to be told, and is still wanted, without waiting for more; it counts as told."""
-        taken = [self._pending.popitem()[0] for _ in range(len(self._pending))]
-        return [change for change in reversed(taken) if self._wants(change)]
+        """Remove the pending changes and return those that are still subscribed to, without waiting."""
+        changes = [self._pending.popitem()[0] for _ in range(len(self._pending))]
+        return [change for change in reversed(changes) if self._wants(change)]
 
     def forget(self, change: Change) -> None:
-        """Tell a change no more: that was done elsewhere."""
+        """Remove a pending change, because another instance has notified the client."""
         self._pending.pop(change, None)
 
     def close(self) -> None:
-        """Say that nothing more will come; from any thread."""
+        """End the iteration after the pending changes. Can be called from any thread."""
         self._closed = True
         self._wake()
 
@@ -95,31 +99,31 @@ class Listener:
         return self
 
     async def __anext__(self) -> Change:
-        """Wait for the next change; the last one is that before `close`."""
+        """Wait for the next change; stop after the last one before `close`."""
         while not self._pending:
             if self._closed:
                 raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
+            self._arrived.clear()
+            await self._arrived.wait()
         change = next(iter(self._pending))
         del self._pending[change]
         return change
 
     def _wake(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody listens any more
-            self._loop.call_soon_threadsafe(self._news.set)
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._arrived.set)
 
 
 class Hub:
-    """Tells changes to all who listen, in this process and at the other instances of the server.
+    """Publishes changes to the listeners of this process and of the other instances of the server.
 
     Args:
-        bus: leads to the other instances; by default there are none.
+        bus: Connects the instances; by default there is one instance.
     """
 
     def __init__(self, bus: Bus | None = None) -> None:
         self._bus = bus or LocalBus()
-        self._bus.subscribe(_TOPIC, lambda message: self._tell(Change(**message)))
+        self._bus.subscribe(_TOPIC, lambda message: self._deliver(Change(**message)))
         self._bus.subscribe(RESUMED, self._catch_up)
         self._listeners: dict[Listener, None] = {}
         self._closed = False
@@ -129,7 +133,7 @@ class Hub:
         await self._bus.ready()
 
     def add(self, wants: Callable[[Change], bool], missed: Callable[[], Iterable[Change]] = tuple) -> Listener:
-        """Begin to tell a listener the changes that it wants, and after a gap those that it may have missed."""
+        """Add a listener; see `Listener`."""
         listener = Listener(wants, missed)
         self._listeners[listener] = None
         if self._closed:
@@ -137,14 +141,14 @@ class Hub:
         return listener
 
     def remove(self, listener: Listener) -> None:
-        """Tell a listener nothing more."""
+        """Remove a listener."""
         self._listeners.pop(listener, None)
 
     @contextlib.contextmanager
     def listening(
         self, wants: Callable[[Change], bool], missed: Callable[[], Iterable[Change]] = tuple
     ) -> Iterator[Listener]:
-        """Tell a listener what `add` says, for the length of a ``with`` block."""
+        """Add a listener during a ``with`` block."""
         listener = self.add(wants, missed)
         try:
             yield listener
@@ -152,17 +156,17 @@ class Hub:
             self.remove(listener)
 
     def publish(self, change: Change) -> None:
-        """Tell a change; from any thread."""
-        self._tell(change)
+        """Publish a change. Can be called from any thread."""
+        self._deliver(change)
         self._bus.tell(_TOPIC, change._asdict())
 
     def close(self) -> None:
-        """Tell all listeners that nothing more will come: the server is about to stop."""
+        """End all listeners, because the server is about to stop."""
         self._closed = True
         for listener in tuple(self._listeners):
             listener.close()
 
-    def _tell(self, change: Change) -> None:
+    def _deliver(self, change: Change) -> None:
         for listener in tuple(self._listeners):
             listener.hear(change)
 

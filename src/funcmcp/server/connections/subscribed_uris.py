@@ -1,7 +1,7 @@
-"""URIs of resources that a client subscribed to, bounded for each client, each caller and the process.
+"""The URIs of resources to which a client subscribed, limited for each client, each caller and the process.
 
-A `SubscribedURIs` belongs to one session or one `subscriptions/listen`. The caller that subscribes first pays for all
-of its URIs, out of the budget `Load.subscriptions`, until it is closed.
+A `SubscribedURIs` belongs to one session or one `subscriptions/listen`. All of its URIs count
+for the caller that subscribes first, in the budget `Load.subscriptions`, until it is closed.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from funcmcp.server.load import Budget
 
 MAX_URIS = 1000
-"""URIs that one client may subscribe to."""
+"""The number of URIs to which one client may subscribe."""
 
 MAX_BYTES = 512 * 1024
-"""Bytes of memory that these may take up."""
+"""Bytes of memory for them."""
 
 _OVERHEAD = 200
-"""Bytes of memory that a URI takes up beside its text, with the change that it is looked up by."""
+"""Bytes of memory of a URI besides its text, with the change by which it is looked up."""
 
 
 class SubscribedURIs:
-    """A set of URIs that counts what it takes up."""
+    """A set of URIs that counts its memory."""
 
     __slots__ = ("_budget", "_caller", "_closed", "_size", "_uris")
 
@@ -40,13 +40,13 @@ class SubscribedURIs:
         self._closed = False
 
     def charge_to(self, budget: Budget, caller: str | None) -> None:
-        """Let a caller pay for the URIs, those that are here already too; nothing changes once a caller pays."""
+        """Count the URIs for a caller, present ones included; does nothing if they count for a caller already."""
         if self._budget is None and not self._closed:
             self._budget, self._caller = budget, caller
             budget.count(caller, self._size)
 
     def check(self, uris: Iterable[str]) -> None:
-        """Raise InvalidParams if these are too many or too long, LimitReachedError if the budget is used up."""
+        """Raise InvalidParams for too many or too long URIs, and LimitReachedError if the budget is used up."""
         uris = {uri for uri in uris if uri not in self._uris}
         if any(len(uri) > MAX_URI for uri in uris):
             raise InvalidParams(f"A URI may have {MAX_URI} characters.")
@@ -57,24 +57,24 @@ class SubscribedURIs:
             self._budget.check(self._caller, size)
 
     def add(self, uri: str) -> None:
-        """Add a URI that has been checked."""
+        """Add a URI, which `check` has passed."""
         if uri not in self._uris:
             self._uris.add(uri)
             self._count(_size_of(uri))
 
     def discard(self, uri: str) -> None:
-        """Remove a URI, if it is there."""
+        """Remove a URI if it is present."""
         if uri in self._uris:
             self._uris.remove(uri)
             self._count(-_size_of(uri))
 
     def replace(self, uris: Iterable[str]) -> None:
-        """Have these URIs and no others; they have been checked where they were added."""
+        """Replace all URIs; `check` has passed them at the instance that added them."""
         self._uris = set(uris)
         self._count(sum(map(_size_of, self._uris)) - self._size)
 
     def close(self) -> None:
-        """Count nothing more: the session or the stream has ended."""
+        """Stop counting, because the session or the stream has ended."""
         if self._budget is not None:
             self._budget.give_back(self._caller, self._size)
             self._budget = None
