@@ -18,7 +18,7 @@ from funcmcp.auth.access import SIGNED_IN
 from funcmcp.auth.policy import Auth
 from funcmcp.authoring.calling.services import Services
 from funcmcp.authoring.features.decorators import features_of, with_name
-from funcmcp.authoring.features.permissions import AccessOptions
+from funcmcp.authoring.features.options import checked_options
 from funcmcp.authoring.features.prompts import PromptOptions, make_prompt
 from funcmcp.authoring.features.resources import (
     ResourceOptions,
@@ -58,13 +58,10 @@ if TYPE_CHECKING:
 
     from funcmcp.adapters.asgi.application import Receive, Scope, Send
     from funcmcp.adapters.asgi.in_process_calls import Application
-    from funcmcp.adapters.asgi.openapi_tools import ASGIToolsKeywords, Document
-    from funcmcp.adapters.azure.http_function_tools import FunctionApp, HTTPFunctionKeywords
+    from funcmcp.adapters.asgi.openapi_tools import ASGIToolsOptions, Document
+    from funcmcp.adapters.azure.http_function_tools import FunctionApp, HTTPFunctionOptions
     from funcmcp.auth.authenticator import Authenticator
-    from funcmcp.authoring.features.permissions import AccessKeywords
-    from funcmcp.authoring.features.prompts import PromptKeywords
-    from funcmcp.authoring.features.resources import ResourceKeywords
-    from funcmcp.authoring.features.tools import ToolKeywords
+    from funcmcp.authoring.features.permissions import AccessOptions
     from funcmcp.server.middleware import Middleware
     from funcmcp.server.options import ShowErrors
     from funcmcp.state.seal import KeyRing
@@ -247,7 +244,7 @@ class MCPServer(ASGIApplication):
     def tool(self, function: F, /) -> F: ...
 
     @overload
-    def tool(self, name: str | None = None, /, **options: Unpack[ToolKeywords]) -> Callable[[F], F]: ...
+    def tool(self, name: str | None = None, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
 
     @on_instance
     def tool(self, function: Any = None, /, **options: Any) -> Any:
@@ -259,13 +256,15 @@ class MCPServer(ASGIApplication):
         Raises:
             RegistrationError: the function can't be a tool, or the name is taken.
         """
-        return self._register(function, options, lambda chosen: partial(make_tool, options=ToolOptions(**chosen)))
+        return self._register(
+            function, options, lambda chosen: partial(make_tool, options=checked_options(chosen, ToolOptions))
+        )
 
     @overload
     def prompt(self, function: F, /) -> F: ...
 
     @overload
-    def prompt(self, name: str | None = None, /, **options: Unpack[PromptKeywords]) -> Callable[[F], F]: ...
+    def prompt(self, name: str | None = None, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
 
     @on_instance
     def prompt(self, function: Any = None, /, **options: Any) -> Any:
@@ -277,10 +276,12 @@ class MCPServer(ASGIApplication):
         Raises:
             RegistrationError: the function can't be a prompt, or the name is taken.
         """
-        return self._register(function, options, lambda chosen: partial(make_prompt, options=PromptOptions(**chosen)))
+        return self._register(
+            function, options, lambda chosen: partial(make_prompt, options=checked_options(chosen, PromptOptions))
+        )
 
     @on_instance
-    def resource(self, uri: str, /, **options: Unpack[ResourceKeywords]) -> Callable[[F], F]:
+    def resource(self, uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
         """Make a resource of a function: ``@mcp.resource("menu://today")``.
 
         A URI with variables, such as ``menu://categories/{category_id}``, is a template; the function's parameters are
@@ -290,10 +291,12 @@ class MCPServer(ASGIApplication):
         Raises:
             RegistrationError: the function can't be a resource, or the URI is taken.
         """
-        return self._registering(partial(make_resource, uri=checked_uri(uri), options=ResourceOptions(**options)))
+        return self._registering(
+            partial(make_resource, uri=checked_uri(uri), options=checked_options(options, ResourceOptions))
+        )
 
     @on_instance
-    def resource_list(self, scheme: str, /, **access: Unpack[AccessKeywords]) -> Callable[[F], F]:
+    def resource_list(self, scheme: str, /, **access: Unpack[AccessOptions]) -> Callable[[F], F]:
         """Make a function list resources of a scheme, each time that a client asks; it returns `ResourceInfo` objects.
 
         What reads them is registered as a resource or, mostly, as a template. Options say for whom it is called.
@@ -301,7 +304,7 @@ class MCPServer(ASGIApplication):
         Raises:
             RegistrationError: the scheme is none, or has a list already.
         """
-        return self._registering(partial(make_lister, scheme=checked_scheme(scheme), options=AccessOptions(**access)))
+        return self._registering(partial(make_lister, scheme=checked_scheme(scheme), options=access))
 
     @on_instance
     def add(self, owner: object) -> None:
@@ -325,21 +328,21 @@ class MCPServer(ASGIApplication):
 
     @on_instance
     def tools_from_asgi(
-        self, app: Application, openapi: Document = "/openapi.json", **options: Unpack[ASGIToolsKeywords]
+        self, app: Application, openapi: Document = "/openapi.json", **options: Unpack[ASGIToolsOptions]
     ) -> None:
         """Make tools of the operations of an ASGI application, by its OpenAPI document or where it gives that itself.
 
         Calls stay in this process. `ASGIToolsOptions` says which operations, and how they are called. Raises
         RegistrationError: there is no document, an operation can't be a tool, or a name is taken.
         """
-        from funcmcp.adapters.asgi.openapi_tools import ASGIToolsOptions, tools_from_asgi  # noqa: PLC0415 - few servers do this
+        from funcmcp.adapters.asgi.openapi_tools import tools_from_asgi  # noqa: PLC0415 - few servers do this
 
-        for tool in tools_from_asgi(app, openapi, ASGIToolsOptions(**options), self.services):
+        for tool in tools_from_asgi(app, openapi, options, self.services):
             self.server.catalog.add(tool)
 
     @on_instance
     def tool_from_http_function(
-        self, app: FunctionApp, function: str, /, **options: Unpack[HTTPFunctionKeywords]
+        self, app: FunctionApp, function: str, /, **options: Unpack[HTTPFunctionOptions]
     ) -> None:
         """Make a tool of an HTTP-triggered function of an Azure function app, by its name there.
 
@@ -348,7 +351,7 @@ class MCPServer(ASGIApplication):
         """
         from funcmcp.adapters.azure.http_function_tools import tool_from_http_function  # noqa: PLC0415 - vendor code
 
-        self.server.catalog.add(tool_from_http_function(app, function, dict(options), self.services))
+        self.server.catalog.add(tool_from_http_function(app, function, options, self.services))
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool; raise KeyError if there is none of that name."""

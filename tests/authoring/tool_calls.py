@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from funcmcp.authoring.calling.services import Services
-from funcmcp.authoring.features.tools import ToolOptions, make_tool
+from funcmcp.authoring.features.tools import make_tool
 from funcmcp.protocol.jsonrpc import Request
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.calls.context import RequestContext
@@ -17,6 +17,7 @@ from funcmcp.server.connections.client import Client
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from funcmcp.authoring.features.tools import ToolOptions
     from funcmcp.server.calls.context import HTTPRequestInfo
     from funcmcp.server.catalog.features import Tool
 
@@ -62,7 +63,7 @@ def context(
 
 def tool_of(function: Callable[..., Any], services: Services | None = None, **options: Any) -> Tool:
     """Make a tool."""
-    return make_tool(function, ToolOptions(**options), services or Services())
+    return make_tool(function, cast("ToolOptions", options), services or Services())
 
 
 def schema_of(function: Callable[..., Any], **options: Any) -> dict[str, Any]:

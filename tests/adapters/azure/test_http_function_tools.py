@@ -292,7 +292,7 @@ async def test_a_typed_function_inside_of_a_decorator_says_query_and_body_itself
         ("bound", {}, "bound takes blob, context, which only the Functions host can give"),
         ("get_order", {"query": {"id": int}}, "get_order has id in its route and in query="),
         ("get_order", {"method": "POST"}, "get_order has no method POST; it has GET"),
-        ("get_order", {"input_schema": {"type": "object"}}, "say query= and body="),
+        ("get_order", {"input_schema": {"type": "object"}}, "takes query= and body="),
         ("get_order", {"querry": {}}, "Unknown option .querry."),
         ("order", {"query": {"body": str}, "body": list[int]}, "an argument named 'body' beside its body"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from pydantic import Field
 
 from funcmcp import MCPServer, ResourceContext
-from funcmcp.authoring.calling.completers import choices_of
+from funcmcp.authoring.signatures.annotations import choices_of
 from funcmcp.server.catalog.features import Completion
 from tests.authoring.models import Colour, Level
 from tests.server.parts import answer, context
@@ -83,10 +83,10 @@ async def test_a_completion_says_how_many_there_are(mcp: MCPServer) -> None:
         (lambda value: "monday", "not str"),
         (lambda value: None, "not NoneType"),
         (lambda value: 5, "not int"),
-        (lambda value: [1], "must return texts"),
+        (lambda value: [1], "must return strings"),
         (lambda value: Completion("monday"), "not Completion"),
-        (lambda: DAYS, "takes the text so far"),
-        (lambda value, others, more: DAYS, "takes the text so far"),
+        (lambda: DAYS, "must take one or two arguments"),
+        (lambda value, others, more: DAYS, "must take one or two arguments"),
     ],
 )
 async def test_anything_else_is_an_internal_error(

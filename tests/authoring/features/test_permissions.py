@@ -51,12 +51,12 @@ def test_every_kind_of_feature_takes_who_may_use_it(options: dict[str, Any], acc
     ("options", "words"),
     [
         ({"allow_anonymous": 1}, "allow_anonymous of say must be True or False, not int"),
-        ({"scopes": "orders.read"}, "scopes of say must be a list of texts, not str"),
+        ({"scopes": "orders.read"}, "scopes of say must be a list of strings, not str"),
         ({"scopes": ["two words"]}, "'two words' is not a scope"),
         ({"scopes": [7]}, "7 is not a scope"),
         ({"authorize": True}, "authorize of say must be a function, not bool"),
-        ({"allow_anonymous": True, "scopes": ["a"]}, "say allows everybody"),
-        ({"allow_anonymous": True, "authorize": allow}, "say allows everybody"),
+        ({"allow_anonymous": True, "scopes": ["a"]}, "say has allow_anonymous=True"),
+        ({"allow_anonymous": True, "authorize": allow}, "say has allow_anonymous=True"),
     ],
 )
 def test_what_contradicts_itself_or_is_no_such_thing_is_refused(options: dict[str, Any], words: str) -> None:

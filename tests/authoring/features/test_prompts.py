@@ -415,19 +415,19 @@ async def test_name_title_description_and_arguments_come_from_the_function(mcp: 
 @pytest.mark.parametrize(
     ("options", "function", "why"),
     [
-        ({"name": "two\nlines"}, lambda: "", "can't be a prompt's name"),
-        ({}, lambda: "", "can't be a prompt's name"),
+        ({"name": "two\nlines"}, lambda: "", "is not a valid name of a prompt"),
+        ({}, lambda: "", "is not a valid name of a prompt"),
         ({"meta": {"a": object()}}, lambda: "", "must be JSON"),
         ({"timeout": -1}, lambda: "", "above 0"),
         ({"completions": {"b": len}}, lambda a: "", "no argument 'b'"),
         ({}, Model, "is a class"),
-        ({}, lambda **more: "", "name every parameter"),
+        ({}, lambda **more: "", "Name each parameter"),
     ],
 )
 def test_what_cannot_be_a_prompt_is_refused_with_the_reason(
     mcp: MCPServer, options: dict[str, Any], function: Any, why: str
 ) -> None:
-    named = {"name": "say"} if why != "is a class" and "prompt's name" not in why else {}
+    named = {"name": "say"} if why != "is a class" and "name of a prompt" not in why else {}
     with pytest.raises(RegistrationError) as caught:
         mcp.prompt(**{**named, **options})(function)
     assert why in str(caught.value)

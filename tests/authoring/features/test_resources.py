@@ -468,9 +468,9 @@ async def test_a_name_may_be_any_line_of_text_and_variables_are_described_below_
         ("menu://today", {"meta": {"a": object()}}, lambda: "", "must be JSON"),
         ("menu://today", {"icons": [{"src": "https:", "sizes": object()}]}, lambda: "", "must be JSON"),
         ("menu://today", {"timeout": 0}, lambda: "", "above 0"),
-        ("menu://today", {"name": "two\nlines"}, lambda: "", "can't be a resource's name"),
+        ("menu://today", {"name": "two\nlines"}, lambda: "", "is not a valid name of a resource"),
         ("menu://today", {}, Dish, "is a class"),
-        ("menu://today", {}, lambda *args: "", "name every parameter"),
+        ("menu://today", {}, lambda *args: "", "Name each parameter"),
     ],
 )
 def test_what_cannot_be_a_resource_is_refused_with_the_reason(
@@ -605,7 +605,11 @@ def test_a_uri_and_a_template_are_each_registered_once(mcp: MCPServer) -> None:
 
 @pytest.mark.parametrize(
     ("hint", "why"),
-    [(int, "no variable of menu://{dish}"), (ToolContext, "ResourceContext"), (Arguments[CreateOrder], "is no tool")],
+    [
+        (int, "not a variable of menu://{dish}"),
+        (ToolContext, "ResourceContext"),
+        (Arguments[CreateOrder], "is no tool"),
+    ],
 )
 async def test_a_parameter_that_nothing_fills_is_told_to_the_author(
     mcp: MCPServer, caplog: pytest.LogCaptureFixture, hint: Any, why: str
@@ -676,7 +680,7 @@ async def test_a_list_takes_no_arguments(mcp: MCPServer, caplog: pytest.LogCaptu
         return []
 
     assert (await ask(mcp, "resources/list"))["result"]["resources"] == []
-    assert "takes no arguments" in caplog.text
+    assert "takes only a context and services" in caplog.text
 
 
 @pytest.mark.parametrize("scheme", ["", "menu://", "menu:", "1menu", "me nu", "é", "menu/", 5, None])

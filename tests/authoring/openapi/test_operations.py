@@ -8,7 +8,7 @@ import pytest
 
 from funcmcp import RegistrationError, ToolError
 from funcmcp.authoring.openapi.operations import Plan, Target, operations, plan_of
-from funcmcp.authoring.values.handwritten_schema import check_schema, explicit_errors
+from funcmcp.authoring.values.handwritten_schema import check_schema, schema_checker
 
 
 def plan(operation: dict[str, Any], *, path: str = "/x", version: str = "3.1.0", **components: Any) -> Plan:
@@ -16,7 +16,7 @@ def plan(operation: dict[str, Any], *, path: str = "/x", version: str = "3.1.0",
     (found,) = operations(document)
     made = plan_of(found, document)
     check_schema(made.input_schema, "input_schema", objects_only=True)
-    explicit_errors(made.input_schema, "input_schema")
+    schema_checker(made.input_schema, "input_schema")
     return made
 
 

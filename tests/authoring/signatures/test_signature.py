@@ -53,7 +53,7 @@ def test_a_name_that_comes_later_is_tried_again(monkeypatch: pytest.MonkeyPatch)
 
     signature = Signature(use)
     assert signature.try_hints() is None
-    with pytest.raises(RegistrationError, match=r"use name 'Later'"):
+    with pytest.raises(RegistrationError, match=r"of use uses the unknown name 'Later'"):
         signature.parameters()
     monkeypatch.setitem(globals(), "Later", bytes)
     assert signature.parameters() == [Parameter("it", bytes, EMPTY)]

@@ -11,7 +11,7 @@ import pytest
 
 from funcmcp.authoring.signatures.signature import JSONRPCRequest
 from funcmcp.authoring.values.argument_errors import wrong_arguments
-from funcmcp.authoring.values.handwritten_schema import explicit_errors
+from funcmcp.authoring.values.handwritten_schema import schema_checker
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.registry import RegistrationError
 from tests.authoring.tool_calls import call, schema_of, tool_of
@@ -103,12 +103,12 @@ async def test_arguments_are_checked_by_it() -> None:
     ],
 )
 def test_every_keyword_has_plain_words(schema: dict[str, Any], value: Any, words: str) -> None:
-    errors = explicit_errors(schema, "it")(value)
+    errors = schema_checker(schema, "it")(value)
     assert str(wrong_arguments(errors)) == words
 
 
 def test_a_thousand_errors_are_not_all_looked_at() -> None:
-    assert len(explicit_errors({"items": {"type": "string"}}, "it")([1] * 1000)) == 100
+    assert len(schema_checker({"items": {"type": "string"}}, "it")([1] * 1000)) == 100
 
 
 @pytest.mark.parametrize(
@@ -116,18 +116,18 @@ def test_a_thousand_errors_are_not_all_looked_at() -> None:
 )
 def test_references_are_never_followed_out_of_the_schema(reference: str) -> None:
     with pytest.raises(RegistrationError, match="not a valid JSON schema"):
-        explicit_errors({"$ref": reference}, "it")
+        schema_checker({"$ref": reference}, "it")
 
 
 @pytest.mark.parametrize("schema", [{"type": 5}, {"pattern": "(?=a)"}, {"pattern": "("}])
 def test_an_invalid_schema_is_told(schema: dict[str, Any]) -> None:
     with pytest.raises(RegistrationError, match=r"^it is not a valid JSON schema"):
-        explicit_errors(schema, "it")
+        schema_checker(schema, "it")
 
 
 @pytest.mark.timeout(20)
 def test_a_catastrophic_pattern_is_matched_in_linear_time() -> None:
-    assert explicit_errors({"pattern": "^(a+)+$"}, "it")("a" * 50_000 + "b")
+    assert schema_checker({"pattern": "^(a+)+$"}, "it")("a" * 50_000 + "b")
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,9 @@ def test_the_library_is_not_loaded_when_a_tool_is_registered() -> None:
 
 BOUNDED = """
 import json, sys
-from funcmcp.authoring.values.handwritten_schema import explicit_errors
+from funcmcp.authoring.values.handwritten_schema import schema_checker
 schema, value = json.load(sys.stdin)
-print(json.dumps(explicit_errors(schema, "input_schema")(value)))
+print(json.dumps(schema_checker(schema, "input_schema")(value)))
 """
 
 

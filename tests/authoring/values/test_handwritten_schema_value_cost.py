@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.authoring.values.handwritten_schema import explicit_errors
+from funcmcp.authoring.values.handwritten_schema import schema_checker
 from funcmcp.authoring.values.handwritten_schema_value_cost import cost_exceeds
 from tests.authoring.values.test_handwritten_schema_applications import doubling, in_lists
 
@@ -34,25 +34,25 @@ def array(**items: Any) -> dict[str, Any]:
     ],
 )
 def test_values_that_take_long_to_check_are_refused_unchecked(schema: dict[str, Any], values: list[Any]) -> None:
-    ((path, words),) = explicit_errors(schema, "input_schema")({"x": values})
+    ((path, words),) = schema_checker(schema, "input_schema")({"x": values})
     assert (path, words.partition(":")[0]) == ("", TOO_MUCH)
 
 
 def test_nested_values_for_references_that_double_are_refused_unchecked() -> None:
-    errors = explicit_errors(doubling(30, "anyOf", in_items=True), "input_schema")
+    errors = schema_checker(doubling(30, "anyOf", in_items=True), "input_schema")
     ((_, words),) = errors(in_lists(30))
     assert words.startswith(TOO_MUCH)
     assert errors([[[]]]) == []
 
 
 def test_large_values_that_are_fast_to_check_are_checked() -> None:
-    unique = explicit_errors(array(uniqueItems=True), "input_schema")
+    unique = schema_checker(array(uniqueItems=True), "input_schema")
     assert unique({"x": list(range(200_000))}) == []
     assert unique({"x": [2**60 + number * 10**6 for number in range(10_000)]}) == []
     assert unique({"x": [10**4000, 10**4000]}) == [("x", "must not have the same item twice")]
-    multiple = explicit_errors(array(items={"multipleOf": 0.01}), "input_schema")
+    multiple = schema_checker(array(items={"multipleOf": 0.01}), "input_schema")
     assert multiple({"x": [12.34] * 10_000}) == []
-    choice = explicit_errors(array(items={"enum": [str(number) for number in range(10_000)]}), "input_schema")
+    choice = schema_checker(array(items={"enum": [str(number) for number in range(10_000)]}), "input_schema")
     assert choice({"x": ["9999"] * 100_000}) == []
 
 

@@ -13,7 +13,7 @@ from typing_extensions import TypeAliasType, TypedDict
 from funcmcp import ToolError
 from funcmcp.authoring.calling.arguments import reader_of_type
 from funcmcp.authoring.values.pydantic_schemas import core_schema_of
-from funcmcp.authoring.values.result_writer import Writer
+from funcmcp.authoring.values.result_writer import ResultWriter
 from funcmcp.authoring.values.union_limits import bounded
 
 tries: list[str] = []
@@ -250,6 +250,6 @@ def test_types_without_a_bound_are_read_at_any_depth(kind: Any) -> None:
 
 
 def test_results_have_the_same_bound() -> None:
-    assert Writer(LeftDict, "it").write({"x": {"x": 1}}) == b'{"x":{"x":1}}'
+    assert ResultWriter(LeftDict, "it").write({"x": {"x": 1}}) == b'{"x":{"x":1}}'
     with pytest.raises(ToolError, match="nested too deeply"):
-        Writer(LeftDict, "it").write(nested(DEEPEST, 1))
+        ResultWriter(LeftDict, "it").write(nested(DEEPEST, 1))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator  # noqa: TC003 - read from the signature of a factory
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.adapters.asgi.in_process_calls import CallError, Request, call, lifespan
 from funcmcp.authoring.calling.feature_context import ToolContext
+from funcmcp.authoring.features.options import DEFAULT_TIMEOUT, checked_options
 from funcmcp.authoring.features.permissions import AccessOptions
 from funcmcp.authoring.features.tools import ToolOptions, make_tool
 from funcmcp.authoring.openapi.http_requests import forwarded, result_of
@@ -24,28 +25,17 @@ if TYPE_CHECKING:
 
     from funcmcp.adapters.asgi.in_process_calls import Application
     from funcmcp.authoring.calling.services import Services
-    from funcmcp.authoring.features.permissions import AccessKeywords
-    from funcmcp.authoring.features.tools import ToolKeywords
     from funcmcp.authoring.openapi.operations import Operation, Plan
     from funcmcp.server.catalog.features import Tool
 
     Document: TypeAlias = Mapping[str, Any] | str
     Choice: TypeAlias = "Collection[str] | Callable[[Operation], bool]"
 
-    class ASGIToolsKeywords(AccessKeywords, total=False):
-        """The options of `tools_from_asgi` as keywords; see `ASGIToolsOptions`."""
-
-        include: Choice
-        exclude: Choice
-        forward_headers: Sequence[str]
-        lifespan: bool
-        base_url: str
-        timeout: float | None
-
 
 _OK = 200
 _SECONDS = 30
-_HINTS: dict[str, ToolKeywords] = {
+_BASE_URL = "http://localhost"
+_HINTS: dict[str, ToolOptions] = {
     "GET": {"read_only": True},
     "PUT": {"read_only": False, "idempotent": True},
     "DELETE": {"read_only": False, "destructive": True, "idempotent": True},
@@ -53,26 +43,25 @@ _HINTS: dict[str, ToolKeywords] = {
 """What a method promises (RFC 9110, section 9.2). POST and PATCH promise nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class ASGIToolsOptions(AccessOptions):
-    """What an author may say of all tools of an application.
+class ASGIToolsOptions(AccessOptions, total=False):
+    """The options of all tools of an application.
 
     Attributes:
-        include: which operations become tools: tags, or a function that gets an `Operation`. All by default.
-        exclude: which of these do not.
-        forward_headers: headers of the MCP request that go along with a call, such as ``["authorization"]``.
-        lifespan: start and stop the application, with the first call and with the server. Say False where it is
-            served otherwise, too, as one that the MCP server is mounted in: it runs already.
-        base_url: where the application thinks that it is.
-        timeout: seconds after which a call is cancelled; None for no limit.
+        include: The operations that become tools: tags, or a function that gets an `Operation`. All by default.
+        exclude: The operations among these that do not become tools.
+        forward_headers: Headers of the MCP request that calls repeat, such as ``["authorization"]``.
+        lifespan: Whether to start the application with the first call and to stop it with the server. True by default.
+            Use False for an application that runs already, such as one that the MCP server is mounted in.
+        base_url: The URL at which the application is called. The default is ``http://localhost``.
+        timeout: Seconds after which a call is cancelled. None sets no limit. The default is 60.
     """
 
-    include: Choice | None = None
-    exclude: Choice = ()
-    forward_headers: Sequence[str] = ()
-    lifespan: bool = True
-    base_url: str = "http://localhost"
-    timeout: float | None = 60.0
+    include: Choice | None
+    exclude: Choice
+    forward_headers: Sequence[str]
+    lifespan: bool
+    base_url: str
+    timeout: float | None
 
 
 def tools_from_asgi(app: Application, openapi: Document, options: ASGIToolsOptions, services: Services) -> list[Tool]:
@@ -87,14 +76,18 @@ def tools_from_asgi(app: Application, openapi: Document, options: ASGIToolsOptio
     Raises:
         RegistrationError: there is no such document, no operation is left, or some of them can't be tools.
     """
-    document = _asked(app, openapi, options.base_url) if isinstance(openapi, str) else openapi
-    running = _running(app, services, starts=options.lifespan)
+    options = checked_options(options, ASGIToolsOptions)
+    base_url = options.get("base_url", _BASE_URL)
+    document = _asked(app, openapi, base_url) if isinstance(openapi, str) else openapi
+    running = _running(app, services, starts=options.get("lifespan", True))
     tools, problems = [], []
     for operation in operations(document):
-        if not _matches(operation, options.include, default=True) or _matches(operation, options.exclude):
+        if not _matches(operation, options.get("include"), default=True) or _matches(
+            operation, options.get("exclude", ())
+        ):
             continue
         try:
-            names = tuple(name.lower() for name in options.forward_headers)
+            names = tuple(name.lower() for name in options.get("forward_headers", ()))
             plan = plan_of(operation, document, forwarded=names)
             tools.append(_tool(operation, _caller(app, operation, plan, running, options), plan, options, services))
         except RegistrationError as error:
@@ -153,13 +146,15 @@ def _running(app: Application, services: Services, *, starts: bool) -> type[Any]
 def _caller(
     app: Application, operation: Operation, plan: Plan, running: type[Any], options: ASGIToolsOptions
 ) -> Callable[..., Any]:
-    names = tuple(name.lower() for name in options.forward_headers)
+    names = tuple(name.lower() for name in options.get("forward_headers", ()))
+
+    base_url = options.get("base_url", _BASE_URL)
 
     async def run(context: ToolContext, started: Any) -> ToolResult:
         target = plan.target(context.arguments)
         headers = {**target.headers, **forwarded(context, names)}
         request = Request(operation.method, target.path, target.query, headers, target.body)
-        return result_of(await call(app, request, base_url=options.base_url, state=started.state), operation.name)
+        return result_of(await call(app, request, base_url=base_url, state=started.state), operation.name)
 
     run.__annotations__ = {"context": ToolContext, "started": running, "return": ToolResult}
     return run
@@ -168,20 +163,18 @@ def _caller(
 def _tool(
     operation: Operation, run: Callable[..., Any], plan: Plan, options: ASGIToolsOptions, services: Services
 ) -> Tool:
-    about: ToolKeywords = {
+    tool_options: ToolOptions = {
         "name": operation.name,
         "title": operation.title,
         "description": operation.description,
         "input_schema": plan.input_schema,
-        "timeout": options.timeout,
-        "allow_anonymous": options.allow_anonymous,
-        "scopes": options.scopes,
+        "timeout": options.get("timeout", DEFAULT_TIMEOUT),
+        "allow_anonymous": options.get("allow_anonymous", False),
+        "scopes": options.get("scopes", ()),
+        "authorize": options.get("authorize"),
     }
     if plan.output_schema is not None:
-        about["output_schema"] = plan.output_schema
-    if options.authorize is not None:
-        about["authorize"] = options.authorize
-    about.update(_HINTS.get(operation.method, {}))
-    chosen = ToolOptions(**about)
+        tool_options["output_schema"] = plan.output_schema
+    tool_options.update(_HINTS.get(operation.method, {}))
     # The context is only asked for headers, so that no stream has to be ready for the call.
-    return replace(make_tool(run, chosen, services), interactive=False)
+    return replace(make_tool(run, tool_options, services), interactive=False)

@@ -6,7 +6,7 @@ A call makes the request that the Functions host would make, and runs the functi
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints, is_typeddict
 from urllib.parse import quote, urlencode
 
@@ -18,7 +18,7 @@ from funcmcp.adapters.azure.settings import hostname, is_local, route_prefix
 from funcmcp.authoring.calling.arguments import input_schema, parts_of
 from funcmcp.authoring.calling.feature_context import ToolContext
 from funcmcp.authoring.calling.function_call import is_async
-from funcmcp.authoring.features.options import Options
+from funcmcp.authoring.features.options import checked_options
 from funcmcp.authoring.features.tools import ToolOptions, make_tool
 from funcmcp.authoring.openapi.http_requests import Response, forwarded, result_of, text_of
 from funcmcp.authoring.signatures.signature import EMPTY, Arguments, Parameter
@@ -31,42 +31,31 @@ if TYPE_CHECKING:
 
     from funcmcp.adapters.azure.route_templates import Variable
     from funcmcp.authoring.calling.services import Services
-    from funcmcp.authoring.features.tools import ToolKeywords
     from funcmcp.server.catalog.features import Tool
-
-    class HTTPFunctionKeywords(ToolKeywords, total=False):
-        """The options of a tool and those of `HTTPFunctionOptions`, as keywords."""
-
-        query: Mapping[str, Any]
-        body: Any
-        method: str
-        forward_headers: Sequence[str]
-
 
 FunctionApp = func.FunctionApp
 
-_OWN = ("query", "body", "method", "forward_headers")
+_REQUEST_OPTIONS = ("query", "body", "method", "forward_headers")
 _BODY = "body"
 _CONTEXT = "tool_context_of_the_call"
 
 
-@dataclass(frozen=True, slots=True)
-class HTTPFunctionOptions(Options):
-    """What an author may say of an HTTP function beside the options of a tool.
+class HTTPFunctionOptions(ToolOptions, total=False):
+    """The options of a tool that calls an HTTP function.
 
     Attributes:
-        query: types of its query parameters by name, such as ``{"limit": int, "status": str | None}``.
-        body: the type of its JSON body. The fields of a model, a dataclass or a TypedDict become arguments of the
-            tool; any other type, or one with a field that is named like another argument, is the argument `body`.
-        method: the method of the request; by default the only one that the function has, else POST for a function
-            with a body and GET for one without.
-        forward_headers: headers of the MCP request that go along, such as ``["x-ms-client-principal"]``.
+        query: The types of its query parameters by name, such as ``{"limit": int, "status": str | None}``.
+        body: The type of its JSON body. The fields of a model, a dataclass or a TypedDict become arguments of the
+            tool. Any other type, or one with a field that has the name of another argument, is the argument `body`.
+        method: The method of the request. By default it is the function's only method. If the function has several,
+            it is POST for a function with a body and GET for one without.
+        forward_headers: Headers of the MCP request that calls repeat, such as ``["x-ms-client-principal"]``.
     """
 
-    query: Mapping[str, Any] | None = None
-    body: Any = None
-    method: str | None = None
-    forward_headers: Sequence[str] = ()
+    query: Mapping[str, Any]
+    body: Any
+    method: str
+    forward_headers: Sequence[str]
 
 
 class _Function(NamedTuple):
@@ -96,30 +85,30 @@ class _Shape(NamedTuple):
     members: frozenset[str]
 
 
-def tool_from_http_function(app: FunctionApp, name: str, options: Mapping[str, Any], services: Services) -> Tool:
+def tool_from_http_function(app: FunctionApp, name: str, options: HTTPFunctionOptions, services: Services) -> Tool:
     """Make a tool of a function.
 
     Args:
         app: the function app.
         name: the function's name in it.
-        options: as in `HTTPFunctionKeywords`.
+        options: The options of the tool and of its requests.
         services: the server's.
 
     Raises:
         RegistrationError: there is no such function, or it can't be a tool.
     """
     function = _found(app, name)
-    own = HTTPFunctionOptions(**{option: value for option, value in options.items() if option in _OWN})
-    shape = _shape(function, own)
-    method = _method(function, own, has_body=shape.body is not None)
-    more = {option: value for option, value in options.items() if option not in _OWN}
-    if "input_schema" in more:
-        raise RegistrationError(f"{name}: say query= and body= instead of input_schema=.")
+    options = checked_options(options, HTTPFunctionOptions)
+    if "input_schema" in options:
+        raise RegistrationError(f"{name} takes query= and body= instead of input_schema=.")
+    shape = _shape(function, options)
+    method = _method(function, options, has_body=shape.body is not None)
+    tool_options: Any = {option: value for option, value in options.items() if option not in _REQUEST_OPTIONS}
     if method in function.methods and method == "GET":
-        more.setdefault("read_only", True)
-    run = _caller(function, shape, method, own, services)
+        tool_options.setdefault("read_only", True)
+    run = _caller(function, shape, method, options, services)
     # The context is only asked for arguments and headers, so that no stream has to be ready for the call.
-    return replace(make_tool(run, ToolOptions(**more), services), interactive=False)
+    return replace(make_tool(run, tool_options, services), interactive=False)
 
 
 def _found(app: FunctionApp, name: str) -> _Function:
@@ -155,8 +144,8 @@ def _check_parameters(name: str, code: Callable[..., Any], request: str) -> None
 def _shape(function: _Function, options: HTTPFunctionOptions) -> _Shape:
     variables = variables_of(function.route)
     hinted_query, hinted_body = _hinted(function, {variable.name for variable in variables})
-    query = hinted_query if options.query is None else options.query
-    body = hinted_body if options.body is None else options.body
+    query = options.get("query", hinted_query)
+    body = options.get("body", hinted_body)
     taken = {variable.name for variable in variables}
     twice = taken & query.keys()
     if twice:
@@ -201,8 +190,8 @@ def _has_fields(annotation: Any) -> bool:
 
 def _method(function: _Function, options: HTTPFunctionOptions, *, has_body: bool) -> str:
     methods = function.methods
-    if options.method is not None:
-        method = options.method.upper()
+    if "method" in options:
+        method = options["method"].upper()
         if methods and method not in methods:
             raise RegistrationError(f"{function.name} has no method {method}; it has {', '.join(methods)}.")
         return method
@@ -218,7 +207,7 @@ def _caller(
     function: _Function, shape: _Shape, method: str, options: HTTPFunctionOptions, services: Services
 ) -> Callable[..., Any]:
     """Return a function whose signature has what the HTTP function takes, so that it is listed and checked as any."""
-    names = tuple(name.lower() for name in options.forward_headers)
+    names = tuple(name.lower() for name in options.get("forward_headers", ()))
 
     async def run(**given: Any) -> ToolResult:
         context: ToolContext = given[_CONTEXT]

@@ -342,26 +342,28 @@ def _problems(errors: list[tuple[Any, Any]]) -> ToolError:
     return wrong_arguments(line for error, value in errors for line in of_validation(error, value))
 
 
-def explicit_reader(schema: Mapping[str, Any], tool: str, *, whole: str | None, reader: Reader | None) -> Reader:
+def handwritten_reader(
+    schema: Mapping[str, Any], tool: str, *, all_arguments: str | None, read_named: Reader | None
+) -> Reader:
     """Return the reader of a tool with a hand-written schema.
 
     Args:
-        schema: the schema; arguments must fit it.
-        tool: the tool's name.
-        whole: the parameter that takes all arguments as a dict, if there is one.
-        reader: reads the arguments for named parameters, if there are any.
+        schema: The schema that arguments must fit.
+        tool: The tool's name.
+        all_arguments: The parameter that takes all arguments as a dict, if there is one.
+        read_named: Reads the arguments for named parameters, if there are any.
     """
     from funcmcp.authoring.values.argument_errors import wrong_arguments  # noqa: PLC0415 - only for errors
-    from funcmcp.authoring.values.handwritten_schema import explicit_errors  # noqa: PLC0415 - for hand-written schemas only
+    from funcmcp.authoring.values.handwritten_schema import schema_checker  # noqa: PLC0415 - for these schemas only
 
-    errors = explicit_errors(schema, f"The input_schema of {tool}")
+    errors_of = schema_checker(schema, f"The input_schema of {tool}")
 
     def read(arguments: dict[str, Any]) -> dict[str, Any]:
-        found = errors(arguments)
-        if found:
-            raise wrong_arguments(found)
-        if whole is not None:
-            return {whole: arguments}
-        return {} if reader is None else reader(arguments)
+        errors = errors_of(arguments)
+        if errors:
+            raise wrong_arguments(errors)
+        if all_arguments is not None:
+            return {all_arguments: arguments}
+        return {} if read_named is None else read_named(arguments)
 
     return read

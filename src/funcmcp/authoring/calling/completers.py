@@ -1,19 +1,16 @@
-"""Completers: an author's own functions, and those that an annotation gives by itself.
+"""Completers: functions of an author, and the choices that an annotation names.
 
 Source: 2026-07-28 "server/utilities/completion".
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp.authoring.calling.feature_context import ResourceContext
 from funcmcp.authoring.calling.function_call import FunctionCall
-from funcmcp.authoring.signatures.annotations import without_marks
-from funcmcp.authoring.signatures.signature import Signature
+from funcmcp.authoring.signatures.annotations import choices_of
 from funcmcp.server.catalog.features import Completion
 from funcmcp.server.catalog.registry import RegistrationError
 
@@ -21,87 +18,106 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from funcmcp.authoring.calling.services import Services
+    from funcmcp.authoring.signatures.signature import Signature
     from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.catalog.features import Completer
 
-_MOST_PARAMETERS = 2
+_MAX_PARAMETERS = 2
+
+
+class CompletionArguments(NamedTuple):
+    """What a completer gets.
+
+    Attributes:
+        text: The text that the user has typed so far.
+        resolved: The arguments that already have a value, texts by name.
+    """
+
+    text: str
+    resolved: Mapping[str, str]
+
+
+class CompleterCall(FunctionCall[CompletionArguments, Completion]):
+    """Calls a completer."""
+
+    context_type = ResourceContext
+
+    async def complete(self, context: RequestContext, text: str, resolved: Mapping[str, str]) -> Completion:
+        """Return the completions of a text: a `Completer`."""
+        return await self.run(context, CompletionArguments(text, resolved))
+
+    def _new_reader(self) -> Callable[[CompletionArguments], dict[str, Any]]:
+        parameters = [parameter.name for parameter in self.plan.arguments]
+        if not 0 < len(parameters) <= _MAX_PARAMETERS:
+            raise TypeError(
+                f"{self.name} must take one or two arguments: the text to complete, and a dict of the other arguments."
+            )
+
+        def read(arguments: CompletionArguments) -> dict[str, Any]:
+            values = (arguments.text, dict(arguments.resolved))
+            return dict(zip(parameters, values, strict=False))
+
+        return read
+
+    def _new_renderer(self) -> Callable[[Any], Completion]:
+        return self._rendered
+
+    def _rendered(self, value: Any) -> Completion:
+        completion = value if isinstance(value, Completion) else Completion(value)
+        if isinstance(completion.values, str) or not isinstance(completion.values, Iterable):
+            raise TypeError(f"{self.name} must return a list of strings or a Completion, not {type(value).__name__}.")
+        texts = list(completion.values)
+        for text in texts:
+            if not isinstance(text, str):
+                raise TypeError(f"{self.name} must return strings, not {type(text).__name__}.")
+        return Completion(texts, completion.total, completion.has_more)
+
+    def _new_context(self, context: RequestContext, arguments: CompletionArguments) -> ResourceContext:  # noqa: ARG002 - it has no URI
+        return ResourceContext(context)
 
 
 def completers_of(
-    functions: Mapping[str, Callable[..., Any]], names: Collection[str], feature: str, services: Services
+    functions: Mapping[str, Callable[..., Any]],
+    *,
+    feature: str,
+    signature: Signature,
+    names: Collection[str],
+    services: Services,
 ) -> dict[str, Completer]:
-    """Make completers of an author's functions.
+    """Return the completers of a feature's arguments: those of their annotations, replaced by the author's functions.
 
     Args:
-        functions: by the name of what they complete. Each gets the text so far, and, if it takes a second argument,
-            the other arguments that are known, texts by name; it returns texts or a `Completion`.
-        names: what can be completed.
-        feature: the feature's name, for errors.
-        services: types registered here are injected.
+        functions: The author's functions, by the name of the argument that they complete. Each gets the text so far,
+            and, if it takes a second argument, a dict of the arguments that already have a value. It returns strings
+            or a `Completion`.
+        feature: The feature's name, for errors.
+        signature: The signature of the feature's function. Enums, literals and booleans in it name their values.
+        names: The names of the arguments.
+        services: Types that are registered here are injected into the functions.
 
     Raises:
-        RegistrationError: there is nothing of a name to complete.
+        RegistrationError: A function has the name of an argument that does not exist.
     """
-    unknown = [name for name in functions if name not in names]
-    if unknown:
-        raise RegistrationError(f"{feature} has no argument {unknown[0]!r} to complete.")
-    return {
-        name: _completer(function, f"{feature}'s completion of {name}", services)
-        for name, function in functions.items()
-    }
+    completers: dict[str, Completer] = {}
+    for name, annotation in (signature.try_hints() or {}).items():
+        choices = choices_of(annotation)
+        if choices and name != "return":
+            completers[name] = _choice_completer(choices)
+    for name, function in functions.items():
+        if name not in names:
+            raise RegistrationError(
+                f"{feature} has no argument {name!r} to complete. Its arguments: {', '.join(names) or 'none'}."
+            )
+        call = CompleterCall(f"{feature}'s completion of {name}", function, services)
+        completers[name] = call.complete
+    return completers
 
 
-def _completer(function: Callable[..., Any], name: str, services: Services) -> Completer:
-    call = FunctionCall(name, function, Signature(function), services=services, context=ResourceContext)
+def _choice_completer(choices: Collection[str]) -> Completer:
+    """Return a completer that offers the choices that begin with the text, whatever its case."""
 
-    def render(value: Any) -> Completion:
-        found = value if isinstance(value, Completion) else Completion(value)
-        if isinstance(found.values, str) or not isinstance(found.values, Iterable):
-            raise TypeError(f"{name} must return a list of texts or a Completion, not {type(value).__name__}.")
-        values = list(found.values)
-        if not all(isinstance(text, str) for text in values):
-            raise TypeError(f"{name} must return texts.")
-        return Completion(values, found.total, found.has_more)
-
-    async def complete(context: RequestContext, value: str, others: Mapping[str, str]) -> Completion:
-        parameters = [parameter.name for parameter in call.plan.arguments]
-        if not 0 < len(parameters) <= _MOST_PARAMETERS:
-            raise TypeError(f"{name} takes the text so far, and perhaps the other arguments as a second parameter.")
-        kwargs = dict(zip(parameters, (value, dict(others)), strict=False))
-        return await call.run(context, kwargs, make_context=lambda: ResourceContext(context), render=render)
-
-    return complete
-
-
-def own_completers(signature: Signature) -> dict[str, Completer]:
-    """Return completers of the parameters whose annotation names all values: enums, literals and booleans."""
-    hints = signature.try_hints() or {}
-    found = {name: choices_of(hint) for name, hint in hints.items() if name != "return"}
-    return {name: _choosing(choices) for name, choices in found.items() if choices}
-
-
-def choices_of(annotation: Any) -> dict[str, Any]:
-    """Return all values of a type by their texts, if it names them: an enum, a literal, a boolean; empty if not."""
-    bare = without_marks(annotation)
-    if bare is bool:
-        return {"true": True, "false": False}
-    if get_origin(bare) is Literal:
-        return {_text(value): value for value in get_args(bare)}
-    if isinstance(bare, type) and issubclass(bare, Enum):
-        return {_text(member.value): member.value for member in bare}
-    return {}
-
-
-def _text(value: Any) -> str:
-    """Return a value as it is written in a prompt's argument or a URI."""
-    if isinstance(value, Enum):
-        return _text(value.value)
-    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
-
-
-def _choosing(choices: Collection[str]) -> Completer:
-    async def complete(_context: RequestContext, value: str, _others: Mapping[str, str]) -> Completion:
-        begun = value.casefold()
-        return Completion([choice for choice in choices if choice.casefold().startswith(begun)])
+    async def complete(_context: RequestContext, text: str, _resolved: Mapping[str, str]) -> Completion:
+        prefix = text.casefold()
+        return Completion([choice for choice in choices if choice.casefold().startswith(prefix)])
 
     return complete

@@ -1,12 +1,52 @@
-"""Checks of what an author says of a feature: a wrong type in one would break every client that reads the list."""
+"""Options that tools, resources and prompts share, and the checks of their names and types.
+
+The options of each kind of feature are declared once, as a TypedDict: it types the keyword arguments of decorators, and
+functions that create features take the same dict. A wrong type in an option would break every client that reads the
+list, so all of them are checked when a feature is registered.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from funcmcp.authoring.values.content import Icon
+from funcmcp.authoring.features.permissions import AccessOptions
+from funcmcp.authoring.values.content import Icon, icon_list
+from funcmcp.authoring.values.handwritten_schema import check_json
 from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp.server.options import shown_types
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from funcmcp.server.options import ShowErrors
+
+Options = TypeVar("Options")
+
+DEFAULT_TIMEOUT = 60.0
+
+
+class FeatureOptions(AccessOptions, total=False):
+    """The options of every feature.
+
+    Attributes:
+        name: The feature's name. By default it is the function's name in snake_case.
+        title: A name for people. By default it is the name in words.
+        description: Replaces the docstring.
+        icons: `Icon` objects, or dicts in the specification's form.
+        meta: A JSON object that is sent as ``_meta``.
+        timeout: Seconds after which a call is cancelled. None sets no limit. The default is 60.
+        show_errors: Exceptions whose text clients get: True, False or types. By default the server's option applies.
+    """
+
+    name: str
+    title: str
+    description: str
+    icons: Sequence[Icon | Mapping[str, Any]]
+    meta: Mapping[str, Any]
+    timeout: float | None
+    show_errors: ShowErrors | None
+
 
 _TYPES: dict[str, type] = {
     "title": str,
@@ -17,45 +57,64 @@ _TYPES: dict[str, type] = {
     "open_world": bool,
     "lax": bool,
 }
-_WORDS: dict[type, str] = {str: "a text", bool: "True or False"}
+_TYPE_NAMES: dict[type, str] = {str: "a string", bool: "True or False"}
 
 
-class Options:
-    """Options of a feature, as a frozen dataclass."""
-
-    __slots__ = ()
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    def __new__(cls, **given: Any) -> Self:
-        """Refuse options that do not exist, in words for authors, before Python does."""
-        unknown = given.keys() - cls.__dataclass_fields__.keys()
-        if unknown:
-            feature = f" of {given['name']!r}" if "name" in given else ""
-            names = ", ".join(map(repr, sorted(unknown)))
-            valid = ", ".join(cls.__dataclass_fields__)
-            raise RegistrationError(f"Unknown option {names}{feature}. Valid options: {valid}.")
-        return object.__new__(cls)
-
-
-def check_option_types(name: str, options: object) -> None:
-    """Check the texts, the yes-or-no options and the icons that a feature's options have.
-
-    Args:
-        name: the feature's name.
-        options: an object whose attributes they are; it need not have all.
+def checked_options(options: Mapping[str, Any], declaration: type[Options]) -> Options:
+    """Return options, whose names a TypedDict declares.
 
     Raises:
-        RegistrationError: one is of the wrong type; the text names the option and the feature.
+        RegistrationError: An option does not exist.
     """
-    for option, wanted in _TYPES.items():
-        value = getattr(options, option, None)
-        if value is not None and not isinstance(value, wanted):
-            raise RegistrationError(f"{option} of {name} must be {_WORDS[wanted]}, not {type(value).__name__}.")
+    valid = declaration.__annotations__
+    unknown = sorted(options.keys() - valid.keys())
+    if unknown:
+        feature = f" of {options['name']!r}" if "name" in options else ""
+        raise RegistrationError(
+            f"Unknown option {', '.join(map(repr, unknown))}{feature}. Valid options: {', '.join(valid)}."
+        )
+    return cast("Options", options)
+
+
+def check_common_options(name: str, options: Mapping[str, Any]) -> None:
+    """Check the options that several kinds of features have.
+
+    Args:
+        name: The feature's name.
+        options: The feature's options.
+
+    Raises:
+        RegistrationError: An option has a wrong type or value. The text names the option and the feature.
+    """
+    for option, required_type in _TYPES.items():
+        value = options.get(option)
+        if value is not None and not isinstance(value, required_type):
+            raise RegistrationError(
+                f"{option} of {name} must be {_TYPE_NAMES[required_type]}, not {type(value).__name__}."
+            )
         if isinstance(value, str) and not _is_unicode(value):
-            raise RegistrationError(f"{option} of {name} has a lone surrogate, which is no Unicode text.")
-    icons = getattr(options, "icons", ())
+            raise RegistrationError(f"{option} of {name} contains a lone surrogate, which is not valid Unicode.")
+    meta = options.get("meta")
+    if meta is not None:
+        if not isinstance(meta, dict):
+            raise RegistrationError(f"meta of {name} must be a dict, not {type(meta).__name__}.")
+        check_json(meta, f"meta of {name}")
+    _check_icons(name, options.get("icons", ()))
+    timeout = options.get("timeout")
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        raise RegistrationError(f"timeout of {name} must be a number of seconds above 0, or None.")
+
+
+def _check_icons(name: str, icons: Any) -> None:
     if not isinstance(icons, list | tuple) or not all(map(_is_icon, icons)):
-        raise RegistrationError(f'icons of {name} must be a list of Icon objects, or of dicts with a text as "src".')
+        raise RegistrationError(f'icons of {name} must be a list of Icon objects, or of dicts with a string as "src".')
+    if icons:
+        check_json(icon_list(icons), f"icons of {name}")
+
+
+def _is_icon(icon: Any) -> bool:
+    wire = icon.wire if isinstance(icon, Icon) else icon
+    return isinstance(wire, Mapping) and isinstance(wire.get("src"), str)
 
 
 def _is_unicode(text: str) -> bool:
@@ -66,6 +125,16 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _is_icon(icon: Any) -> bool:
-    wire = icon.wire if isinstance(icon, Icon) else icon
-    return isinstance(wire, Mapping) and isinstance(wire.get("src"), str)
+def shown_errors_of(name: str, options: FeatureOptions) -> tuple[type[BaseException], ...] | None:
+    """Return the types of exceptions whose text clients get. None means those of the server.
+
+    Raises:
+        RegistrationError: The option contains something that is not a type of exceptions.
+    """
+    show_errors = options.get("show_errors")
+    if show_errors is None:
+        return None
+    try:
+        return shown_types(show_errors, f"show_errors of {name}")
+    except ValueError as error:
+        raise RegistrationError(str(error)) from None

@@ -1,91 +1,98 @@
-"""What is checked of every feature's function and options when it is registered."""
+"""Checks of a feature's name and function when the feature is registered.
+
+Type hints may not be resolvable yet, and services may be registered later. These checks find the mistakes that show
+without either; the others show when the feature is first listed or called.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.authoring.calling.arguments import input_schema, parts_of
 from funcmcp.authoring.calling.feature_context import FeatureContext, PromptContext, ResourceContext, ToolContext
 from funcmcp.authoring.calling.function_call import special_type
-from funcmcp.authoring.features.options import check_option_types
-from funcmcp.authoring.signatures.annotations import never_json, union_members, without_marks
-from funcmcp.authoring.signatures.naming import is_name, is_text, snake_case
-from funcmcp.authoring.signatures.signature import EMPTY, function_name
-from funcmcp.authoring.values.content import icon_list
-from funcmcp.authoring.values.handwritten_schema import check_json
+from funcmcp.authoring.signatures.annotations import parts_of_type, union_members, unsupported_type, without_marks
+from funcmcp.authoring.signatures.naming import is_name, is_text, snake_case, title_of
+from funcmcp.authoring.signatures.signature import EMPTY, Header, JSONRPCResponse, function_name
+from funcmcp.protocol.headers import mirrored_parameters
 from funcmcp.server.catalog.registry import RegistrationError
-from funcmcp.server.options import shown_types
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from funcmcp.authoring.calling.services import Services
+    from funcmcp.authoring.features.options import FeatureOptions
     from funcmcp.authoring.signatures.signature import Signature
+    from funcmcp.protocol.headers import MirroredParameter
 
 _SIMPLE: dict[Any, tuple[type, ...]] = {bool: (bool,), int: (int,), float: (int, float), str: (str,), bytes: (bytes,)}
 """Types whose defaults are checked at registration, with the types of the values that fit."""
+
 _CONTEXTS = (ToolContext.__name__, ResourceContext.__name__, PromptContext.__name__)
+_NAME_RULE = "1 to 128 letters, digits, '_', '-' and '.'"
+_TEXT_RULE = "a text without line breaks and control characters"
 
 
-def feature_name(function: Any, given: str | None, kind: str) -> str:
-    """Return a feature's name: the one given, the function's in snake_case, or as it is.
+def feature_name(function: Any, name: str | None, kind: str) -> str:
+    """Return a feature's name: the author's, the function's in snake_case, or the function's unchanged.
+
+    Args:
+        function: The function.
+        name: The name that the author chose, if any.
+        kind: "tool", "resource", "prompt" or "resource list". Names of tools have fewer characters.
 
     Raises:
         RegistrationError: The name is not allowed, or the function can't be a feature.
     """
     if isinstance(function, type):
-        raise RegistrationError(f"{function.__name__} is a class; add its marked methods with mcp.add(...).")
-    own = function_name(function)
-    if given is None:
-        name = next((name for name in (snake_case(own), own) if is_name(name)), None)
-        allowed = "1 to 128 letters, digits, '_', '-' and '.'"
-    elif kind == "tool":
-        name = given if isinstance(given, str) and is_name(given) else None
-        allowed = "1 to 128 letters, digits, '_', '-' and '.'"
-    else:
-        name = given if isinstance(given, str) and is_text(given) else None
-        allowed = "a text without line breaks and control characters"
+        raise RegistrationError(f"{function.__name__} is a class. Add its marked methods with mcp.add(...).")
     if name is None:
-        rejected = snake_case(own) if given is None else given
-        raise RegistrationError(f"{rejected!r} can't be a {kind}'s name; give one with name=: {allowed}.")
+        of_function = function_name(function)
+        if is_name(snake_case(of_function)):
+            name = snake_case(of_function)
+        elif is_name(of_function):
+            name = of_function
+        else:
+            raise _invalid_name(snake_case(of_function), kind, _NAME_RULE)
+    elif kind == "tool":
+        if not isinstance(name, str) or not is_name(name):
+            raise _invalid_name(name, kind, _NAME_RULE)
+    elif not isinstance(name, str) or not is_text(name):
+        raise _invalid_name(name, kind, _TEXT_RULE)
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-        raise RegistrationError(f"{name} is a generator; return a list instead of yielding.")
+        raise RegistrationError(f"{name} is a generator. Return a list instead of yielding.")
     return name
 
 
-def check_common(name: str, options: Any) -> None:
-    """Check the options that every feature has; raise RegistrationError."""
-    check_option_types(name, options)
-    if options.meta is not None:
-        if not isinstance(options.meta, dict):
-            raise RegistrationError(f"meta of {name} must be a dict, not {type(options.meta).__name__}.")
-        check_json(options.meta, f"meta of {name}")
-    if options.icons:
-        check_json(icon_list(options.icons), f"icons of {name}")
-    timeout = options.timeout
-    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
-        raise RegistrationError(f"timeout of {name} must be a number of seconds above 0, or None.")
+def _invalid_name(name: object, kind: str, rule: str) -> RegistrationError:
+    return RegistrationError(f"{name!r} is not a valid name of a {kind}. Pass name= with {rule}.")
 
 
-def shown_errors_of(name: str, options: Any) -> tuple[type[BaseException], ...] | None:
-    """Return the types of exceptions that a feature shows, None for the server's; raise RegistrationError."""
-    if options.show_errors is None:
-        return None
-    try:
-        return shown_types(options.show_errors, f"show_errors of {name}")
-    except ValueError as error:
-        raise RegistrationError(str(error)) from None
+def feature_title(name: str, function: Any, options: FeatureOptions) -> str:
+    """Return a feature's title: the author's, or the name in words."""
+    return options.get("title") or title_of(options.get("name"), function_name(function)) or name
 
 
 def check_parameters(name: str, signature: Signature, services: Services) -> None:
-    """Refuse types of parameters that can't be JSON, as far as that can be told at once; raise RegistrationError."""
+    """Check the types and defaults of a function's parameters.
+
+    Raises:
+        RegistrationError: JSON can't carry a parameter's type, or a default is not of its parameter's type.
+    """
+    defaults = signature.names()
     for parameter, hint in (signature.try_hints() or {}).items():
-        words = None if parameter == "return" or without_marks(hint) in services else never_json(hint)
-        if words:
-            raise RegistrationError(f"The parameter {parameter!r} of {name} is {words}.")
-        _check_default(name, parameter, hint, signature.names().get(parameter, EMPTY))
+        if parameter == "return":
+            continue
+        unsupported = None if without_marks(hint) in services else unsupported_type(hint)
+        if unsupported is not None:
+            raise RegistrationError(f"The parameter {parameter!r} of {name} is {unsupported}.")
+        _check_default(name, parameter, hint, defaults.get(parameter, EMPTY))
 
 
 def _check_default(name: str, parameter: str, hint: Any, default: Any) -> None:
-    """Refuse a default that is not of a simple annotated type; None stands for an argument that is left out."""
+    """Check that the default of a parameter with a simple type is of that type. None means a missing argument."""
     members = [without_marks(member) for member in union_members(without_marks(hint))]
     if default is EMPTY or default is None or not all(member in _SIMPLE for member in members):
         return
@@ -97,11 +104,77 @@ def _check_default(name: str, parameter: str, hint: Any, default: Any) -> None:
         )
 
 
+def check_return_type(name: str, signature: Signature) -> None:
+    """Raise RegistrationError if JSON can't carry what a function is annotated to return."""
+    hint = (signature.try_hints() or {}).get("return")
+    if without_marks(hint) is JSONRPCResponse:
+        return
+    unsupported = unsupported_type(hint)
+    if unsupported is not None:
+        raise RegistrationError(f"{name} is annotated to return {unsupported}.")
+
+
 def is_interactive(signature: Signature) -> bool:
-    """Tell whether a function takes a context; of a hint that can't be resolved yet, its text has to tell."""
+    """Return whether a function takes a context. If a hint can't be resolved yet, its text decides."""
     hints = signature.try_hints()
     if hints is None:
-        written = [str(hint) for hint in signature.raw_annotations().values()]
-        return any(context in hint for hint in written for context in _CONTEXTS)
-    kinds = [special_type(hint) for name, hint in hints.items() if name != "return"]
-    return any(kind is not None and issubclass(kind, FeatureContext) for kind in kinds)
+        texts = [str(hint) for hint in signature.raw_annotations().values()]
+        return any(context in text for text in texts for context in _CONTEXTS)
+    for parameter, hint in hints.items():
+        kind = special_type(hint)
+        if parameter != "return" and kind is not None and issubclass(kind, FeatureContext):
+            return True
+    return False
+
+
+def mirrored_arguments(
+    name: str, signature: Signature, handwritten_schema: Mapping[str, Any] | None
+) -> tuple[MirroredParameter, ...]:
+    """Return the arguments that clients repeat in headers; check patterns and the names of headers.
+
+    Args:
+        name: The tool's name.
+        signature: The tool's signature. A schema is generated only for parameters that are marked with `Header`.
+        handwritten_schema: The tool's hand-written schema, which replaces the parameters' own if there is one.
+
+    Raises:
+        RegistrationError: A pattern can't be checked in linear time, or a mark is not valid.
+    """
+    marked = []
+    hints = signature.try_hints()
+    for parameter in signature.parameters() if hints is not None else ():
+        parts = list(parts_of_type(parameter.annotation))
+        for part in parts:
+            _check_pattern(part, f"The parameter {parameter.name!r} of {name}")
+        if any(isinstance(part, Header) for part in parts):
+            marked.append(parameter)
+    try:
+        if handwritten_schema is not None:
+            return mirrored_parameters(handwritten_schema)
+        if not marked:
+            return ()
+        return mirrored_parameters(input_schema(parts_of(marked, name, lax=False), name, {}))
+    except RegistrationError:
+        raise
+    except ValueError as error:
+        raise RegistrationError(f"{name}: {error}") from None
+
+
+def _check_pattern(part: Any, place: str) -> None:
+    """Raise RegistrationError for a pattern that can't be checked in time that is linear in the text's length."""
+    metadata = getattr(part, "metadata", None)
+    marks = [part, *metadata] if isinstance(metadata, list | tuple) else [part]
+    for mark in marks:
+        pattern = getattr(mark, "pattern", None)
+        if not isinstance(pattern, str | re.Pattern):
+            continue
+        from funcmcp.authoring.values.pydantic_schemas import (  # noqa: PLC0415 - loads pydantic, if there is a pattern
+            compiles,
+            linear_pattern,
+        )
+
+        if not compiles(linear_pattern(pattern)):
+            raise RegistrationError(
+                f"{place} has a pattern that the linear regular expression engine can't compile. "
+                "Remove look-around and back-references."
+            )

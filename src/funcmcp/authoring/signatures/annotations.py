@@ -1,10 +1,12 @@
-"""Reading annotations: the marks on a type, the type below them, and everything that a type is made of."""
+"""Annotations: the marks on a type, the type below them, its parts, and the choices that it names."""
 
 from __future__ import annotations
 
+import json
 import sys
 import types
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
+from enum import Enum
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -19,27 +21,30 @@ from typing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _SCALARS = frozenset({bool, bytes, float, int, str, type(None), Any})
 _UNIONS = (Union, types.UnionType)
 _NEVER_JSON = (AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Never, NoReturn, range, type)
+_AWAITABLES = frozenset({"Awaitable", "Coroutine"})
 
 
 def marks_of(annotation: Any) -> tuple[Any, ...]:
-    """Return what stands beside the type in ``Annotated[type, ...]``."""
+    """Return the marks in ``Annotated[type, mark, ...]``; none for other annotations."""
     return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
 
 
 def description_mark(annotation: Any) -> str | None:
     """Return the description in ``Annotated[type, Field(description=...)]`` or ``Annotated[type, "text"]``, if any."""
-    marks = marks_of(annotation)
-    texts = [mark if isinstance(mark, str) else getattr(mark, "description", None) for mark in marks]
-    return next((text for text in texts if isinstance(text, str)), None)
+    for mark in marks_of(annotation):
+        text = mark if isinstance(mark, str) else getattr(mark, "description", None)
+        if isinstance(text, str):
+            return text
+    return None
 
 
 def without_marks(annotation: Any) -> Any:
-    """Return the type inside ``Annotated``, and of ``T | None`` the T."""
+    """Return the type inside ``Annotated``, and T for ``T | None``."""
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     if get_origin(annotation) in _UNIONS:
@@ -51,12 +56,47 @@ def without_marks(annotation: Any) -> Any:
 
 def union_members(annotation: Any) -> tuple[Any, ...]:
     """Return the members of a union, or the type alone."""
-    annotation = annotation if get_origin(annotation) is not Annotated else get_args(annotation)[0]
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
     return get_args(annotation) if get_origin(annotation) in _UNIONS else (annotation,)
 
 
+def awaited(annotation: Any) -> Any:
+    """Return T for ``Awaitable[T]`` and ``Coroutine[..., T]``; other annotations are returned as they are."""
+    origin = getattr(annotation, "__origin__", None)
+    if getattr(origin, "__name__", "") in _AWAITABLES and annotation.__args__:
+        return annotation.__args__[-1]
+    return annotation
+
+
+def choices_of(annotation: Any) -> dict[str, Any]:
+    """Return the values of an enum, a literal or a boolean by their texts; an empty dict for other types."""
+    bare = without_marks(annotation)
+    if bare is bool:
+        return {"true": True, "false": False}
+    if get_origin(bare) is Literal:
+        return {_choice_text(value): value for value in get_args(bare)}
+    if isinstance(bare, type) and issubclass(bare, Enum):
+        return {_choice_text(member.value): member.value for member in bare}
+    return {}
+
+
+def choice_value(choices: Mapping[str, Any], text: str) -> Any:
+    """Return the value of a choice, or the text itself if it is not a choice."""
+    return choices.get(text, text)
+
+
+def _choice_text(value: Any) -> str:
+    """Return a value as users write it in a prompt's argument or a URI."""
+    if isinstance(value, Enum):
+        return _choice_text(value.value)
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return str(value)
+
+
 def parts_of_type(annotation: Any) -> Iterator[Any]:
-    """Yield every type and every mark that an annotation is made of, fields of models and dataclasses included."""
+    """Yield an annotation, and all types and marks inside it. Fields of models and dataclasses count as inside."""
     seen: set[int] = set()
     waiting = [annotation]
     while waiting:
@@ -69,10 +109,10 @@ def parts_of_type(annotation: Any) -> Iterator[Any]:
             waiting += _inside(part)
 
 
-def never_json(annotation: Any) -> str | None:
-    """Return words for a part of an annotation that can't be JSON, if one can be told without pydantic.
+def unsupported_type(annotation: Any) -> str | None:
+    """Return a phrase that names a type in an annotation that JSON can't carry; None if no such type is found.
 
-    Marks and fields are not looked into: they may make something else of a type.
+    Marks and fields are not searched, because they may change what a type means. pydantic finds the rest later.
     """
     origin = get_origin(annotation) or annotation
     if origin is Annotated or origin is Literal:
@@ -80,11 +120,19 @@ def never_json(annotation: Any) -> str | None:
     if any(origin is kind for kind in _NEVER_JSON):
         return f"{getattr(origin, '__name__', origin)}, which JSON can't carry"
     if sys.version_info < (3, 12) and is_typeddict(annotation) and type(annotation).__module__ == "typing":
-        return "a TypedDict of typing, which can't be read before Python 3.12: take the one of typing_extensions"
-    return next((words for part in get_args(annotation) if (words := never_json(part))), None)
+        return (
+            "a TypedDict of typing, which can't be read before Python 3.12. "
+            "Import TypedDict from typing_extensions instead"
+        )
+    for part in get_args(annotation):
+        phrase = unsupported_type(part)
+        if phrase is not None:
+            return phrase
+    return None
 
 
 def _inside(part: Any) -> list[Any]:
+    """Return the types and marks directly inside a type."""
     inside = list(get_args(part))
     if not isinstance(part, type):
         return inside

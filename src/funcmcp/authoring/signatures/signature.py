@@ -1,7 +1,8 @@
-"""What a function's signature says: its parameters, their types, and the marks on them.
+"""A function's signature: its parameters, their types, its docstring, and the marks that types may have.
 
-It is read when the function is registered. Names in postponed annotations that can't be resolved yet are tried
-again when the tool is first needed.
+How it works: the signature is read when the function is registered. Postponed annotations may name classes that are
+defined later, so names that can't be resolved are tried again at each use, until they can. The local names around a
+local function exist only while the function around it runs, so they are copied at registration if a name is missing.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, get_type_hints
 
+from funcmcp.authoring.signatures.docstring import description, parameter_descriptions
 from funcmcp.protocol.jsonrpc import Request as JSONRPCRequest
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from pydantic import GetJsonSchemaHandler
     from pydantic_core import CoreSchema
@@ -68,7 +70,7 @@ class Header:
 
 
 class JSONRPCResponse(TypedDict, total=False):
-    """A whole JSON-RPC response. A tool that returns one, by its annotation, has it sent as it stands.
+    """A whole JSON-RPC response. If a tool is annotated to return one, it is sent unchanged.
 
     Example:
         ```python
@@ -96,17 +98,18 @@ class Signature:
     """A function's signature.
 
     Args:
-        function: any callable that is not a class.
-        bound: leave out the first parameter, because the function is a method that is bound for each call.
+        function: Any callable that is not a class.
+        bound: Leave out the first parameter, because the function is a method that is bound for each call.
 
     Raises:
-        RegistrationError: the function takes parameters that JSON arguments can't fill.
+        RegistrationError: The function takes parameters that JSON arguments can't fill.
     """
 
-    __slots__ = ("_annotated", "_hints", "_namespace", "_parameters", "name")
+    __slots__ = ("_annotated", "_function", "_hints", "_namespace", "_parameters", "name")
 
     def __init__(self, function: Callable[..., Any], *, bound: bool = False) -> None:
         self.name = function_name(function)
+        self._function = function
         self._annotated = _annotated(function)
         self._parameters = _parameters(function, self.name, bound=bound)
         self._namespace: Mapping[str, Any] | None = None
@@ -139,7 +142,7 @@ class Signature:
         return hints
 
     def raw_annotations(self) -> Mapping[str, Any]:
-        """Return the annotations as they were written."""
+        """Return the annotations without resolving postponed ones, which are strings."""
         return getattr(self._annotated, "__annotations__", {})
 
     def names(self) -> dict[str, Any]:
@@ -150,6 +153,18 @@ class Signature:
         """Return the parameters with resolved annotations; raise RegistrationError while a name is unknown."""
         hints = self._resolved()
         return [Parameter(p.name, hints.get(p.name, EMPTY), p.default) for p in self._parameters]
+
+    def description(self, in_schema: Collection[str] = ()) -> str:
+        """Return the docstring without the entries whose text clients read in a schema.
+
+        Args:
+            in_schema: The descriptions in the schema.
+        """
+        return description(self._function, in_schema)
+
+    def parameter_descriptions(self) -> dict[str, str]:
+        """Return the docstring's text about each parameter that it documents."""
+        return parameter_descriptions(self._function)
 
     def returns(self) -> Any:
         """Return the resolved return annotation, or EMPTY."""
@@ -163,13 +178,13 @@ class Signature:
             return self._read_hints()
         except NameError as error:
             raise RegistrationError(
-                f"The annotations of {self.name} name {error.name!r}, which is not to be found; "
-                "import it at run time, not only under TYPE_CHECKING."
+                f"An annotation of {self.name} uses the unknown name {error.name!r}. "
+                "Import it at run time, not only under TYPE_CHECKING."
             ) from None
 
 
 def function_name(function: Any) -> str:
-    """Return the name that a callable goes by."""
+    """Return a callable's name: that of the function or, for a callable object, of its class."""
     while isinstance(function, functools.partial):
         function = function.func
     name = getattr(function, "__name__", None)
@@ -189,35 +204,35 @@ def _parameters(function: Any, name: str, *, bound: bool) -> list[inspect.Parame
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except ValueError:
-        raise RegistrationError(f"{name} has no signature that Python can read; wrap it in a def.") from None
+        raise RegistrationError(f"{name} has no signature that Python can read. Wrap it in a def.") from None
     if bound:
         if not parameters:
-            raise RegistrationError(f"{name} is a method without self; add it, or make it a staticmethod.")
+            raise RegistrationError(f"{name} is a method without self. Add self, or make it a staticmethod.")
         del parameters[0]
     for parameter in parameters:
         if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
             raise RegistrationError(
-                f"{name} takes {parameter}; name every parameter, because the arguments' schema is made of them."
+                f"{name} takes {parameter}. Name each parameter, because the arguments' schema lists them."
             )
         if parameter.kind is parameter.POSITIONAL_ONLY:
             raise RegistrationError(
-                f"{name} takes {parameter.name!r} by position only; arguments come by name, so drop the '/'."
+                f"{name} takes {parameter.name!r} by position only, but arguments have names. Remove the '/'."
             )
     if parameters and parameters[0].name in {"self", "cls"} and parameters[0].annotation is EMPTY:
         raise RegistrationError(
-            f"{name} looks like a method: mark it with @funcmcp.tool and add its class with mcp.add(...)."
+            f"{name} looks like a method. Mark it with @funcmcp.tool and add its class with mcp.add(...)."
         )
     return parameters
 
 
 def _enclosing_names(function: Any) -> Mapping[str, Any] | None:
-    """Return the local names of the function around a local function, which postponed annotations may mean."""
+    """Return the local names of the function around a local function; postponed annotations may use them."""
     function = inspect.unwrap(function)
-    outer, local, _ = getattr(function, "__qualname__", "").rpartition(".<locals>.")
-    names = getattr(function, "__globals__", None)
-    frame = sys._getframe() if local else None  # noqa: SLF001 - the interpreter offers no other way
+    outer, separator, _ = getattr(function, "__qualname__", "").rpartition(".<locals>.")
+    module_names = getattr(function, "__globals__", None)
+    frame = sys._getframe() if separator else None  # noqa: SLF001 - the interpreter offers no other way
     while frame is not None:
-        if frame.f_code.co_qualname == outer and frame.f_globals is names:
+        if frame.f_code.co_qualname == outer and frame.f_globals is module_names:
             return dict(frame.f_locals)
         frame = frame.f_back
     return None

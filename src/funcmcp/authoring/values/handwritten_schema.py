@@ -91,7 +91,7 @@ def check_json(value: object, option: str) -> None:
         raise RegistrationError(f"{option} must be JSON: its keys must be strings, and its sequences lists.")
 
 
-def explicit_errors(schema: Mapping[str, Any], what: str) -> Callable[[Any], list[tuple[str, str]]]:
+def schema_checker(schema: Mapping[str, Any], what: str) -> Callable[[Any], list[tuple[str, str]]]:
     """Return a function that lists path and words of what does not fit a schema.
 
     Args:

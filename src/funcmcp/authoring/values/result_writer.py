@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from funcmcp.authoring.values.union_limits import BoundedValidator
 
 _LONGEST_PATH = 200
-_AWAITABLES = frozenset({"Awaitable", "Coroutine"})
 
 
-class Writer:
+class ResultWriter:
     """Writes values of one type.
 
     Args:
@@ -142,11 +141,3 @@ def jsonable(value: Any) -> Any:
     from pydantic_core import to_jsonable_python  # noqa: PLC0415 - loaded with the codec
 
     return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="constants")
-
-
-def awaited(annotation: Any) -> Any:
-    """Return what awaiting gives, for a plain function that is annotated to return an awaitable."""
-    origin = getattr(annotation, "__origin__", None)
-    if getattr(origin, "__name__", "") in _AWAITABLES and annotation.__args__:
-        return annotation.__args__[-1]
-    return annotation

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import to_json
 
-from funcmcp.authoring.signatures.annotations import parts_of_type, union_members, without_marks
+from funcmcp.authoring.signatures.annotations import awaited, parts_of_type, union_members, without_marks
 from funcmcp.authoring.signatures.signature import EMPTY, JSONRPCResponse
 from funcmcp.authoring.values.content import Content, ToolResult, base64
-from funcmcp.authoring.values.result_writer import Writer, awaited, jsonable, unwritable
+from funcmcp.authoring.values.result_writer import ResultWriter, jsonable, unwritable
 from funcmcp.authoring.values.sdk_results import converted, is_sdk_type
 from funcmcp.protocol.codec import encode
 from funcmcp.server.catalog.features import JSONResult, RawResponse
@@ -82,7 +82,7 @@ def _locating(render: Callable[[Any, str], Result], tool: str) -> Render:
     return located
 
 
-def declared_rendering(schema: dict[str, Any], tool: str) -> Rendering:
+def handwritten_rendering(schema: dict[str, Any], tool: str) -> Rendering:
     """Return how results of a hand-written output schema are written: they are checked against it."""
     checks: list[Callable[[Any], list[tuple[str, str]]]] = []
 
@@ -95,9 +95,9 @@ def declared_rendering(schema: dict[str, Any], tool: str) -> Rendering:
         if "isError" in result:
             return result
         if not checks:
-            from funcmcp.authoring.values.handwritten_schema import explicit_errors  # noqa: PLC0415 - for hand-written schemas only
+            from funcmcp.authoring.values.handwritten_schema import schema_checker  # noqa: PLC0415 - for hand-written schemas only
 
-            checks.append(explicit_errors(schema, f"The output_schema of {tool}"))
+            checks.append(schema_checker(schema, f"The output_schema of {tool}"))
         errors = checks[0](result.get("structuredContent"))
         if errors:
             raise ValueError(f"{tool} returned what its output_schema does not allow: {errors[0][0]} {errors[0][1]}.")
@@ -160,7 +160,7 @@ class _Typed:
     """Writes values of one type as structured content, with a text block of the same JSON beside it."""
 
     def __init__(self, annotation: Any, tool: str) -> None:
-        self._writer = Writer(annotation, tool)
+        self._writer = ResultWriter(annotation, tool)
         self._tool = tool
         self._schema: dict[str, Any] | None = None
         self._wraps = False

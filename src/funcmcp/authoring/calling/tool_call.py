@@ -1,0 +1,112 @@
+"""Calls of a tool's function: JSON arguments in, a ``CallToolResult`` out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from funcmcp.authoring.calling.arguments import handwritten_reader, input_schema, parts_of, reader_of
+from funcmcp.authoring.calling.feature_context import ToolContext
+from funcmcp.authoring.calling.function_call import FunctionCall
+from funcmcp.authoring.values.tool_results import handwritten_rendering, rendering_of
+from funcmcp.server.catalog.features import JSONResult, RawResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funcmcp.authoring.calling.arguments import Part, Reader
+    from funcmcp.authoring.calling.services import Services
+    from funcmcp.authoring.values.tool_results import Rendering
+    from funcmcp.server.calls.context import RequestContext
+
+ToolCallResult: TypeAlias = "dict[str, Any] | JSONResult | RawResponse"
+
+
+class HandwrittenSchemas(NamedTuple):
+    """The hand-written schemas of a tool. None stands for a schema that comes from the annotations."""
+
+    input: dict[str, Any] | None = None
+    output: dict[str, Any] | None = None
+
+
+class ToolCall(FunctionCall["dict[str, Any]", "ToolCallResult"]):
+    """Calls a tool's function. `run` is a `ToolHandler`.
+
+    Args:
+        name: The tool's name.
+        function: The function, or the plain function of a method.
+        services: The server's services.
+        owner: The class that is constructed for each call, if the function is one of its methods.
+        schemas: The tool's hand-written schemas.
+        lax: Whether arguments are converted, such as ``"5"`` to 5.
+    """
+
+    context_type = ToolContext
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        services: Services,
+        *,
+        owner: type | None = None,
+        schemas: HandwrittenSchemas,
+        lax: bool,
+    ) -> None:
+        super().__init__(name, function, services, owner=owner, input_schema=schemas.input)
+        self._schemas = schemas
+        self._lax = lax
+        self._cached_parts: list[Part] | None = None
+        self._cached_rendering: Rendering | None = None
+
+    def input_schema(self) -> dict[str, Any]:
+        """Return the tool's input schema."""
+        if self._schemas.input is not None:
+            return self._schemas.input
+        return input_schema(self._parts(), self.name, self.signature.parameter_descriptions())
+
+    def output_schema(self) -> dict[str, Any] | None:
+        """Return the tool's output schema, or None if it has none."""
+        return self._rendering().output_schema()
+
+    def prepare(self) -> Reader:
+        """Create the reader and the renderer, and return the reader."""
+        read = super().prepare()
+        if self._rendering().is_response:
+            self._is_direct = False  # so that `_check_result` compares its id with the request's
+        return read
+
+    def _new_reader(self) -> Reader:
+        if self._schemas.input is None:
+            return reader_of(self._parts(), lax=self._lax)
+        read_named = reader_of(self._parts(), lax=self._lax) if self.plan.arguments else None
+        return handwritten_reader(
+            self._schemas.input, self.name, all_arguments=self.plan.all_arguments, read_named=read_named
+        )
+
+    def _new_renderer(self) -> Callable[[Any], ToolCallResult]:
+        return self._rendering().render
+
+    def _new_context(self, context: RequestContext, arguments: dict[str, Any]) -> ToolContext:
+        return ToolContext(context, self.name, arguments)
+
+    def _check_result(self, result: ToolCallResult, context: RequestContext) -> None:
+        if isinstance(result, RawResponse):
+            response_id, request_id = result.message["id"], context.request.id
+            if response_id != request_id or type(response_id) is not type(request_id):
+                raise ValueError(
+                    f"{self.name} returned a JSON-RPC response with the id {response_id!r}, "
+                    f"but the request has the id {request_id!r}."
+                )
+
+    def _parts(self) -> list[Part]:
+        if self._cached_parts is None:
+            self._cached_parts = parts_of(self.plan.arguments, self.name, lax=self._lax)
+        return self._cached_parts
+
+    def _rendering(self) -> Rendering:
+        if self._cached_rendering is None:
+            if self._schemas.output is None:
+                self._cached_rendering = rendering_of(self.signature.returns(), self.name)
+            else:
+                self._cached_rendering = handwritten_rendering(self._schemas.output, self.name)
+        return self._cached_rendering
