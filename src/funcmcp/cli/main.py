@@ -12,6 +12,7 @@ _OF_THE_EXTRA = {"httpx2", "rich", "typer", "uvicorn", "watchfiles"}
 def main() -> None:
     """Run the command; what goes wrong is one line on stderr and exit code 1."""
     try:
+        import funcmcp.cli.host  # noqa: F401, PLC0415 - adds its command
         from funcmcp.cli.commands import app  # noqa: PLC0415 - without the extra it can't be imported
 
         app()

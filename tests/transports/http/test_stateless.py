@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from funcmcp import MCPServer, ToolContext
+from funcmcp import HTTPOptions, MCPServer, ToolContext
 from funcmcp.auth.api_key import APIKeys
 from funcmcp.state.sessions.store import Handshake, NoSessions
 from tests.schemas import HANDSHAKE_REVISIONS
@@ -130,3 +130,28 @@ async def test_the_store_has_no_sessions() -> None:
     assert await store.create(Handshake(HANDSHAKE)) == ""
     assert await store.get("any") is None
     assert await store.end("any") is False
+
+
+@pytest.mark.parametrize("sessions", ["signed", "memory"])
+async def test_optional_sessions_serve_requests_with_and_without_a_session(
+    sessions: Literal["signed", "memory"],
+) -> None:
+    mcp = MCPServer("Sums", sessions=sessions, http=HTTPOptions(optional_sessions=True))
+
+    @mcp.tool
+    def session(context: ToolContext) -> str:
+        return context.session_id or "none"
+
+    alone = Peer(mcp, BATCHES)
+    call = alone.message("tools/call", {"name": "session"})
+    assert (await alone.post(call)).text == "none"
+    assert (await alone.post([call, {"jsonrpc": "2.0", "method": "notifications/initialized"}])).status == 200
+    for message in (
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
+        [{"jsonrpc": "2.0", "method": "notifications/initialized"}],
+    ):
+        assert (await alone.post(message)).status == 202
+    session_id = (await alone.post(initialize(BATCHES))).header("mcp-session-id")
+    assert session_id
+    assert (await Peer(mcp, BATCHES, session_id=session_id).post(call)).text == session_id
+    assert (await Peer(mcp, BATCHES, session_id="unknown").post(call)).status == 404

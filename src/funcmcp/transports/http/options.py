@@ -56,6 +56,8 @@ class HTTPOptions:
             address of the connection.
         rates: Limits how many requests a caller may send in a time, such as `funcmcp.state.MemoryRates`. None sets no
             limit.
+        optional_sessions: Serve requests of the handshake era that name no session, as clients of Azure's MCP extension
+            send them. Such a request stands alone: it can't be cancelled, and its client can't be asked anything.
 
     Raises:
         ValueError: A path does not begin with a slash, `proxies` is negative, or a host or an origin is malformed.
@@ -70,6 +72,7 @@ class HTTPOptions:
     require_origin: bool = False
     proxies: int = 0
     rates: Rates | None = None
+    optional_sessions: bool = False
 
     def __post_init__(self) -> None:
         for name in ("path", "sse", "websocket"):

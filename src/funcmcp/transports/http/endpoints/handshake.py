@@ -64,12 +64,14 @@ class HandshakeEra:
     Args:
         server: answers the requests.
         sessions: remembers what `initialize` agreed on. With `NoSessions` a request needs no `initialize` before it.
+        optional: Serve requests without a session id as `NoSessions` does.
     """
 
-    def __init__(self, server: Server, sessions: SessionStore) -> None:
+    def __init__(self, server: Server, sessions: SessionStore, *, optional: bool = False) -> None:
         self._server = server
         self._sessions = sessions
         self._stateless = isinstance(sessions, NoSessions)
+        self._optional = optional
         self._clients: Clients[_Client] = Clients()
         store = sessions if isinstance(sessions, SharedSessions) else None
         self._relay = Relay(server.bus, self._clients, store)
@@ -83,7 +85,7 @@ class HandshakeEra:
             return await self._initialize(http, message)
         if isinstance(message, Malformed):
             return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)
-        if self._stateless:
+        if self._stateless or (self._optional and not _session_id(http)):
             client = self._client_without_session(entry, message)
         else:
             client = self._client(http, await self._sessions.get(_session_id(http)), entry, message)
@@ -274,7 +276,7 @@ class HandshakeEra:
     ) -> HttpResponse:
         if isinstance(message, list):
             return await self._batch(http, message, client)
-        if self._stateless:  # it could only be about another request, which this one has nothing to do with
+        if not client.session_id:  # it could only be about another request, which this one has nothing to do with
             return accepted()
         if not await self._relay.receive(message, client):
             return refuse(400, INVALID_REQUEST, "No question with this id is open.")
@@ -294,12 +296,12 @@ class HandshakeEra:
             if isinstance(message, RoutedRequest) and message.request.method == "initialize":
                 return refuse(400, INVALID_REQUEST, "initialize can't be part of a batch.")
             messages.append(message)
-        work, is_taken = [], self._stateless
+        work, is_taken = [], not client.session_id
         for message in messages:
             if isinstance(message, RoutedRequest):
                 context = RequestContext(message, client, _CLOSED, http)
                 work.append(_run(context, client.conversation, _in_batch(self._server, context)))
-            elif not self._stateless:
+            elif client.session_id:
                 is_taken = await self._relay.receive(message, client) or is_taken
         if not work:
             return accepted() if is_taken else refuse(400, INVALID_REQUEST, "No question with these ids is open.")

@@ -63,7 +63,7 @@ class StreamableHTTP:
         self._pace = pace_of(options.rates, options.proxies)
         has_sessions = not isinstance(sessions, NoSessions)
         self._gate = Gate(server, options, path=path, listens=sessions.pushes, sessions=has_sessions)
-        self._handshake = HandshakeEra(server, sessions)
+        self._handshake = HandshakeEra(server, sessions, optional=options.optional_sessions)
         self._sessions: Era = self._handshake
         self._per_request: Era = PerRequestEra(server)
         if identity is not None:

@@ -1,0 +1,150 @@
+"""``funcmcp host``: serve a function app's MCP triggers."""
+
+# ruff: noqa: PLC0415 - what the command needs is imported when it runs
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from funcmcp.cli.commands import app
+from funcmcp.cli.failure import Failure
+from funcmcp.cli.output import write_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funcmcp.functions_host.served import FunctionsHost, HostSettings
+
+_PORT = 7071
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+
+
+@app.command("host")
+def host_command(  # noqa: PLR0913 - one for each option of the command
+    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="The function app's folder.")] = Path(),
+    *,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = _PORT,
+    stdio: Annotated[bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead.")] = False,
+    python: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The interpreter of a Python app.", show_default="DIR/.venv, or this one"),
+    ] = None,
+    engine: Annotated[
+        Literal["auto", "runtime", "library"],
+        typer.Option(help="What runs a Python app: azure-functions-runtime (Python 3.13) or azure-functions alone."),
+    ] = "auto",
+    storage: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where blobs and queues are.", show_default="DIR/.funcmcp/storage"),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="SECONDS", help="The time that a call may take.", show_default="host.json's"),
+    ] = None,
+    log_level: Annotated[
+        Literal["critical", "error", "warning", "info", "debug"], typer.Option(help="The least severe messages to log.")
+    ] = "info",
+) -> None:
+    """Serve the MCP triggers of the function app in DIR, as the Azure Functions host does, until Ctrl+C or SIGTERM.
+
+    It runs the app's code, in a process of its own with the app's interpreter.
+    """
+    from funcmcp.functions_host.served import HostSettings
+
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger().setLevel(log_level.upper())
+    settings = HostSettings(port=port, python=python, engine=engine, storage=storage, timeout=timeout)
+    if stdio:
+        _serve_stdio(folder, settings)
+    else:
+        _serve_http(folder, settings, host)
+
+
+def _open(folder: Path, settings: HostSettings) -> FunctionsHost:
+    from funcmcp.functions_host.folder import FolderError
+    from funcmcp.functions_host.keys import KeysError
+    from funcmcp.functions_host.served import FunctionsHost
+
+    try:
+        return FunctionsHost(folder, dict(os.environ), settings)
+    except (FolderError, KeysError) as error:
+        raise Failure(str(error)) from error
+
+
+async def _start(served: FunctionsHost) -> None:
+    from funcmcp.functions_host.workers.worker import LoadFailed
+
+    try:
+        await served.start()
+    except LoadFailed as error:
+        raise Failure(f"The function app can't be loaded. {error}") from error
+    write_line(f"{served.folder.path.name}: {served.summary}", error=True)
+    for function, reason in served.left_out:
+        write_line(f"{function} is left out: {reason}", error=True)
+
+
+def _serve_http(folder: Path, settings: HostSettings, address: str) -> None:
+    from funcmcp.adapters.uvicorn.server import AddressError, serve_async
+    from funcmcp.cli.request_log import configure
+
+    served = _open(folder, settings)
+    if address not in _LOOPBACK and served.needs_keys:
+        raise Failure(
+            f"Other machines can reach {address}, so the app needs keys. Set FUNCMCP_HOST_KEYS=mcp_extension=KEY with "
+            "at least 16 characters."
+        )
+    configure(served.mcp, None)
+
+    async def serve() -> None:
+        try:
+            await _start(served)
+            await serve_async(
+                served, host=address, port=settings.port, on_ready=lambda origin: _announce(served, origin)
+            )
+        finally:
+            await served.aclose()
+
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(serve())
+    except AddressError as error:
+        raise Failure(f"{error.strerror}. Choose another address with --host and --port.") from error
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        return uvloop.new_event_loop
+    return None
+
+
+def _announce(served: FunctionsHost, origin: str) -> None:
+    write_line(f"{served.name} is served at {origin}{served.path} (Ctrl+C stops it)")
+    write_line(f"HTTP+SSE for older clients: {origin}{served.path}/sse")
+
+
+def _serve_stdio(folder: Path, settings: HostSettings) -> None:
+    from funcmcp.transports.stdio import StreamError, run_async
+
+    served = _open(folder, settings)
+
+    async def serve() -> None:
+        try:
+            await _start(served)
+            await run_async(served.server, served.aclose)
+        finally:
+            await served.aclose()
+
+    try:
+        asyncio.run(serve())
+    except StreamError as error:
+        raise Failure(f"{error.strerror}. With --stdio the server talks to its client there.") from error

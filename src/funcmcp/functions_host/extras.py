@@ -1,0 +1,212 @@
+"""The bindings beside a trigger: tool properties, prompt arguments, blobs and queues.
+
+Each function has a plan, made once: a reader for each input and a writer for each output. A binding for which there is
+neither makes the function unusable, with a reason; nothing is dropped in silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Protocol
+
+from funcmcp.functions_host.bindings import BindingError
+from funcmcp.functions_host.blobs import FolderBlobs
+from funcmcp.functions_host.expressions import ExpressionError, resolve, with_settings
+from funcmcp.functions_host.workers.worker import NULL, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from funcmcp.functions_host.bindings import ExtraBinding
+    from funcmcp.functions_host.blobs import BlobStore
+    from funcmcp.functions_host.invocation import Trigger
+
+_ARGUMENTS = {
+    "mcptoolproperty": ("propertyname", "mcptoolargs"),
+    "mcppromptargument": ("argumentname", "mcppromptargs"),
+}
+"""By kind of binding: the key that names the argument, and the group of the binding data that has its value."""
+
+
+class InputReader(Protocol):
+    """Makes the value of an input binding."""
+
+    async def read(self, trigger: Trigger) -> Value:
+        """Return the value for one call; raise BlobError or ExpressionError."""
+
+
+class OutputWriter(Protocol):
+    """Stores the value of an output binding."""
+
+    async def write(self, trigger: Trigger, value: Value) -> None:
+        """Store the value of one call; raise BlobError or ExpressionError."""
+
+
+class Storage:
+    """Where the blobs and queues of an app are.
+
+    Args:
+        folder: Holds a folder for each connection.
+        settings: The app settings.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        self._folder = folder
+        self.settings = settings
+
+    def blobs(self, connection: str) -> BlobStore:
+        """Return the blobs of a connection."""
+        return FolderBlobs(self._folder / _file_name(connection))
+
+    def queue(self, connection: str, name: str) -> Path:
+        """Return the file of a queue."""
+        return self._folder / _file_name(connection) / "queues" / f"{_file_name(name)}.jsonl"
+
+
+def _file_name(text: str) -> str:
+    if not text or text.startswith(".") or any(char in text for char in "/\\\0"):
+        raise BindingError(f"{text!r} can't be the name of a connection or a queue.")
+    return text
+
+
+class Extras:
+    """The plan of a function's bindings beside its trigger."""
+
+    def __init__(self, inputs: Mapping[str, InputReader], outputs: Mapping[str, OutputWriter]) -> None:
+        self._inputs = inputs
+        self._outputs = outputs
+
+    @property
+    def has_return_output(self) -> bool:
+        """Whether the return value belongs to an output binding."""
+        return "$return" in self._outputs
+
+    async def read(self, trigger: Trigger) -> dict[str, Value]:
+        """Return the values of the inputs by name; raise BlobError or ExpressionError."""
+        return {name: await reader.read(trigger) for name, reader in self._inputs.items()}
+
+    async def write(self, trigger: Trigger, values: Mapping[str, Value]) -> None:
+        """Store the values of outputs; raise BlobError or ExpressionError."""
+        for name, value in values.items():
+            writer = self._outputs.get(name)
+            if writer is not None and value.kind != "null":
+                await writer.write(trigger, value)
+
+
+def plan_extras(bindings: Sequence[ExtraBinding], storage: Storage) -> Extras:
+    """Return the plan for bindings.
+
+    Raises:
+        BindingError: A binding is malformed, or is one that the host does not have.
+    """
+    inputs: dict[str, InputReader] = {}
+    outputs: dict[str, OutputWriter] = {}
+    for binding in bindings:
+        try:
+            if binding.is_output:
+                outputs[binding.parameter] = _writer(binding, storage)
+            else:
+                inputs[binding.parameter] = _reader(binding, storage)
+        except ExpressionError as error:
+            raise BindingError(str(error)) from error
+    return Extras(inputs, outputs)
+
+
+def _reader(binding: ExtraBinding, storage: Storage) -> InputReader:
+    if binding.kind in _ARGUMENTS:
+        key, group = _ARGUMENTS[binding.kind]
+        return _Argument(_text(binding, key), group)
+    if binding.kind == "blob":
+        return _Blob(binding, storage)
+    raise BindingError(f"Its input binding {_kind(binding)} is not served here.")
+
+
+def _writer(binding: ExtraBinding, storage: Storage) -> OutputWriter:
+    if binding.kind == "blob":
+        return _Blob(binding, storage)
+    if binding.kind == "queue":
+        return _Queue(binding, storage)
+    raise BindingError(f"Its output binding {_kind(binding)} is not served here.")
+
+
+def _kind(binding: ExtraBinding) -> str:
+    return str(binding.values.get("type") or binding.kind)
+
+
+def _text(binding: ExtraBinding, key: str) -> str:
+    value = binding.values.get(key)
+    if not isinstance(value, str) or not value:
+        raise BindingError(f"Its binding {_kind(binding)} {binding.parameter!r} has no {key}.")
+    return value
+
+
+class _Argument:
+    """One argument of a tool or a prompt."""
+
+    def __init__(self, name: str, group: str) -> None:
+        self._name = name
+        self._group = group
+
+    async def read(self, trigger: Trigger) -> Value:
+        """Return the argument as a text; an absent one is empty, or null for a prompt."""
+        text = trigger.groups.get(self._group, {}).get(self._name)
+        if text is None:
+            return Value("string", "") if self._group == "mcptoolargs" else NULL
+        return Value("string", text)
+
+
+class _Blob:
+    """A blob whose path may have expressions."""
+
+    def __init__(self, binding: ExtraBinding, storage: Storage) -> None:
+        path = binding.values.get("path") or binding.values.get("blobpath")
+        if not isinstance(path, str) or not path:
+            raise BindingError(f"Its blob binding {binding.parameter!r} has no path.")
+        self._path = with_settings(path, storage.settings)
+        self._blobs = storage.blobs(str(binding.values.get("connection") or "AzureWebJobsStorage"))
+        self._is_binary = str(binding.values.get("datatype") or "").lower() in {"binary", "stream", "1", "2"}
+
+    async def read(self, trigger: Trigger) -> Value:
+        """Return the blob; one that does not exist is null."""
+        content = await self._blobs.read(resolve(self._path, trigger))
+        if content is None:
+            return NULL
+        if self._is_binary:
+            return Value("bytes", content)
+        try:
+            return Value("string", content.decode())
+        except UnicodeDecodeError:
+            return Value("bytes", content)
+
+    async def write(self, trigger: Trigger, value: Value) -> None:
+        """Write the blob."""
+        await self._blobs.write(resolve(self._path, trigger), _bytes_of(value))
+
+
+class _Queue:
+    """A queue to which messages go: a file with a line of JSON for each."""
+
+    def __init__(self, binding: ExtraBinding, storage: Storage) -> None:
+        name = with_settings(_text(binding, "queuename"), storage.settings)
+        self._file = storage.queue(str(binding.values.get("connection") or "AzureWebJobsStorage"), name)
+
+    async def write(self, trigger: Trigger, value: Value) -> None:  # noqa: ARG002 - the writers' signature
+        """Append a message, or each item of an array."""
+        messages = [value.data]
+        if value.kind == "bytes":
+            messages = [value.data.decode("utf-8", "replace")]
+        elif value.kind == "json":
+            decoded = json.loads(value.data)
+            messages = decoded if isinstance(decoded, list) else [decoded]
+        await asyncio.to_thread(self._append, messages)
+
+    def _append(self, messages: Sequence[object]) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        with self._file.open("a", encoding="utf-8") as stream:
+            stream.writelines(json.dumps({"message": message}) + "\n" for message in messages)
+
+
+def _bytes_of(value: Value) -> bytes:
+    return value.data if value.kind == "bytes" else str(value.data).encode()

@@ -1,0 +1,324 @@
+"""Tools, resources, templates and prompts that call the functions of an app.
+
+Each feature is made from a trigger and is a feature like any other to the server. `AppFeatures.update` brings the
+server in step with an app's functions: features whose definition has not changed stay, so that clients hear of real
+changes only.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from funcmcp.functions_host import schemas
+from funcmcp.functions_host.bindings import (
+    BindingError,
+    Function,
+    HTTPTrigger,
+    PromptTrigger,
+    ResourceTrigger,
+    ToolTrigger,
+    read_function,
+)
+from funcmcp.functions_host.blobs import BlobError
+from funcmcp.functions_host.expressions import ExpressionError
+from funcmcp.functions_host.extras import Extras, Storage, plan_extras
+from funcmcp.functions_host.invocation import prompt_trigger, resource_trigger, tool_trigger
+from funcmcp.functions_host.results import ReturnError, objects_only, prompt_result, resource_result, tool_result
+from funcmcp.functions_host.workers.worker import FunctionFailed, Invocation, Outcome, WorkerGone
+from funcmcp.protocol.errors import INTERNAL_ERROR, InvalidParams, MCPError
+from funcmcp.protocol.uri_template import InvalidTemplateError, URITemplate
+from funcmcp.server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
+from funcmcp.server.catalog.registry import RegistrationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from funcmcp.functions_host.invocation import Trigger
+    from funcmcp.functions_host.workers.worker import FunctionInfo, Worker
+    from funcmcp.protocol.uri_template import Values
+    from funcmcp.server.calls.context import RequestContext
+    from funcmcp.server.catalog.catalog import Catalog
+    from funcmcp.server.catalog.registry import Registry
+
+    Feature: TypeAlias = Tool | Resource | ResourceTemplate | Prompt
+
+_log = logging.getLogger("funcmcp.host")
+
+_VARIABLE = re.compile(r"\{([^{}]*)\}")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
+_FAILURES = (FunctionFailed, ReturnError, BlobError, ExpressionError, TimeoutError, WorkerGone)
+
+
+class FeatureKey(NamedTuple):
+    """What identifies a feature: its kind, and its name or URI."""
+
+    kind: str
+    name: str
+
+
+class LeftOut(NamedTuple):
+    """A function that is not served, or only in part, and why."""
+
+    function: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a feature calls its function.
+
+    Attributes:
+        function: The function's name.
+        parameter: The function's parameter for the trigger.
+        convert: Returns the result of the MCP request for what the function returned.
+        extras: Its bindings beside the trigger.
+        required: Arguments that a caller must send.
+        fault: Why the function can't be called; None if it can.
+    """
+
+    function: str
+    parameter: str
+    convert: Callable[..., dict[str, Any]]
+    extras: Extras
+    required: tuple[str, ...] = ()
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What an app's functions turned out to be.
+
+    Attributes:
+        left_out: The functions that are not served.
+        http: The functions with HTTP triggers.
+    """
+
+    left_out: Sequence[LeftOut]
+    http: Sequence[Function]
+
+
+class AppFeatures:
+    """The features of one function app.
+
+    Args:
+        catalog: The features of the server.
+        worker: Runs the functions.
+        storage: Where blobs and queues are.
+        seconds: The time that a call may take; None for any time.
+    """
+
+    def __init__(self, catalog: Catalog, worker: Worker, storage: Storage, seconds: float | None) -> None:
+        self._catalog = catalog
+        self._worker = worker
+        self._storage = storage
+        self._seconds = seconds
+        self._plans: dict[FeatureKey, Plan] = {}
+        self._definitions: dict[FeatureKey, str] = {}
+
+    def update(self, functions: Sequence[FunctionInfo]) -> Update:
+        """Offer the features of these functions, and no others."""
+        left_out: list[LeftOut] = []
+        http: list[Function] = []
+        features: dict[FeatureKey, tuple[Feature, Plan]] = {}
+        for info in functions:
+            try:
+                function = read_function(info)
+                if isinstance(function.trigger, HTTPTrigger):
+                    http.append(function)
+                    continue
+                key, feature, plan = self._feature(function)
+                if key in features:
+                    raise BindingError(f"Another function has the {key.kind} {key.name!r}.")
+                features[key] = feature, plan
+                if plan.fault is not None:
+                    left_out.append(LeftOut(info.name, plan.fault))
+            except (BindingError, InvalidTemplateError) as error:
+                left_out.append(LeftOut(info.name, str(error)))
+        self._replace(features, left_out)
+        return Update(left_out, http)
+
+    def _replace(self, features: dict[FeatureKey, tuple[Feature, Plan]], left_out: list[LeftOut]) -> None:
+        definitions = {key: json.dumps(feature.describe()) for key, (feature, _) in features.items()}
+        for key, definition in list(self._definitions.items()):
+            if definitions.get(key) != definition:
+                self._remove(key)
+        for key, (feature, plan) in features.items():
+            if key not in self._definitions:
+                try:
+                    self._catalog.add(feature)
+                except RegistrationError as error:
+                    left_out.append(LeftOut(plan.function, str(error)))
+                    continue
+                self._definitions[key] = definitions[key]
+            self._plans[key] = plan
+
+    def _remove(self, key: FeatureKey) -> None:
+        catalog = self._catalog
+        registries: dict[str, Registry[Any]] = {
+            "tool": catalog.tools,
+            "resource": catalog.resources,
+            "template": catalog.templates,
+            "prompt": catalog.prompts,
+        }
+        registries[key.kind].remove(key.name)
+        del self._definitions[key]
+        del self._plans[key]
+
+    def _feature(self, function: Function) -> tuple[FeatureKey, Feature, Plan]:
+        trigger = function.trigger
+        fault = None
+        try:
+            extras = plan_extras(function.extras, self._storage)
+        except BindingError as error:
+            extras, fault = Extras({}, {}), str(error)
+        plan = Plan(function.name, trigger.parameter, prompt_result, extras, fault=fault)
+        if isinstance(trigger, ToolTrigger):
+            return self._tool(trigger, plan)
+        if isinstance(trigger, ResourceTrigger):
+            return self._resource(trigger, plan)
+        if isinstance(trigger, PromptTrigger):
+            return self._prompt(trigger, plan)
+        raise BindingError("Its trigger is not one of MCP.")
+
+    def _tool(self, trigger: ToolTrigger, plan: Plan) -> tuple[FeatureKey, Feature, Plan]:
+        key = FeatureKey("tool", trigger.name)
+        definition = schemas.tool_definition(trigger)
+        uses_schema = trigger.uses_result_schema and not plan.extras.has_return_output
+        convert = partial(tool_result, name=trigger.name, uses_result_schema=uses_schema)
+        tool = Tool(trigger.name, lambda: definition, partial(self._call_tool, key), timeout=None)
+        return key, tool, replace(plan, convert=convert, required=schemas.required_of(trigger))
+
+    def _prompt(self, trigger: PromptTrigger, plan: Plan) -> tuple[FeatureKey, Feature, Plan]:
+        key = FeatureKey("prompt", trigger.name)
+        definition = schemas.prompt_definition(trigger)
+        prompt = Prompt(trigger.name, lambda: definition, partial(self._get_prompt, key), timeout=None)
+        required = tuple(argument["name"] for argument in trigger.arguments if argument.get("required") is True)
+        return key, prompt, replace(plan, required=required)
+
+    def _resource(self, trigger: ResourceTrigger, plan: Plan) -> tuple[FeatureKey, Feature, Plan]:
+        plan = replace(plan, convert=partial(resource_result, mime_type=trigger.mime_type))
+        if "{" not in trigger.uri and "}" not in trigger.uri:
+            if not _SCHEME.match(trigger.uri):
+                raise BindingError(f"The URI {trigger.uri!r} must begin with a scheme, such as file://.")
+            key = FeatureKey("resource", trigger.uri)
+            definition = schemas.resource_definition(trigger, is_template=False)
+            return key, Resource(trigger.uri, lambda: definition, partial(self._read, key, None), timeout=None), plan
+        definition = schemas.resource_definition(trigger, is_template=True)
+        # Names of variables may have characters that URITemplate does not take, such as hyphens.
+        template = URITemplate(_VARIABLE.sub(lambda match: "{" + _plain_name(match[1]) + "}", trigger.uri))
+        key = FeatureKey("template", template.text)
+        read = partial(self._read, key, _RawTemplate(trigger.uri))
+        return key, ResourceTemplate(template, lambda: definition, read, timeout=None), plan
+
+    async def _call_tool(self, key: FeatureKey, context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
+        plan = self._plans[key]
+        if plan.fault is not None:
+            return _error_result(f"The tool {key.name} can't run here. {plan.fault}")
+        _check_required(context, plan.required, "tool properties")
+        try:
+            outcome = await self._invoke(plan, tool_trigger(context, plan.parameter))
+            result = plan.convert(outcome.value)
+        except _FAILURES as error:
+            self._log_failure(plan, error)
+            return _error_result(_text_of(error, f"An error occurred invoking '{key.name}'."))
+        return objects_only(result) if context.client.revision.structured_content == "object" else result
+
+    async def _read(
+        self, key: FeatureKey, template: _RawTemplate | None, context: RequestContext, uri: str, _values: Values
+    ) -> dict[str, Any]:
+        plan = self._plans[key]
+        _check_usable(plan)
+        variables = {} if template is None else template.values(uri)
+        try:
+            outcome = await self._invoke(plan, resource_trigger(context, plan.parameter, uri, variables))
+            return plan.convert(outcome.value, uri)
+        except _FAILURES as error:
+            self._log_failure(plan, error)
+            raise MCPError(INTERNAL_ERROR, _text_of(error, "An error occurred.")) from None
+
+    async def _get_prompt(self, key: FeatureKey, context: RequestContext, _arguments: dict[str, str]) -> dict[str, Any]:
+        plan = self._plans[key]
+        _check_usable(plan)
+        _check_required(context, plan.required, "prompt arguments")
+        try:
+            outcome = await self._invoke(plan, prompt_trigger(context, plan.parameter))
+            return plan.convert(outcome.value)
+        except _FAILURES as error:
+            self._log_failure(plan, error)
+            raise MCPError(INTERNAL_ERROR, _text_of(error, "An error occurred.")) from None
+
+    async def _invoke(self, plan: Plan, data: Trigger) -> Outcome:
+        inputs = {plan.parameter: data.value, **await plan.extras.read(data)}
+        outcome = await self._worker.invoke(Invocation(plan.function, inputs, data.metadata), self._seconds)
+        outputs = dict(outcome.outputs)
+        if plan.extras.has_return_output:
+            outputs.setdefault("$return", outcome.value)
+        await plan.extras.write(data, outputs)
+        return outcome
+
+    def _log_failure(self, plan: Plan, error: Exception) -> None:
+        text = f"It did not finish within {self._seconds:g} s." if isinstance(error, TimeoutError) else str(error)
+        _log.error("The function %s failed. %s", plan.function, text)
+        trace = getattr(error, "trace", "")
+        if trace:
+            _log.error("%s", trace)
+
+
+def _check_usable(plan: Plan) -> None:
+    if plan.fault is not None:
+        raise MCPError(INTERNAL_ERROR, f"The function {plan.function} can't run here. {plan.fault}")
+
+
+def _text_of(error: Exception, general: str) -> str:
+    """Return what the client reads of a failure: never an exception's own text."""
+    if isinstance(error, TimeoutError):
+        return "The function did not finish in time."
+    if isinstance(error, (WorkerGone, BlobError, ExpressionError)):
+        return str(error)
+    return general
+
+
+def _error_result(text: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+def _check_required(context: RequestContext, required: Sequence[str], subject: str) -> None:
+    """Raise InvalidParams, in the words of the MCP extension, if an argument is missing or null."""
+    arguments = context.request.params.get("arguments")
+    values: Mapping[str, Any] = arguments if isinstance(arguments, dict) else {}
+    missing = [name for name in required if values.get(name) is None]
+    if missing:
+        raise InvalidParams(f"One or more required {subject} are missing values. Please provide: {', '.join(missing)}")
+
+
+def _plain_name(variable: str) -> str:
+    name = _NOT_IN_NAMES.sub("_", variable)
+    return f"_{name}" if name[:1].isdigit() else name
+
+
+class _RawTemplate:
+    """Takes the values of a template's variables from a URI as they are, not decoded.
+
+    Args:
+        text: The template with the names that the app gave the variables.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._names = _VARIABLE.findall(text)
+        self._literals = _VARIABLE.split(text)[::2]
+
+    def values(self, uri: str) -> dict[str, str]:
+        """Return the values by the app's names, of a URI that matches the template."""
+        values = {}
+        start = len(self._literals[0])
+        for name, literal in zip(self._names, self._literals[1:], strict=True):
+            end = uri.find(literal, start + 1) if literal else len(uri)
+            values[name] = uri[start:end]
+            start = end + len(literal)
+        return values

@@ -1,0 +1,221 @@
+"""The folder of a function app: host.json, local.settings.json and the language.
+
+Source: host.json reference of Azure Functions ("host.json" v2); the documentation of the MCP extension
+("extensions.mcp"); local.settings.json as Core Tools read it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_OVERRIDE = "azurefunctionsjobhost__"
+"""The prefix of environment variables that replace members of host.json, in lower case."""
+
+_DEFAULT_TIMEOUT = 300.0
+_DURATION = re.compile(r"(?:(\d+)\.)?(\d{1,2}):(\d{1,2}):(\d{1,2})")
+_LEVELS = {
+    "trace": logging.DEBUG,
+    "debug": logging.DEBUG,
+    "information": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+    "none": logging.CRITICAL + 1,
+}
+_JSON_WITH_COMMENTS = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
+
+
+class FolderError(Exception):
+    """A function app's folder can't be served; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """What host.json says.
+
+    Attributes:
+        name: The server's name, as clients see it.
+        version: The server's version.
+        instructions: Guidance for models on how to use the server.
+        anonymous: Whether the MCP endpoint needs no key.
+        route_prefix: The first part of the paths of HTTP triggers.
+        timeout: Seconds that a call may take; None for any time.
+        log_level: The least severe level of the app's log records.
+    """
+
+    name: str = "Azure Functions MCP server"
+    version: str = "1.0.0"
+    instructions: str | None = None
+    anonymous: bool = False
+    route_prefix: str = "api"
+    timeout: float | None = _DEFAULT_TIMEOUT
+    log_level: int = logging.INFO
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A function app's folder.
+
+    Attributes:
+        path: The folder.
+        runtime: The language: "python" or "node".
+        options: What host.json says.
+        settings: The app settings: those of local.settings.json and of the environment, which goes first.
+    """
+
+    path: Path
+    runtime: str
+    options: HostOptions
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_folder(path: Path, environment: Mapping[str, str]) -> Folder:
+    """Read a function app's folder.
+
+    Args:
+        path: The folder.
+        environment: The environment variables of this process.
+
+    Raises:
+        FolderError: The folder has no function app, or one of its files can't be read.
+    """
+    path = path.resolve()
+    if not path.is_dir():
+        raise FolderError(f"{path} is not a folder.")
+    if not (path / "host.json").is_file():
+        raise FolderError(f"{path} has no host.json, so it is not a function app. Name the folder of the app.")
+    settings = {**_local_settings(path / "local.settings.json"), **environment}
+    options = _host_options(read_json(path / "host.json"), environment)
+    return Folder(path, _runtime_of(path, settings), options, settings)
+
+
+def worker_environment(folder: Folder, hostname: str) -> dict[str, str]:
+    """Return the environment of an app's worker.
+
+    Args:
+        folder: The app.
+        hostname: The host and the port on which the app is served.
+    """
+    return {
+        "AZURE_FUNCTIONS_ENVIRONMENT": "Development",
+        "WEBSITE_HOSTNAME": hostname,
+        **folder.settings,
+        "AzureWebJobsScriptRoot": str(folder.path),
+        "FUNCTIONS_WORKER_RUNTIME": folder.runtime,
+        "FUNCMCP_APP_LOG_LEVEL": str(folder.options.log_level),
+    }
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file, which may have comments, trailing commas and a byte order mark.
+
+    Raises:
+        FolderError: The file can't be read, or does not hold an object.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        value = json.loads(_JSON_WITH_COMMENTS.sub(lambda match: match[1] or " ", text))
+    except json.JSONDecodeError as error:
+        raise FolderError(f"{path.name}, line {error.lineno}: {error.msg}. Correct the JSON there.") from error
+    except (OSError, ValueError) as error:
+        raise FolderError(f"{path.name} can't be read: {error}.") from error
+    if not isinstance(value, dict):
+        raise FolderError(f"{path.name} must hold a JSON object.")
+    return value
+
+
+def _local_settings(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    content = {name.lower(): value for name, value in read_json(path).items()}
+    if content.get("isencrypted"):
+        raise FolderError(f"{path.name} is encrypted. Run: func settings decrypt")
+    values = content.get("values", {})
+    if not isinstance(values, dict):
+        raise FolderError(f'{path.name}: "Values" must be an object.')
+    return {name: _setting(value) for name, value in values.items() if value is not None}
+
+
+def _setting(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _runtime_of(path: Path, settings: Mapping[str, str]) -> str:
+    runtime = settings.get("FUNCTIONS_WORKER_RUNTIME", "").lower()
+    if not runtime:
+        if (path / settings.get("PYTHON_SCRIPT_FILE_NAME", "function_app.py")).is_file():
+            runtime = "python"
+        elif (path / "package.json").is_file():
+            runtime = "node"
+    if not runtime:
+        raise FolderError(
+            f"The language of {path} is unknown. "
+            'Set FUNCTIONS_WORKER_RUNTIME to "python" or "node" in local.settings.json.'
+        )
+    if runtime not in {"python", "node"}:
+        raise FolderError(f"FUNCTIONS_WORKER_RUNTIME is {runtime!r}. funcmcp host serves python and node.")
+    if runtime == "python" and not (path / settings.get("PYTHON_SCRIPT_FILE_NAME", "function_app.py")).is_file():
+        older = " The app has function.json files: that older programming model is not served." * any(
+            path.glob("*/function.json")
+        )
+        raise FolderError(f"{path} has no function_app.py.{older}")
+    return runtime
+
+
+def _host_options(content: dict[str, Any], environment: Mapping[str, str]) -> HostOptions:
+    values = _flat(content)
+    for name, text in environment.items():
+        if name.lower().startswith(_OVERRIDE):
+            values[name.lower()[len(_OVERRIDE) :].replace("__", ".")] = text
+    default = HostOptions()
+    level = values.get("logging.loglevel.function", values.get("logging.loglevel.default", "information"))
+    instructions = values.get("extensions.mcp.instructions")
+    authorization = str(values.get("extensions.mcp.system.webhookauthorizationlevel", "system"))
+    return HostOptions(
+        name=str(values.get("extensions.mcp.servername", default.name)),
+        version=str(values.get("extensions.mcp.serverversion", default.version)),
+        instructions=None if instructions is None else str(instructions),
+        anonymous=authorization.lower() == "anonymous",
+        route_prefix=str(values.get("extensions.http.routeprefix", default.route_prefix)).strip("/"),
+        timeout=_seconds(values.get("functiontimeout")),
+        log_level=_LEVELS.get(str(level).lower(), logging.INFO),
+    )
+
+
+def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the members of an object and of the objects in it, by path in lower case."""
+    values: dict[str, Any] = {}
+    for name, value in content.items():
+        path = f"{prefix}{name.lower()}"
+        if isinstance(value, dict):
+            values.update(_flat(value, f"{path}."))
+        elif value is not None:
+            values[path] = value
+    return values
+
+
+def _seconds(value: object) -> float | None:
+    if value is None:
+        return _DEFAULT_TIMEOUT
+    text = str(value)
+    if text == "-1":
+        return None
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise FolderError(f'host.json: functionTimeout is {text!r}. Write it as "00:05:00", or -1 for no limit.')
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds) or None
+
+
+def environment_of_process() -> dict[str, str]:
+    """Return the environment variables of this process."""
+    return dict(os.environ)

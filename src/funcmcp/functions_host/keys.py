@@ -1,0 +1,83 @@
+"""The keys of a served function app, as the Functions host knows them.
+
+A key comes in the header ``x-functions-key`` or in the query parameter ``code``. The MCP endpoint takes the system key
+``mcp_extension`` or the master key; HTTP triggers take a function key or the master key, by their level.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import TYPE_CHECKING
+
+from funcmcp.protocol.errors import INVALID_REQUEST
+from funcmcp.transports.http.status import refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+
+VARIABLE = "FUNCMCP_HOST_KEYS"
+MCP_KEY, DEFAULT_KEY, MASTER_KEY = "mcp_extension", "default", "_master"
+
+MCP_NAMES = (MCP_KEY, MASTER_KEY)
+"""Keys that open the MCP endpoint."""
+
+NAMES_BY_LEVEL: Mapping[str, Collection[str]] = {
+    "anonymous": (),
+    "function": (DEFAULT_KEY, MASTER_KEY),
+    "admin": (MASTER_KEY,),
+}
+"""Keys that open an HTTP trigger; any of them for a level without an entry would open nothing."""
+
+_MIN_LENGTH = 16
+_HEADER = b"x-functions-key"
+
+
+class KeysError(ValueError):
+    """The keys in the environment can't be used; the text does not repeat them."""
+
+
+class Keys:
+    """Keys by name.
+
+    Args:
+        keys: The keys; empty if nothing is protected.
+    """
+
+    def __init__(self, keys: Mapping[str, str]) -> None:
+        self._keys = {name: key.encode() for name, key in keys.items()}
+
+    @classmethod
+    def of_environment(cls, environment: Mapping[str, str]) -> Keys:
+        """Return the keys in ``FUNCMCP_HOST_KEYS``: ``mcp_extension=...,default=...,_master=...``.
+
+        Raises:
+            KeysError: A key has no name, an unknown one, or is shorter than 16 characters.
+        """
+        keys: dict[str, str] = {}
+        for item in environment.get(VARIABLE, "").split(","):
+            name, separator, key = item.strip().partition("=")
+            if not item.strip():
+                continue
+            if not separator or name not in {MCP_KEY, DEFAULT_KEY, MASTER_KEY}:
+                raise KeysError(f"{VARIABLE} must be a list such as {MCP_KEY}=...,{DEFAULT_KEY}=...,{MASTER_KEY}=...")
+            if len(key) < _MIN_LENGTH:
+                raise KeysError(f"{VARIABLE}: the key {name} must have at least {_MIN_LENGTH} characters.")
+            keys[name] = key
+        return cls(keys)
+
+    def __bool__(self) -> bool:
+        """Return whether there are keys."""
+        return bool(self._keys)
+
+    def refusal(self, request: HttpRequest, names: Collection[str]) -> HttpResponse | None:
+        """Return the refusal of a request that has none of these keys, or None if it may pass."""
+        offered = request.fields.get(_HEADER)
+        if offered is None:
+            offered = request.query.get("code", "").encode()
+        accepted = [self._keys[name] for name in names if name in self._keys]
+        matches = [hmac.compare_digest(offered, key) for key in accepted]  # all of them: equal time for each
+        if any(matches):
+            return None
+        return refuse(401, INVALID_REQUEST, "Send a key of this function app in the header x-functions-key.")

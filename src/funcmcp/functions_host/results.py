@@ -1,0 +1,320 @@
+"""From what a function returned to the result of an MCP request.
+
+Source: the contract of the MCP extension, releases 1.5.0 and 1.6.0 (ToolReturnValueBinder, SimpleToolReturnValueBinder,
+ResourceReturnValueBinder, PromptReturnValueBinder), and the older spellings of its specification (``multiContent``,
+flat resources, prompts without an envelope). Both are accepted.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from funcmcp.functions_host.workers.worker import Value
+
+_MANY = {"multi_content_result", "multicontent"}
+_BLOCK_MEMBERS: dict[str, tuple[str, ...]] = {
+    "text": ("text",),
+    "image": ("data", "mimeType"),
+    "audio": ("data", "mimeType"),
+    "resource_link": ("uri", "name"),
+}
+"""The strings that a content block must have, by its type."""
+
+_SPELLINGS = {
+    "mime_type": "mimeType",
+    "is_error": "isError",
+    "structured_content": "structuredContent",
+    "meta": "_meta",
+}
+"""Names of members that azure-functions 1.26 writes for objects of the official SDK 2.x."""
+
+_MAX_SHOWN = 200
+_BINARY = "application/octet-stream"
+
+
+class _ShapeError(ValueError):
+    """A part of a returned value is not what it must be."""
+
+
+class ReturnError(ValueError):
+    """A function returned a value that its trigger does not accept.
+
+    Args:
+        reason: What is wrong.
+        value: What was returned.
+    """
+
+    def __init__(self, reason: str, value: Value) -> None:
+        shown = value.data if isinstance(value.data, str) else repr(value.data)
+        super().__init__(f"{reason} It returned ({value.kind}): {shown[:_MAX_SHOWN]}")
+
+
+def tool_result(value: Value, name: str, *, uses_result_schema: bool) -> dict[str, Any]:
+    """Return the CallToolResult for what a tool's function returned.
+
+    Args:
+        value: The return value.
+        name: The tool's name.
+        uses_result_schema: Whether the function returns an envelope with content blocks.
+
+    Raises:
+        ReturnError: The value is not one that the trigger accepts.
+    """
+    if value.kind == "null":
+        return {"content": []}
+    if not uses_result_schema:
+        return {"content": [_simple_block(value, name)]}
+    return _read(value, _enveloped_tool_result)
+
+
+def objects_only(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a CallToolResult whose structured content is an object, for revisions that allow nothing else."""
+    if "structuredContent" in result and not isinstance(result["structuredContent"], dict):
+        return {**result, "structuredContent": {"result": result["structuredContent"]}}
+    return result
+
+
+def resource_result(value: Value, uri: str, mime_type: str | None) -> dict[str, Any]:
+    """Return the ReadResourceResult for what a resource's function returned.
+
+    Args:
+        value: The return value.
+        uri: The URI that is read.
+        mime_type: The trigger's media type.
+
+    Raises:
+        ReturnError: The value is not one that the trigger accepts.
+    """
+    if value.kind == "null":
+        return {"contents": []}
+    if value.kind == "bytes":
+        blob = base64.b64encode(value.data).decode()
+        return {"contents": [{"uri": uri, "mimeType": mime_type or _BINARY, "blob": blob}]}
+    if value.kind != "string":
+        raise ReturnError("A resource returns a string or bytes.", value)
+    content = _resource_envelope(value)
+    if content is None:
+        content = {"text": value.data}
+    return {"contents": [_complete_contents(content, uri, mime_type)]}
+
+
+def prompt_result(value: Value) -> dict[str, Any]:
+    """Return the GetPromptResult for what a prompt's function returned.
+
+    Raises:
+        ReturnError: The value is not one that the trigger accepts.
+    """
+    if value.kind == "null":
+        return {"messages": []}
+    if value.kind not in {"string", "json"}:
+        raise ReturnError("A prompt returns a string.", value)
+    content = _json_object(value.data)
+    kind = content.get("type") if content is not None else None
+    if content is not None and kind in {"get_prompt_result", "prompt_messages"}:
+        return _read(value, _enveloped_prompt_result)
+    if content is not None and _is_prompt_result(content):
+        return _read(value, lambda data: _checked_prompt_result(_json_object(data) or {}))
+    return {"messages": [{"role": "user", "content": {"type": "text", "text": value.data}}]}
+
+
+def _read(value: Value, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    """Read a value; raise ReturnError, which names it, for what is wrong with a part of it."""
+    try:
+        return read(value.data)
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        raise ReturnError(f"{error}".rstrip(".") + ".", value) from error
+
+
+def _simple_block(value: Value, name: str) -> dict[str, Any]:
+    if value.kind == "bytes":
+        blob = base64.b64encode(value.data).decode()
+        resource = {"uri": f"function://{name}/result", "mimeType": _BINARY, "blob": blob}
+        return {"type": "resource", "resource": resource}
+    if value.kind == "json":
+        return {"type": "text", "text": json.dumps(_decoded(value.data), indent=2, ensure_ascii=False)}
+    return {"type": "text", "text": str(value.data)}
+
+
+def _enveloped_tool_result(data: Any) -> dict[str, Any]:
+    envelope = _decoded(data) if isinstance(data, str) else data
+    if isinstance(envelope, list):
+        return {"content": _blocks(envelope)}
+    if not isinstance(envelope, dict):
+        raise _ShapeError("A tool with useResultSchema returns a JSON object.")
+    kind = envelope.get("type")
+    if kind is None and isinstance(envelope.get("content"), list):
+        return _call_tool_result(envelope, envelope)  # a CallToolResult without an envelope
+    if not isinstance(kind, str) or not kind:
+        raise _ShapeError('The result has no "type".')
+    content = _decoded(envelope["content"]) if "content" in envelope else envelope
+    if kind.lower() == "call_tool_result":
+        return _call_tool_result(content, envelope)
+    if kind.lower() in _MANY or isinstance(content, list):
+        result: dict[str, Any] = {"content": _blocks(content)}
+    else:
+        result = {"content": [_block(content)]}
+    structured = envelope.get("structuredContent")
+    if structured not in (None, ""):
+        result["structuredContent"] = _decoded(structured)
+    return _with_text(result)
+
+
+def _call_tool_result(content: Any, envelope: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise _ShapeError("A call_tool_result is a JSON object.")
+    content = _respelled(content)
+    result: dict[str, Any] = {"content": [_block(block) for block in content.get("content") or []]}
+    structured = content.get("structuredContent", envelope.get("structuredContent"))
+    if structured not in (None, ""):
+        result["structuredContent"] = _decoded(structured)
+    if content.get("isError") is True:
+        result["isError"] = True
+    if isinstance(content.get("_meta"), dict):
+        result["_meta"] = content["_meta"]
+    return _with_text(result)
+
+
+def _with_text(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a result that has a text beside its structured content, for clients that do not read the latter."""
+    if "structuredContent" in result and not any(block["type"] == "text" for block in result["content"]):
+        text = json.dumps(result["structuredContent"], ensure_ascii=False)
+        result["content"].append({"type": "text", "text": text})
+    return result
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    if not isinstance(content, list) or not content:
+        raise _ShapeError("The result has no content blocks.")
+    return [_block(block) for block in content]
+
+
+def _block(value: Any) -> dict[str, Any]:
+    """Return a content block as the protocol has it; raise ValueError if it is not one."""
+    if not isinstance(value, dict):
+        raise _ShapeError("A content block is a JSON object.")
+    block = _respelled(value)
+    kind = block.get("type")
+    if kind == "resource":
+        return _embedded_resource(block)
+    required = _BLOCK_MEMBERS.get(kind) if isinstance(kind, str) else None
+    if required is None:
+        raise _ShapeError(f"{kind!r} is not a type of content.")
+    for name in required:
+        if not isinstance(block.get(name), str):
+            raise _ShapeError(f'A content block of type {kind} needs the string "{name}".')
+    return block
+
+
+def _embedded_resource(block: dict[str, Any]) -> dict[str, Any]:
+    if "resource" not in block:  # the older spelling has the resource's members in the block itself
+        members = ("uri", "mimeType", "text", "blob")
+        resource = {name: block[name] for name in members if name in block}
+        block = {name: value for name, value in block.items() if name not in members}
+        block["resource"] = resource
+    if not isinstance(block["resource"], dict):
+        raise _ShapeError('"resource" is not an object.')
+    resource = _respelled(block["resource"])
+    if not isinstance(resource.get("uri"), str):
+        raise _ShapeError("An embedded resource needs a uri.")
+    return {**block, "resource": _complete_contents(resource, resource["uri"], None)}
+
+
+def _resource_envelope(value: Value) -> dict[str, Any] | None:
+    """Return the contents in ``{"content": "{...}"}``, or None if the value is a text of its own."""
+    envelope = _json_object(value.data)
+    content = None if envelope is None else envelope.get("content")
+    if envelope is None or content is None or not envelope.keys() <= {"type", "content"}:
+        return None
+    contents = _json_object(content) if isinstance(content, str) else content
+    if not isinstance(contents, dict):
+        return None
+    contents = _respelled(contents)
+    if not isinstance(contents.get("text"), str) and not isinstance(contents.get("blob"), str):
+        raise ReturnError('The content of a resource needs "text" or "blob".', value)
+    return contents
+
+
+def _complete_contents(contents: dict[str, Any], uri: str, mime_type: str | None) -> dict[str, Any]:
+    """Return ResourceContents with a URI and a media type."""
+    is_text = isinstance(contents.get("text"), str)
+    if not is_text and not isinstance(contents.get("blob"), str):
+        raise _ShapeError('A resource needs "text" or "blob".')
+    complete = {
+        "uri": contents.get("uri") or uri,
+        "mimeType": contents.get("mimeType") or mime_type or ("text/plain" if is_text else _BINARY),
+    }
+    name = "text" if is_text else "blob"
+    complete[name] = contents[name]
+    if isinstance(contents.get("_meta"), dict):
+        complete["_meta"] = contents["_meta"]
+    return complete
+
+
+def _is_prompt_result(content: dict[str, Any]) -> bool:
+    """Tell whether an object is a GetPromptResult, by the rule of extension 1.5.0."""
+    messages = content.get("messages")
+    if isinstance(messages, list):
+        return bool(messages) or isinstance(content.get("description"), str)
+    return content.keys() == {"description"} and isinstance(content["description"], str)
+
+
+def _enveloped_prompt_result(data: Any) -> dict[str, Any]:
+    envelope = _json_object(data) or {}
+    content = _decoded(envelope["content"]) if envelope.get("content") is not None else envelope
+    if isinstance(content, list):
+        content = {"messages": content}
+    if not isinstance(content, dict):
+        raise _ShapeError("The content of a prompt's result is a JSON object.")
+    return _checked_prompt_result(content)
+
+
+def _checked_prompt_result(content: dict[str, Any]) -> dict[str, Any]:
+    messages = content.get("messages", [])
+    if not isinstance(messages, list):
+        raise _ShapeError('"messages" is not an array.')
+    result: dict[str, Any] = {"messages": [_message(message) for message in messages]}
+    if isinstance(content.get("description"), str):
+        result["description"] = content["description"]
+    if isinstance(content.get("_meta"), dict):
+        result["_meta"] = content["_meta"]
+    return result
+
+
+def _message(message: Any) -> dict[str, Any]:
+    if not isinstance(message, dict) or message.get("role") not in {"user", "assistant"}:
+        raise _ShapeError('A message needs the role "user" or "assistant".')
+    content = message.get("content")
+    if isinstance(content, str):
+        content = {"type": "text", "text": content}
+    return {"role": message["role"], "content": _block(content)}
+
+
+def _respelled(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object with the protocol's names of members; members without a value are left out."""
+    return {_SPELLINGS.get(name, name): value for name, value in members.items() if value is not None}
+
+
+def _decoded(value: Any) -> Any:
+    """Return a JSON text decoded; other values are as they are."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise _ShapeError("A part of the result is not valid JSON.") from None
+
+
+def _json_object(text: Any) -> dict[str, Any] | None:
+    """Return the object that a text holds, or None if it holds none."""
+    if not isinstance(text, str) or not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,175 @@
+"""`FunctionsHost`: a function app as an MCP server, and the ASGI application that serves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from funcmcp.adapters.asgi.application import ASGIApplication
+from funcmcp.app import MCPServer
+from funcmcp.functions_host.extras import Storage
+from funcmcp.functions_host.features import AppFeatures
+from funcmcp.functions_host.folder import read_folder, worker_environment
+from funcmcp.functions_host.invocation import SSE_PATH
+from funcmcp.functions_host.keys import MCP_NAMES, Keys
+from funcmcp.functions_host.workers.python import python_worker
+from funcmcp.server.options import ListOptions
+from funcmcp.transports.http.options import HTTPOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from funcmcp.functions_host.features import LeftOut
+    from funcmcp.functions_host.folder import Folder
+    from funcmcp.functions_host.workers.process import ProcessWorker
+    from funcmcp.functions_host.workers.python import Engine
+    from funcmcp.server.dispatch import Server
+    from funcmcp.server.limits import Limits
+    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+
+PATH = "/runtime/webhooks/mcp"
+"""Where the Functions host has the endpoint, so that configurations of clients stay as they are."""
+
+PORT = 7071
+"""The port of Azure Functions Core Tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettings:
+    """How an app is served.
+
+    Attributes:
+        port: The port that clients use.
+        python: The interpreter of a Python app; by default that of its virtual environment.
+        engine: The library that runs the functions of a Python app.
+        storage: The folder of blobs and queues; by default ``.funcmcp/storage`` in the app.
+        timeout: Seconds that a call may take, in place of host.json's; 0 for any time.
+    """
+
+    port: int = PORT
+    python: str | None = None
+    engine: Engine = "auto"
+    storage: Path | None = None
+    timeout: float | None = None
+
+
+class FunctionsHost(ASGIApplication):
+    """A function app, served.
+
+    Args:
+        path: The app's folder.
+        environment: The environment variables of this process.
+        settings: How it is served.
+
+    Raises:
+        FolderError: The folder has no function app, or one of its files can't be read.
+        KeysError: The keys in the environment can't be used.
+    """
+
+    def __init__(self, path: Path, environment: Mapping[str, str], settings: HostSettings | None = None) -> None:
+        self.settings = settings or HostSettings()
+        self.folder: Folder = read_folder(path, environment)
+        self.left_out: Sequence[LeftOut] = ()
+        self._keys = Keys.of_environment(environment)
+        options = self.folder.options
+        self.mcp = MCPServer(
+            options.name,
+            version=options.version,
+            instructions=options.instructions,
+            http=HTTPOptions(
+                path=PATH,
+                sse=PATH + SSE_PATH,
+                allowed_hosts=[f"0.0.0.0:{self.settings.port}"],
+                optional_sessions=True,
+            ),
+            lists=ListOptions(enable_resources=True, enable_prompts=True),
+        )
+        super().__init__(self._answer)
+        self.worker: ProcessWorker = python_worker(
+            self.folder.path,
+            worker_environment(self.folder, f"localhost:{self.settings.port}"),
+            python=self.settings.python,
+            engine=self.settings.engine,
+        )
+        storage = Storage(
+            self.settings.storage or self.folder.path / ".funcmcp" / "storage",
+            self.folder.settings,
+        )
+        self._features = AppFeatures(self.server.catalog, self.worker, storage, self._seconds())
+
+    @property
+    def name(self) -> str:
+        """The server's name, as clients see it."""
+        return self.mcp.name
+
+    @property
+    def path(self) -> str:
+        """Where the endpoint is."""
+        return PATH
+
+    @property
+    def server(self) -> Server:
+        """The features, and the answers to requests."""
+        return self.mcp.server
+
+    @property
+    def limits(self) -> Limits:
+        """How much one process takes on."""
+        return self.mcp.limits
+
+    @property
+    def needs_keys(self) -> bool:
+        """Whether the app has no keys, and host.json does not open its endpoint to everybody."""
+        return not self._keys and not self.folder.options.anonymous
+
+    @property
+    def summary(self) -> str:
+        """The numbers of features, and what runs them."""
+        catalog = self.server.catalog
+        counts = {
+            "tool": len(catalog.tools),
+            "resource": len(catalog.resources),
+            "template": len(catalog.templates),
+            "prompt": len(catalog.prompts),
+        }
+        listed = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts.items() if count]
+        return f"{', '.join(listed) or 'no MCP functions'} ({self.worker.description})"
+
+    async def start(self) -> None:
+        """Start the worker and offer the app's features; raise LoadFailed."""
+        await self.worker.start()
+        update = self._features.update(self.worker.functions)
+        self.left_out = update.left_out
+
+    def begin(self) -> None:
+        """Take note that the application is about to be served."""
+        self.mcp.begin()
+
+    def drain(self) -> None:
+        """End the streams that would stay open: the server is about to stop."""
+        self.mcp.drain()
+
+    async def aclose(self) -> None:
+        """End the worker."""
+        await self.mcp.aclose()
+        await self.worker.aclose()
+
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
+        if request.path.startswith(f"{PATH}/") and request.path != PATH + SSE_PATH:
+            request.path = PATH
+        if self._keys and not self.folder.options.anonymous and not _continues_stream(request):
+            refusal = self._keys.refusal(request, MCP_NAMES)
+            if refusal is not None:
+                return refusal
+        return await self.mcp.exchange(request)
+
+    def _seconds(self) -> float | None:
+        if self.settings.timeout is None:
+            return self.folder.options.timeout
+        return self.settings.timeout or None
+
+
+def _continues_stream(request: HttpRequest) -> bool:
+    """Tell whether a request belongs to an HTTP+SSE stream, whose unguessable id it names."""
+    return request.path == PATH + SSE_PATH and request.method == "POST"

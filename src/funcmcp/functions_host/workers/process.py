@@ -1,0 +1,391 @@
+"""A worker in a process of its own, which talks to the host in frames over an inherited socket.
+
+How it works. `start` makes a socket pair and starts the program with one end of it. The program loads the app and sends
+``ready`` (or ``failed``). From then on each call is an ``invoke`` frame with a number; the worker answers ``begun``
+when the call starts and ``done`` or ``error`` when it ends. What the process writes to stdout and stderr is log, never
+protocol. The process ends when the socket closes, and on Linux also when the thread that started it dies.
+
+When the connection breaks, every open call fails with `WorkerGone`, which says whether the call had begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import os
+import signal
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from funcmcp.functions_host.workers.frames import FrameError, FrameReader, encode_frame
+from funcmcp.functions_host.workers.worker import (
+    NULL,
+    FunctionFailed,
+    FunctionInfo,
+    LoadFailed,
+    Outcome,
+    Value,
+    WorkerGone,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from funcmcp.functions_host.workers.frames import Frame
+    from funcmcp.functions_host.workers.worker import Invocation
+
+app_log = logging.getLogger("funcmcp.app")
+"""What the app and its worker write."""
+
+_EXIT_SECONDS = 2.0
+_MAX_LINE = 8192
+_CHUNK = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """How to start a worker's program.
+
+    Attributes:
+        arguments: The program and its arguments, without the socket's descriptor, which is put behind them.
+        folder: The app's folder, where the program runs.
+        environment: All environment variables of the program.
+        start_seconds: The time that loading the app may take.
+    """
+
+    arguments: Sequence[str]
+    folder: Path
+    environment: Mapping[str, str]
+    start_seconds: float = 60.0
+
+
+class ProcessWorker:
+    """A worker that runs a program.
+
+    Args:
+        command: Starts the program.
+    """
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self.functions: list[FunctionInfo] = []
+        self.http_url: str | None = None
+        self.description = ""
+        """The language, its version and the library that runs the functions, for people."""
+        self._process: asyncio.subprocess.Process | None = None
+        self._link: _Link | None = None
+        self._output: asyncio.Task[None] | None = None
+        self._numbers = itertools.count(1)
+
+    @property
+    def pid(self) -> int | None:
+        """The process, once it was started."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def ended(self) -> asyncio.Future[None]:
+        """Done when the connection to the process is closed."""
+        if self._link is None:
+            raise RuntimeError("The worker was not started.")
+        return self._link.closed
+
+    async def start(self) -> None:
+        """Start the process and load the app.
+
+        Raises:
+            LoadFailed: The program can't be started, the app can't be loaded, or that took too long.
+        """
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        with theirs:
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    *self._command.arguments,
+                    str(theirs.fileno()),
+                    cwd=self._command.folder,
+                    env=dict(self._command.environment),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.STDOUT,
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                ours.close()
+                raise LoadFailed(f"{self._command.arguments[0]} can't be started: {error.strerror}.") from error
+        if self._process.stdout is not None:
+            self._output = asyncio.create_task(_log_output(self._process.stdout))
+        _, self._link = await loop.create_connection(_Link, sock=ours)
+        try:
+            async with asyncio.timeout(self._command.start_seconds):
+                header = await self._link.loaded
+        except (WorkerGone, TimeoutError) as error:
+            reason = "ended" if isinstance(error, WorkerGone) else "did not answer"
+            await self.aclose()
+            code = self._process.returncode
+            raise LoadFailed(f"The worker {reason} before the app was loaded (exit code {code}).") from error
+        except BaseException:
+            await self.aclose()
+            raise
+        self.functions = [
+            FunctionInfo(row["name"], tuple(row["bindings"]), row["error"]) for row in header["functions"]
+        ]
+        self.http_url = header.get("http")
+        self.description = str(header.get("runtime", ""))
+
+    async def invoke(self, invocation: Invocation, seconds: float | None) -> Outcome:
+        """Call a function; see `Worker`."""
+        link = self._link
+        if link is None or link.transport is None:
+            raise WorkerGone(begun=False)
+        number = next(self._numbers)
+        call = _Call(asyncio.get_running_loop().create_future())
+        link.calls[number] = call
+        try:
+            await link.send(*_invoke_frame(number, invocation))
+            async with asyncio.timeout(seconds):
+                return await call.future
+        except (TimeoutError, asyncio.CancelledError):
+            if not link.closed.done():
+                await link.send({"m": "cancel", "id": number}, [])
+            raise
+        finally:
+            del link.calls[number]
+
+    async def ping(self, seconds: float) -> bool:
+        """Return whether the worker's event loop answers in this time."""
+        link = self._link
+        if link is None or link.closed.done():
+            return False
+        link.pong = asyncio.get_running_loop().create_future()
+        await link.send({"m": "ping"}, [])
+        try:
+            async with asyncio.timeout(seconds):
+                await link.pong
+        except TimeoutError:
+            return False
+        return True
+
+    async def aclose(self) -> None:
+        """End the process: close the socket, then SIGTERM, then SIGKILL for all of its process group."""
+        if self._link is not None:
+            self._link.close()
+        if self._process is None:
+            return
+        for number in (None, signal.SIGTERM):
+            self._signal(number)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_EXIT_SECONDS):
+                    await self._process.wait()
+                break
+        self._signal(signal.SIGKILL)  # also for processes that the app has started
+        await self._process.wait()
+        if self._output is not None:
+            self._output.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._output
+
+    def kill(self) -> None:
+        """End the process group at once."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals | None) -> None:
+        if number is not None and self._process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
+
+
+class _Call:
+    """A call that waits for its answer."""
+
+    __slots__ = ("begun", "future")
+
+    def __init__(self, future: asyncio.Future[Outcome]) -> None:
+        self.future = future
+        self.begun = False
+
+
+class _Link(asyncio.Protocol):
+    """The host's end of the socket."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.transport: asyncio.Transport | None = None
+        self.calls: dict[int, _Call] = {}
+        self.loaded: asyncio.Future[dict[str, Any]] = loop.create_future()
+        self.closed: asyncio.Future[None] = loop.create_future()
+        self.pong: asyncio.Future[None] | None = None
+        self._reader = FrameReader()
+        self._writable: asyncio.Future[None] | None = None
+        self._receivers: dict[str, Callable[[Frame], None]] = {
+            "begun": self._on_begun,
+            "done": self._on_done,
+            "error": self._on_error,
+            "failed": self._on_failed,
+            "log": self._on_log,
+            "pong": self._on_pong,
+            "ready": self._on_ready,
+        }
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Act on the frames that are complete; drop a worker that sends something else."""
+        try:
+            for frame in self._reader.feed(data):
+                self._receivers[frame.header["m"]](frame)
+        except (FrameError, LookupError, TypeError, ValueError) as error:
+            app_log.error("The worker sent something that is not a message (%s). It is stopped.", error)
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        """Fail everything that waits."""
+        self.transport = None
+        if not self.closed.done():
+            self.closed.set_result(None)
+        self.resume_writing()
+        if not self.loaded.done():
+            self.loaded.set_exception(WorkerGone(begun=False))
+            self.loaded.exception()  # nobody may wait for it any more
+        for call in self.calls.values():
+            if not call.future.done():
+                call.future.set_exception(WorkerGone(begun=call.begun))
+
+    def pause_writing(self) -> None:
+        """Let senders wait."""
+        self._writable = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        """Let senders go on."""
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
+    async def send(self, header: dict[str, Any], parts: list[bytes]) -> None:
+        """Send a frame, and wait while the worker does not read."""
+        if self.transport is None:
+            raise WorkerGone(begun=False)
+        self.transport.write(encode_frame(header, parts))
+        if self._writable is not None:
+            await asyncio.shield(self._writable)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    def _on_ready(self, frame: Frame) -> None:
+        if not self.loaded.done():
+            self.loaded.set_result(frame.header)
+
+    def _on_failed(self, frame: Frame) -> None:
+        if not self.loaded.done():
+            self.loaded.set_exception(LoadFailed(str(frame.header["error"])))
+
+    def _on_begun(self, frame: Frame) -> None:
+        for number in frame.header["ids"]:
+            call = self.calls.get(number)
+            if call is not None:
+                call.begun = True
+
+    def _on_done(self, frame: Frame) -> None:
+        header, parts = frame
+        call = self.calls.get(header["id"])
+        if call is None or call.future.done():
+            return
+        outputs = {name: value_of(value, parts) for name, value in header.get("outputs", {}).items()}
+        call.future.set_result(Outcome(value_of(header["value"], parts), outputs))
+
+    def _on_error(self, frame: Frame) -> None:
+        call = self.calls.get(frame.header["id"])
+        if call is not None and not call.future.done():
+            call.future.set_exception(FunctionFailed(str(frame.header["error"]), str(frame.header.get("trace", ""))))
+
+    def _on_pong(self, frame: Frame) -> None:  # noqa: ARG002 - the receivers' signature
+        if self.pong is not None and not self.pong.done():
+            self.pong.set_result(None)
+
+    def _on_log(self, frame: Frame) -> None:
+        header = frame.header
+        level = int(header["level"])
+        if app_log.isEnabledFor(level):
+            extra = {"function": header.get("function", ""), "invocation": header.get("invocation", "")}
+            app_log.log(level, "%s", _shown(str(header["text"])), extra=extra)
+
+
+def value_of(packed: dict[str, Any], parts: Sequence[bytes]) -> Value:
+    """Return a value of a frame; raise LookupError or ValueError if the frame does not have it."""
+    kind = packed["t"]
+    if kind == "null":
+        return NULL
+    if kind == "http":
+        return Value(kind, {**packed["v"], "body": parts[packed["p"]]})
+    if "p" not in packed:
+        return Value(kind, packed["v"])
+    data = parts[packed["p"]]
+    return Value(kind, data if kind == "bytes" else data.decode())
+
+
+def _invoke_frame(number: int, invocation: Invocation) -> tuple[dict[str, Any], list[bytes]]:
+    parts: list[bytes] = []
+    places: dict[int, int] = {}
+    header = {
+        "m": "invoke",
+        "id": number,
+        "f": invocation.function,
+        "inputs": {name: _packed(value, parts, places) for name, value in invocation.inputs.items()},
+        "meta": {name: _packed(value, parts, places) for name, value in invocation.metadata.items()},
+    }
+    if invocation.trace_parent:
+        header["trace"] = invocation.trace_parent
+    return header, parts
+
+
+def _packed(value: Value, parts: list[bytes], places: dict[int, int]) -> dict[str, Any]:
+    """Return a value as a frame's header has it; a text that several values share is sent once."""
+    kind, data = value
+    if kind == "null":
+        return {"t": kind}
+    if kind in {"int", "double"}:
+        return {"t": kind, "v": data}
+    if kind == "http":
+        parts.append(data["body"])
+        return {"t": kind, "v": {**data, "body": None}, "p": len(parts) - 1}
+    place = places.get(id(data))
+    if place is None:
+        parts.append(data if kind == "bytes" else data.encode())
+        place = places[id(data)] = len(parts) - 1
+    return {"t": kind, "p": place}
+
+
+async def _log_output(stream: asyncio.StreamReader) -> None:
+    """Write what a process prints to the log, line by line; a very long line comes in pieces."""
+    line = b""
+    while chunk := await stream.read(_CHUNK):
+        *lines, line = (line + chunk).split(b"\n")
+        for text in lines:
+            _log_line(text)
+        while len(line) > _MAX_LINE:
+            _log_line(line[:_MAX_LINE])
+            line = line[_MAX_LINE:]
+    _log_line(line)
+
+
+def _log_line(line: bytes) -> None:
+    text = line.decode("utf-8", "replace").rstrip()
+    if text:
+        app_log.info("%s", _shown(text))
+
+
+def _shown(text: str) -> str:
+    """Return a text of the app without control characters, with which it could forge lines of the log."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)

@@ -1,0 +1,130 @@
+"""What the host needs from a language worker: the functions of an app, and a way to invoke them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class Value(NamedTuple):
+    """A value that a function gets or returns.
+
+    Attributes:
+        kind: "string", "json" (a text), "bytes", "int", "double", "http" or "null".
+        data: A string for "string" and "json"; bytes; a number; a mapping with status, headers and body for "http";
+            None for "null".
+    """
+
+    kind: str
+    data: Any = None
+
+
+NULL = Value("null")
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionInfo:
+    """A function as its worker describes it.
+
+    Attributes:
+        name: The function's name, unique in the app.
+        bindings: The JSON texts of its bindings; one of them is the trigger.
+        error: Why the worker can't run it, or None.
+    """
+
+    name: str
+    bindings: tuple[str, ...]
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One call of a function.
+
+    Attributes:
+        function: The function's name.
+        inputs: Values for the trigger and the input bindings, by the bindings' names.
+        metadata: The trigger's binding data, by name.
+        trace_parent: The W3C trace context of the call; empty without one.
+    """
+
+    function: str
+    inputs: Mapping[str, Value]
+    metadata: Mapping[str, Value] = field(default_factory=dict)
+    trace_parent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a function returned.
+
+    Attributes:
+        value: The return value.
+        outputs: The values of output bindings, by the bindings' names.
+    """
+
+    value: Value
+    outputs: Mapping[str, Value] = field(default_factory=dict)
+
+
+class LoadFailed(Exception):
+    """The worker could not load the app. The text is for the person who runs it."""
+
+
+class FunctionFailed(Exception):
+    """The function raised an exception.
+
+    Args:
+        text: The type and the message of the exception.
+        trace: Its traceback.
+    """
+
+    def __init__(self, text: str, trace: str = "") -> None:
+        super().__init__(text)
+        self.trace = trace
+
+
+class WorkerGone(Exception):
+    """The worker's process ended.
+
+    Args:
+        begun: Whether it had begun with the call; a call that it had not begun can go to another worker.
+    """
+
+    def __init__(self, *, begun: bool) -> None:
+        super().__init__("The function app stopped.")
+        self.begun = begun
+
+
+class Worker(Protocol):
+    """A language worker with one app."""
+
+    @property
+    def functions(self) -> Sequence[FunctionInfo]:
+        """The app's functions, once `start` has returned."""
+
+    @property
+    def http_url(self) -> str | None:
+        """Where the worker serves HTTP itself; None where requests are sent with the invocation."""
+
+    async def start(self) -> None:
+        """Start the process and load the app; raise LoadFailed."""
+
+    async def invoke(self, invocation: Invocation, seconds: float | None) -> Outcome:
+        """Call a function.
+
+        Args:
+            invocation: The call.
+            seconds: The time that it may take; None for any.
+
+        Raises:
+            FunctionFailed: The function raised an exception.
+            WorkerGone: The worker ended before the answer.
+            TimeoutError: The time is over; the worker was asked to cancel the call.
+        """
+
+    async def aclose(self) -> None:
+        """End the process."""

@@ -1,0 +1,153 @@
+"""``funcmcp host``: a function app served to official clients, and how the command ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pytest
+from mcp import ClientSession, StdioServerParameters, stdio_client
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.cli.processes import FUNCMCP, funcmcp, running
+from tests.functions_host.apps import KINDS, write_app
+from tests.nodejs import node, package
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.cli.processes import Running
+
+KEY = "k" * 16
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_app(tmp_path_factory.mktemp("app"), KINDS)
+
+
+@pytest.fixture(scope="module")
+def host(folder: Path) -> Iterator[tuple[Running, str]]:
+    """Run the command; return the process and the URL of its endpoint."""
+    with running([*FUNCMCP, "host", str(folder), "--port", "0", "--engine", "library"]) as process:
+        yield process, process.endpoint()
+
+
+async def check(read: Any, write: Any) -> None:
+    async with ClientSession(read, write) as session:
+        await session.initialize()
+        assert "echo" in {tool.name for tool in (await session.list_tools()).tools}
+        result = await session.call_tool("add", {"a": 40})
+        assert result.content[0].model_dump(exclude_none=True) == {"type": "text", "text": "42"}
+        resource = await session.read_resource("note://one")
+        assert resource.contents[0].model_dump()["text"] == "# One"
+        prompt = await session.get_prompt("review", {"code": "x"})
+        assert prompt.messages[0].content.model_dump()["text"] == "Review: x"
+
+
+async def test_the_official_python_client_over_each_transport(host: tuple[Running, str], folder: Path) -> None:
+    url = host[1]
+    assert url.endswith("/runtime/webhooks/mcp")
+    async with streamable_http_client(url) as streams:
+        await check(streams[0], streams[1])
+    async with sse_client(f"{url}/sse") as streams:
+        await check(*streams)
+    command = StdioServerParameters(
+        command=FUNCMCP[0], args=[*FUNCMCP[1:], "host", str(folder), "--stdio", "--engine", "library"]
+    )
+    async with stdio_client(command) as streams:
+        await check(*streams)
+
+
+TYPESCRIPT = """
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+
+const client = new Client({ name: "c", version: "1" });
+await client.connect(new StreamableHTTPClientTransport(new URL(process.argv[2])));
+const tools = (await client.listTools()).tools.map((tool) => tool.name);
+const result = await client.callTool({ name: "rich", arguments: { kind: "structured" } });
+const resource = await client.readResource({ uri: "note://raw" });
+const templates = (await client.listResourceTemplates()).resourceTemplates;
+const prompt = await client.getPrompt({ name: "chat" });
+console.log(JSON.stringify({ tools, result, resource, templates, prompt }));
+await client.close();
+"""
+
+
+def test_the_official_typescript_client(host: tuple[Running, str], tmp_path: Path) -> None:
+    modules = package("@modelcontextprotocol").parent
+    script = modules / ".cache" / "functions_host_client.mjs"
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(TYPESCRIPT)
+    found = subprocess.run([node(), script, host[1]], capture_output=True, text=True, timeout=60, check=True)
+    answers = json.loads(found.stdout)
+    assert "echo" in answers["tools"]
+    assert answers["result"]["structuredContent"] == {"a": 1}
+    assert answers["resource"]["contents"][0]["blob"] == "AP8="
+    assert answers["templates"][0]["uriTemplate"] == "note://{user-id}/{name}"
+    assert [message["role"] for message in answers["prompt"]["messages"]] == ["user", "assistant"]
+
+
+def test_it_says_what_is_served_and_what_is_left_out(host: tuple[Running, str]) -> None:
+    output = host[0].output
+    assert "15 tools, 3 resources, 1 template, 2 prompts (Python 3" in output
+    assert "tick is left out: Its trigger timerTrigger is not served here." in output
+    assert "malformed is left out: toolProperties is not valid JSON" in output
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_with_code_0_and_leaves_no_process(number: signal.Signals, folder: Path) -> None:
+    with running([*FUNCMCP, "host", str(folder), "--port", "0", "--engine", "library"]) as process:
+        url = process.endpoint()
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "where"}}
+        answer = httpx2.post(url, json=call, headers={"accept": "*/*"}).json()
+        pid = json.loads(answer["result"]["content"][0]["text"])[1]
+        process.process.send_signal(number)
+        assert process.ended() == 0
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_two_apps_run_on_one_machine(host: tuple[Running, str], folder: Path) -> None:
+    with running([*FUNCMCP, "host", str(folder), "--port", "0", "--engine", "library"]) as process:
+        assert process.endpoint() != host[1]
+
+
+@pytest.mark.parametrize(
+    ("code", "options", "line"),
+    [
+        ("import nowhere_at_all", (), "The function app can't be loaded. function_app.py, line 1: ModuleNotFoundError"),
+        ("", (), "has no FunctionApp at its top level"),
+        (KINDS, ("--host", "0.0.0.0"), "Other machines can reach 0.0.0.0, so the app needs keys."),
+        (KINDS, ("--python", "no-such-python"), "no-such-python can't be started"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(code: str, options: tuple[str, ...], line: str, tmp_path: Path) -> None:
+    write_app(tmp_path, code)
+    result = funcmcp("host", str(tmp_path), "--port", "0", "--engine", "library", *options)
+    assert result.returncode == 1
+    assert line in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_folder_without_an_app_is_one_line(tmp_path: Path) -> None:
+    result = funcmcp("host", str(tmp_path))
+    assert result.returncode == 1
+    assert result.stderr.strip().endswith("has no host.json, so it is not a function app. Name the folder of the app.")
+
+
+def test_an_address_of_other_machines_needs_a_key(folder: Path) -> None:
+    command = [*FUNCMCP, "host", str(folder), "--host", "0.0.0.0", "--port", "0", "--engine", "library"]
+    with running(command, env={"FUNCMCP_HOST_KEYS": f"mcp_extension={KEY}"}) as process:
+        url = process.endpoint()
+        message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        assert httpx2.post(url, json=message).status_code == 401
+        assert httpx2.post(f"{url}?code={KEY}", json=message).json() == {"jsonrpc": "2.0", "id": 1, "result": {}}
+        assert KEY not in process.output

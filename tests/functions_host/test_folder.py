@@ -1,0 +1,123 @@
+"""A function app's folder: host.json, local.settings.json and the language."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.functions_host.folder import FolderError, HostOptions, read_folder, worker_environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOST = """\ufeff{
+  // comments, trailing commas and any case are allowed
+  "Version": "2.0", /* and these */
+  "functionTimeout": "00:10:30",
+  "logging": { "logLevel": { "default": "Warning", } },
+  "extensions": {
+    "MCP": {
+      "ServerName": "Orders // not a comment",
+      "serverVersion": "2.1",
+      "instructions": "Be brief, please.",
+      "system": { "webhookAuthorizationLevel": "anonymous" },
+    },
+    "http": { "routePrefix": "/v1/" },
+  },
+}
+"""
+
+
+def app(folder: Path, host: str = "{}", settings: Any = None) -> Path:
+    (folder / "host.json").write_text(host, encoding="utf-8")
+    (folder / "function_app.py").write_text("")
+    if settings is not None:
+        text = settings if isinstance(settings, str) else json.dumps(settings)
+        (folder / "local.settings.json").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_host_json_with_everything(tmp_path: Path) -> None:
+    assert read_folder(app(tmp_path, HOST), {}).options == HostOptions(
+        name="Orders // not a comment",
+        version="2.1",
+        instructions="Be brief, please.",
+        anonymous=True,
+        route_prefix="v1",
+        timeout=630.0,
+        log_level=logging.WARNING,
+    )
+
+
+def test_host_json_with_nothing(tmp_path: Path) -> None:
+    options = read_folder(app(tmp_path), {}).options
+    assert options == HostOptions()
+    assert (options.name, options.version, options.timeout) == ("Azure Functions MCP server", "1.0.0", 300.0)
+
+
+def test_environment_variables_replace_members_of_host_json(tmp_path: Path) -> None:
+    environment = {
+        "AzureFunctionsJobHost__extensions__mcp__serverName": "Other",
+        "AZUREFUNCTIONSJOBHOST__functionTimeout": "-1",
+        "AzureFunctionsJobHost__logging__logLevel__Function": "Debug",
+    }
+    options = read_folder(app(tmp_path, HOST), environment).options
+    assert (options.name, options.timeout, options.log_level) == ("Other", None, logging.DEBUG)
+
+
+def test_local_settings_are_for_the_worker_and_the_environment_goes_first(tmp_path: Path) -> None:
+    values = {"FUNCTIONS_WORKER_RUNTIME": "Python", "A": "local", "B": "local", "C": 3, "D": None}
+    folder = read_folder(app(tmp_path, settings={"IsEncrypted": False, "Values": values}), {"A": "process"})
+    environment = worker_environment(folder, "localhost:7071")
+    assert (environment["A"], environment["B"], environment["C"]) == ("process", "local", "3")
+    assert "D" not in environment
+    assert environment["FUNCTIONS_WORKER_RUNTIME"] == "python"
+    assert environment["AzureWebJobsScriptRoot"] == str(tmp_path)
+    assert environment["WEBSITE_HOSTNAME"] == "localhost:7071"
+    assert environment["AZURE_FUNCTIONS_ENVIRONMENT"] == "Development"
+
+
+def test_local_settings_may_have_comments(tmp_path: Path) -> None:
+    text = '\ufeff{ // c\n "Values": {"A": "https://x/y", }, }'
+    assert read_folder(app(tmp_path, settings=text), {}).settings["A"] == "https://x/y"
+
+
+def test_the_language_is_that_of_the_files_where_no_setting_names_it(tmp_path: Path) -> None:
+    assert read_folder(app(tmp_path), {}).runtime == "python"
+    (tmp_path / "function_app.py").unlink()
+    (tmp_path / "package.json").write_text("{}")
+    assert read_folder(tmp_path, {}).runtime == "node"
+
+
+@pytest.mark.parametrize(
+    ("host", "settings", "reason"),
+    [
+        ("{", None, r"host\.json, line 1: .*Correct the JSON there"),
+        ("[]", None, r"host\.json must hold a JSON object"),
+        ('{"functionTimeout": "soon"}', None, "functionTimeout is 'soon'"),
+        ("{}", {"IsEncrypted": True, "Values": {}}, "is encrypted. Run: func settings decrypt"),
+        ("{}", {"Values": []}, '"Values" must be an object'),
+        ("{}", {"Values": {"FUNCTIONS_WORKER_RUNTIME": "java"}}, "is 'java'. funcmcp host serves"),
+        ("{}", '{"Values":\n{"a"}}', r"local\.settings\.json, line 2"),
+    ],
+)
+def test_files_that_are_wrong(host: str, settings: Any, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(FolderError, match=reason):
+        read_folder(app(tmp_path, host, settings), {})
+
+
+def test_folders_that_are_not_function_apps(tmp_path: Path) -> None:
+    with pytest.raises(FolderError, match="is not a folder"):
+        read_folder(tmp_path / "none", {})
+    with pytest.raises(FolderError, match=r"no host\.json, so it is not a function app"):
+        read_folder(tmp_path, {})
+    (tmp_path / "host.json").write_text("{}")
+    with pytest.raises(FolderError, match=r"language of .* is unknown"):
+        read_folder(tmp_path, {})
+    (tmp_path / "hello").mkdir()
+    (tmp_path / "hello" / "function.json").write_text("{}")
+    with pytest.raises(FolderError, match=r"no function_app\.py\. The app has function\.json files"):
+        read_folder(tmp_path, {"FUNCTIONS_WORKER_RUNTIME": "python"})

@@ -1,0 +1,62 @@
+"""Keys of a function app: where they come from, what they open, and that no message repeats one."""
+
+from __future__ import annotations
+
+import pytest
+
+from funcmcp.functions_host.keys import MCP_NAMES, NAMES_BY_LEVEL, Keys, KeysError
+from funcmcp.transports.http.messages import HttpRequest
+
+MCP, DEFAULT, MASTER = "m" * 16, "d" * 16, "M" * 16
+ENVIRONMENT = {"FUNCMCP_HOST_KEYS": f"mcp_extension={MCP}, default={DEFAULT},_master={MASTER}"}
+
+
+class Request(HttpRequest):
+    def __init__(self, header: str | None, query: str = "") -> None:
+        super().__init__("POST", "/", [] if header is None else [(b"x-functions-key", header.encode())])
+        self._query_string = query
+
+    @property
+    def query_string(self) -> str:
+        return self._query_string
+
+
+@pytest.mark.parametrize(
+    ("level", "header", "query", "passes"),
+    [
+        ("mcp", MCP, "", True),
+        ("mcp", MASTER, "", True),
+        ("mcp", DEFAULT, "", False),
+        ("mcp", None, f"code={MCP}", True),
+        ("mcp", None, "code=", False),
+        ("mcp", None, "", False),
+        ("mcp", "", "", False),
+        ("mcp", MCP[:-1], "", False),
+        ("mcp", "wrong", f"code={MCP}", False),
+        ("function", DEFAULT, "", True),
+        ("function", MASTER, "", True),
+        ("function", MCP, "", False),
+        ("admin", MASTER, "", True),
+        ("admin", DEFAULT, "", False),
+    ],
+)
+def test_a_key_opens_what_it_is_for(level: str, header: str | None, query: str, passes: bool) -> None:
+    names = MCP_NAMES if level == "mcp" else NAMES_BY_LEVEL[level]
+    refusal = Keys.of_environment(ENVIRONMENT).refusal(Request(header, query), names)
+    assert (refusal is None) is passes
+    if refusal is not None:
+        assert refusal.status == 401
+        assert b"x-functions-key" in bytes(refusal.body)  # type: ignore[arg-type] # a refusal is never a stream
+
+
+def test_without_the_variable_there_are_no_keys() -> None:
+    assert not Keys.of_environment({})
+    assert not Keys.of_environment({"FUNCMCP_HOST_KEYS": " , "})
+
+
+@pytest.mark.parametrize("text", ["short=1", "mcp_extension=short", "mcp_extension", f"other={MCP}", f"={MCP}"])
+def test_keys_that_cannot_be_used_are_an_error_that_does_not_repeat_them(text: str) -> None:
+    with pytest.raises(KeysError) as error:
+        Keys.of_environment({"FUNCMCP_HOST_KEYS": text})
+    assert "short=1" not in str(error.value)
+    assert MCP not in str(error.value)
