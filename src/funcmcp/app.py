@@ -40,7 +40,7 @@ from funcmcp.state.bus import LocalBus
 from funcmcp.state.keys import VARIABLE, configured_keys
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.state.sessions.signed import SignedSessions
-from funcmcp.state.sessions.store import NoSessions, SharedSessions
+from funcmcp.state.sessions.store import LiveSessions, NoSessions, SessionStore, SharedSessions
 from funcmcp.transports.http.admission.authentication import Identity
 from funcmcp.transports.http.admission.cors import CORS
 from funcmcp.transports.http.endpoints.http_sse import HTTPSSE
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from funcmcp.server.middleware import Middleware
     from funcmcp.server.options import ShowErrors
     from funcmcp.state.seal import KeyRing
-    from funcmcp.state.sessions.store import SessionStore
 
     Maker = Callable[..., Any]
     Transport: TypeAlias = Literal["stdio", "http", "streamable-http", "sse"]
@@ -223,7 +222,7 @@ class MCPServer(ASGIApplication):
     @property
     def keeps_sessions(self) -> bool:
         """Whether sessions of the handshake era live in this process."""
-        return self._store.pushes and not isinstance(self._store, SharedSessions)
+        return isinstance(self._store, LiveSessions) and not isinstance(self._store, SharedSessions)
 
     @property
     def has_websocket(self) -> bool:
@@ -667,8 +666,10 @@ def _store(sessions: SessionStore | Literal["signed", "memory"] | None, keys: Ke
         return SignedSessions(keys)
     if sessions == "memory":
         return MemorySessions()
-    if not hasattr(sessions, "pushes"):
-        raise ValueError(f"sessions must be 'signed', 'memory', None or a session store; got {sessions!r}.")
+    if not isinstance(sessions, SessionStore):
+        raise ValueError(  # noqa: TRY004 - any other text is as wrong as another type
+            f"sessions must be 'signed', 'memory', None or a session store; got {sessions!r}."
+        )
     if isinstance(sessions, SignedSessions):
         return sessions.signed_by(keys)
     return sessions

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from funcmcp.adapters.redis.bus import RedisBus
     from funcmcp.adapters.redis.link import RedisLink
     from funcmcp.adapters.redis.rates import RedisRates
-    from funcmcp.adapters.redis.sessions import RedisRevocations, RedisSessions
+    from funcmcp.adapters.redis.revocations import RedisRevocations
+    from funcmcp.adapters.redis.sessions import RedisSessions
 
 __all__ = ["RedisBus", "RedisLink", "RedisRates", "RedisRevocations", "RedisSessions"]
 
@@ -26,7 +27,8 @@ _HOMES = {
     "adapters.redis.bus": ["RedisBus"],
     "adapters.redis.link": ["RedisLink"],
     "adapters.redis.rates": ["RedisRates"],
-    "adapters.redis.sessions": ["RedisRevocations", "RedisSessions"],
+    "adapters.redis.revocations": ["RedisRevocations"],
+    "adapters.redis.sessions": ["RedisSessions"],
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

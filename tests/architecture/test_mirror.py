@@ -54,6 +54,7 @@ EXCEPTIONS = {
     "src/funcmcp/adapters/azure/triggers/extra_bindings.py": "tests/azure/test_triggers_in_worker",
     "src/funcmcp/adapters/azure/triggers/registration.py": "tests/azure/test_triggers_in_worker",
     "src/funcmcp/adapters/azure/worker_lifetime.py": "tests/azure/test_http_app",
+    "src/funcmcp/adapters/redis/revocations.py": "tests/adapters/redis/test_sessions and test_link",
     "src/funcmcp/adapters/redis/bus.py": "tests/adapters/redis/test_sessions and tests/cluster",
     "src/funcmcp/adapters/uvicorn/httptools_protocol.py": "tests/adapters/uvicorn/test_protocols runs both parsers.",
     "src/funcmcp/auth/policy.py": "tests/server/test_guard and tests/wire/test_wire_auth",
@@ -102,6 +103,8 @@ EXCEPTIONS = {
     "src/funcmcp/transports/http/admission/credentials.py": "tests/transports/http/admission/test_authentication",
     "src/funcmcp/transports/http/admission/rate_limits.py": "tests/wire/test_wire_limits",
     "src/funcmcp/transports/http/endpoints/resource_metadata.py": "tests/wire/test_wire_auth",
+    "src/funcmcp/transports/http/endpoints/handshake_client.py": "tests/transports/http/endpoints/test_handshake",
+    "src/funcmcp/transports/http/streams/disconnect.py": "tests/transports/http/endpoints/test_per_request",
 }
 """Test files that belong to no single module, and modules whose tests are in another file, each with the reason."""
 

@@ -11,7 +11,7 @@ from funcmcp.client.errors import InvalidResponseError
 from funcmcp.client.streamable_http import post, read_messages
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS
-from funcmcp.transports.http.streams.request_stream import STREAM_HEADERS, event
+from funcmcp.transports.http.streams import sse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ async def messages(response: HttpResponse) -> list[dict[str, Any]]:
 
 
 def as_event(message: dict[str, Any]) -> bytes:
-    return event(json.dumps(message).encode())
+    return sse.event(json.dumps(message).encode())
 
 
 async def test_a_request_looks_as_http_would_bring_it() -> None:
@@ -74,7 +74,7 @@ async def test_a_body_that_is_no_message_says_the_status(body: bytes) -> None:
 
 async def test_a_whole_event_stream_is_its_messages() -> None:
     body = b": keep-alive\n\n" + as_event(FIRST) + b"data:\n\n" + as_event(ANSWER)
-    assert await messages(HttpResponse(200, STREAM_HEADERS, body)) == [FIRST, ANSWER]
+    assert await messages(HttpResponse(200, sse.HEADERS, body)) == [FIRST, ANSWER]
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
@@ -85,4 +85,4 @@ async def test_a_stream_is_its_messages_however_it_is_cut(size: int) -> None:
         for start in range(0, len(body), size):
             yield body[start : start + size]
 
-    assert await messages(HttpResponse(200, STREAM_HEADERS, parts())) == [FIRST, ANSWER]
+    assert await messages(HttpResponse(200, sse.HEADERS, parts())) == [FIRST, ANSWER]

@@ -18,7 +18,8 @@ from pydantic import BaseModel
 from funcmcp import MCPServer, ToolContext
 from funcmcp.adapters.redis.bus import RedisBus
 from funcmcp.adapters.redis.link import RedisLink
-from funcmcp.adapters.redis.sessions import RedisRevocations, RedisSessions
+from funcmcp.adapters.redis.revocations import RedisRevocations
+from funcmcp.adapters.redis.sessions import RedisSessions
 from funcmcp.auth.policy import Auth
 from funcmcp.auth.tokens.bearer import BearerTokens
 from funcmcp.auth.tokens.claims import TokenRules

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from funcmcp.state.bus import LocalBus
 from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.state.sessions.store import Notes, StoreAwayError
+from funcmcp.state.sessions.store import Notes, SharedSessions, StoreAwayError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from funcmcp.state.bus import Bus
-    from funcmcp.state.sessions.store import Handshake
+    from funcmcp.state.sessions.store import Handshake, SessionKey
 
 
 class SharedMemory:
@@ -25,7 +25,7 @@ class SharedMemory:
 
     def __init__(self) -> None:
         self.sessions = MemorySessions()
-        self.notes: dict[str, Notes] = {}
+        self.notes: dict[SessionKey, Notes] = {}
         self.bus = LocalBus()
         self.away = False
         self.read = 0
@@ -35,10 +35,8 @@ class SharedMemory:
             raise StoreAwayError
 
 
-class SharedMemorySessions:
+class SharedMemorySessions(SharedSessions):
     """One instance's way there."""
-
-    pushes: bool = True
 
     def __init__(self, memory: SharedMemory) -> None:
         self.memory = memory
@@ -58,18 +56,18 @@ class SharedMemorySessions:
         self.memory.check()
         return await self.memory.sessions.end(session_id)
 
-    async def notes(self, session_id: str) -> Notes:
+    async def notes(self, key: SessionKey) -> Notes:
         self.memory.check()
         self.memory.read += 1
-        return self.memory.notes.get(session_id, Notes())
+        return self.memory.notes.get(key, Notes())
 
-    async def note_level(self, session_id: str, level: str) -> None:
+    async def note_level(self, key: SessionKey, level: str) -> None:
         self.memory.check()
-        before = self.memory.notes.get(session_id, Notes())
-        self.memory.notes[session_id] = Notes(level, before.subscribed)
+        before = self.memory.notes.get(key, Notes())
+        self.memory.notes[key] = Notes(level, before.subscribed)
 
-    async def note_subscription(self, session_id: str, uri: str, *, wanted: bool) -> None:
+    async def note_subscription(self, key: SessionKey, uri: str, *, subscribe: bool) -> None:
         self.memory.check()
-        before = self.memory.notes.get(session_id, Notes())
-        subscribed = before.subscribed | {uri} if wanted else before.subscribed - {uri}
-        self.memory.notes[session_id] = Notes(before.level, subscribed)
+        before = self.memory.notes.get(key, Notes())
+        subscribed = before.subscribed | {uri} if subscribe else before.subscribed - {uri}
+        self.memory.notes[key] = Notes(before.level, subscribed)

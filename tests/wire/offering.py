@@ -12,6 +12,7 @@ from funcmcp import Elicit, InvalidParams, ListOptions, MCPError, MCPServer, Ser
 from funcmcp.authoring.values.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.state.sessions.memory import MemorySessions
+from funcmcp.state.sessions.store import SessionStore
 from tests.server_options import grouped
 from tests.wire.features import add_features
 from tests.wire.gates import Gates
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from funcmcp import HTTPOptions
+    from funcmcp.state.sessions.store import Handshake
 
 TIMEOUT = 0.2
 
@@ -35,13 +37,33 @@ _REGION = {
 }
 
 
+class PlainSessions(SessionStore):
+    """Sessions without streams and subscriptions between their requests, in memory."""
+
+    def __init__(self) -> None:
+        self._sessions = MemorySessions()
+        self.endings = self._sessions.endings
+
+    async def create(self, handshake: Handshake) -> str:
+        return await self._sessions.create(handshake)
+
+    async def get(self, session_id: str) -> Handshake | None:
+        return await self._sessions.get(session_id)
+
+    async def end(self, session_id: str) -> bool:
+        return await self._sessions.end(session_id)
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+
 @dataclass
 class Offering:
     """A server under test: the application, its gates and its sessions."""
 
     app: MCPServer
     gates: Gates
-    sessions: MemorySessions
+    sessions: MemorySessions | PlainSessions
 
 
 def offer(
@@ -49,28 +71,29 @@ def offer(
     http: HTTPOptions | None = None,
     revisions: Sequence[str] = tuple(REVISIONS),
     sessions: MemorySessions | None = None,
-    pushes: bool = False,
+    live: bool = False,
     page_size: int | None = None,
     **options: Any,
 ) -> Offering:
     """Return a server with every tool that the wire tests call."""
-    kept = MemorySessions() if sessions is None else sessions
-    kept.pushes = pushes
+    store: Any = sessions
+    if sessions is None:
+        store = MemorySessions() if live else PlainSessions()
     info, lists = ServerInfo(revisions=revisions), ListOptions(page_size=page_size)
     arguments = grouped(**{"version": "1.0", "http": http, "info": info, "lists": lists, **options})
-    app = MCPServer("wire", sessions=kept, **arguments)
+    app = MCPServer("wire", sessions=store, **arguments)
     gates = Gates()
     for function in (nothing, add, fail, every_block, ask, ask_both, ask_twice, ask_same_key, sample, log, checked):
         app.tool(function)
     app.tool(input_schema={"type": "object"})(echo)
     app.tool("region", input_schema=_REGION)(echo)
     add_held_tools(app, gates)
-    return Offering(app, gates, kept)
+    return Offering(app, gates, store)
 
 
 def offer_all(**options: Any) -> Offering:
     """Return a server with every resource, template and prompt, too; it can tell clients of both eras what changes."""
-    offering = offer(**{"pushes": True, **options})
+    offering = offer(**{"live": True, **options})
     add_features(offering.app, offering.gates)
     return offering
 

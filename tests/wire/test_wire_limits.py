@@ -317,7 +317,7 @@ def listen(peer: Peer) -> Exchange:
 
 @pytest.mark.parametrize("revision", ERAS)
 async def test_streams_beyond_those_that_may_be_open_are_503(revision: str) -> None:
-    app = offer(pushes=True, limits=Limits(streams=2)).app
+    app = offer(live=True, limits=Limits(streams=2)).app
     peers = [await connect(app, revision) for _ in range(3)]
     streams = [listen(peer) for peer in peers[:2]]
     for stream in streams:
@@ -351,7 +351,7 @@ async def test_a_principal_has_so_many_streams_and_leaves_the_others_to_the_othe
 
 
 async def test_listening_takes_no_place_from_calls() -> None:
-    app = offer(pushes=True, limits=Limits(requests=1)).app
+    app = offer(live=True, limits=Limits(requests=1)).app
     peer = await connect(app, PER_REQUEST)
     streams = [listen(peer) for _ in range(3)]
     for stream in streams:
@@ -407,7 +407,7 @@ async def test_requests_that_come_too_fast_are_429_until_it_is_time(revision: st
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 async def test_requests_without_a_body_count_too(method: str, clock: Clock) -> None:
-    app = offer(pushes=True, rates=MemoryRates(1, 3, clock=clock)).app
+    app = offer(live=True, rates=MemoryRates(1, 3, clock=clock)).app
     peer = await connect(app, HANDSHAKE)
     headers = {**peer.headers(None), "accept": "text/event-stream", "mcp-session-id": "none"}
     statuses = [(await exchange(app, method, headers.items()).answer()).status for _ in range(2)]

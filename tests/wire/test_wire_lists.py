@@ -144,7 +144,7 @@ async def test_what_is_offered_is_declared(revision: str) -> None:
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_changes_are_not_promised_to_those_who_cannot_be_told(revision: str) -> None:
     """Without a stream, nothing of changes is declared, and subscribing is no method."""
-    offering = offer_all(pushes=False)
+    offering = offer_all(live=False)
     found = await declared(offering.app, revision)
     assert found["resources"] == found["tools"] == found["prompts"] == {}
     peer = await connect(offering.app, revision)

@@ -11,8 +11,9 @@ import uvloop
 from funcmcp.adapters.redis.bus import RedisBus
 from funcmcp.adapters.redis.link import RedisLink
 from funcmcp.adapters.redis.rates import RedisRates
-from funcmcp.adapters.redis.sessions import RedisRevocations, RedisSessions
-from funcmcp.state.sessions.store import Handshake, StoreAwayError
+from funcmcp.adapters.redis.revocations import RedisRevocations
+from funcmcp.adapters.redis.sessions import RedisSessions
+from funcmcp.state.sessions.store import Handshake, SessionKey, StoreAwayError
 from tests.redis_forwarder import forwarder
 from tests.redis_server import redis_server
 
@@ -58,9 +59,9 @@ def test_reset_connections_are_opened_again_and_nothing_fails(
             lambda: sessions.get(session_id),
             lambda: sessions.create(HANDSHAKE),
             lambda: sessions.end("a" * 44),
-            lambda: sessions.notes(session_id),
-            lambda: sessions.note_level(session_id, "error"),
-            lambda: sessions.note_subscription(session_id, "menu://a", wanted=True),
+            lambda: sessions.notes(SessionKey(session_id)),
+            lambda: sessions.note_level(SessionKey(session_id), "error"),
+            lambda: sessions.note_subscription(SessionKey(session_id), "menu://a", subscribe=True),
             lambda: revocations.has("session"),
             lambda: revocations.add("session", 1),
             lambda: bus.send("topic", {}),
@@ -136,7 +137,7 @@ def test_a_reply_of_another_type_is_a_store_that_is_away(forwarding: Forwarder, 
             ("EVAL", lambda: sessions.end("a" * 44)),
             ("EVAL", lambda: revocations.add("session", 1)),
             ("ZSCORE", lambda: revocations.has("session")),
-            ("HGETALL", lambda: sessions.notes("a" * 44)),
+            ("HGETALL", lambda: sessions.notes(SessionKey("a" * 44))),
         ]
         if reply != b"bytes":
             steps.append(("HGET", lambda: sessions.get("a" * 44)))

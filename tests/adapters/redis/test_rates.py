@@ -113,7 +113,7 @@ async def test_a_principal_has_so_many_sessions_and_no_more_on_all_instances_tog
     for sessions in (here, there):
         with pytest.raises(SessionsFullError) as refused:
             await sessions.create(OURS)
-        assert refused.value.own
+        assert refused.value.is_owner_limit
         assert 1700 < refused.value.retry_after < 2000
     await there.create(THEIRS)
     for _ in range(5):

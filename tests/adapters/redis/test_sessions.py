@@ -12,13 +12,13 @@ import pytest
 
 from funcmcp.adapters.redis.bus import RedisBus
 from funcmcp.adapters.redis.link import RedisLink
-from funcmcp.adapters.redis.sessions import RedisRevocations, RedisSessions
-from funcmcp.server.connections.clients import part_of
+from funcmcp.adapters.redis.revocations import RedisRevocations
+from funcmcp.adapters.redis.sessions import RedisSessions
 from funcmcp.state.bus import RESUMED
 from funcmcp.state.seal import KeyRing
 from funcmcp.state.sessions.ended import digest_of
 from funcmcp.state.sessions.signed import SignedSessions
-from funcmcp.state.sessions.store import Handshake, Notes, SessionsFullError, StoreAwayError
+from funcmcp.state.sessions.store import Handshake, Notes, SessionKey, SessionsFullError, StoreAwayError
 from tests.redis_server import redis_server
 
 if TYPE_CHECKING:
@@ -107,13 +107,13 @@ async def test_servers_with_other_prefixes_share_nothing(server: RedisServer, li
 async def test_what_a_session_chooses_is_known_to_every_instance(link: RedisLink, other: RedisLink) -> None:
     here, there = RedisSessions(link), RedisSessions(other)
     session_id = await here.create(HANDSHAKE)
-    assert await there.notes(session_id) == Notes()
-    await here.note_level(session_id, "error")
-    await here.note_subscription(session_id, "menu://ä", wanted=True)
-    await there.note_subscription(session_id, "menu://b", wanted=True)
-    await there.note_subscription(session_id, "menu://c", wanted=True)
-    await here.note_subscription(session_id, "menu://b", wanted=False)
-    assert await there.notes(session_id) == Notes("error", frozenset({"menu://ä", "menu://c"}))
+    assert await there.notes(SessionKey(session_id)) == Notes()
+    await here.note_level(SessionKey(session_id), "error")
+    await here.note_subscription(SessionKey(session_id), "menu://ä", subscribe=True)
+    await there.note_subscription(SessionKey(session_id), "menu://b", subscribe=True)
+    await there.note_subscription(SessionKey(session_id), "menu://c", subscribe=True)
+    await here.note_subscription(SessionKey(session_id), "menu://b", subscribe=False)
+    assert await there.notes(SessionKey(session_id)) == Notes("error", frozenset({"menu://ä", "menu://c"}))
     assert await there.get(session_id) == HANDSHAKE
 
 
@@ -122,22 +122,22 @@ async def test_what_principals_choose_in_one_session_is_kept_apart_and_goes_with
 ) -> None:
     here, there = RedisSessions(link), RedisSessions(other)
     session_id = await here.create(Handshake("2025-11-25"))
-    alice, bob = part_of(session_id, "a" * 32), part_of(session_id, "b" * 32)
+    alice, bob = SessionKey(session_id, "a" * 32), SessionKey(session_id, "b" * 32)
     await here.note_level(alice, "error")
-    await here.note_level(session_id, "debug")
-    await here.note_subscription(alice, "menu://a", wanted=True)
-    await here.note_subscription(alice, "menu://both", wanted=True)
-    await here.note_subscription(bob, "menu://both", wanted=True)
-    await here.note_subscription(session_id, f"{'a' * 32}:menu://not-alices", wanted=True)
-    await there.note_subscription(alice, "menu://both", wanted=False)
+    await here.note_level(SessionKey(session_id), "debug")
+    await here.note_subscription(alice, "menu://a", subscribe=True)
+    await here.note_subscription(alice, "menu://both", subscribe=True)
+    await here.note_subscription(bob, "menu://both", subscribe=True)
+    await here.note_subscription(SessionKey(session_id), f"{'a' * 32}:menu://not-alices", subscribe=True)
+    await there.note_subscription(alice, "menu://both", subscribe=False)
     assert await there.notes(alice) == Notes("error", frozenset({"menu://a"}))
     assert await there.notes(bob) == Notes(None, frozenset({"menu://both"}))
-    assert await there.notes(session_id) == Notes("debug", frozenset({f"{'a' * 32}:menu://not-alices"}))
-    assert await there.get(alice) is None  # the key of a part is no session's id
-    assert await there.end(alice) is False
+    assert await there.notes(SessionKey(session_id)) == Notes("debug", frozenset({f"{'a' * 32}:menu://not-alices"}))
+    assert await there.get(alice.to_text()) is None  # the key of a part is no session's id
+    assert await there.end(alice.to_text()) is False
     assert await there.end(session_id) is True
     await here.note_level(bob, "error")
-    for key in (session_id, alice, bob):
+    for key in (SessionKey(session_id), alice, bob):
         assert await here.notes(key) == Notes()
 
 
@@ -145,10 +145,10 @@ async def test_what_is_chosen_late_does_not_bring_a_session_back(link: RedisLink
     sessions = RedisSessions(link)
     session_id = await sessions.create(HANDSHAKE)
     await sessions.end(session_id)
-    await sessions.note_level(session_id, "error")
-    await sessions.note_subscription(session_id, "menu://a", wanted=True)
+    await sessions.note_level(SessionKey(session_id), "error")
+    await sessions.note_subscription(SessionKey(session_id), "menu://a", subscribe=True)
     assert await sessions.get(session_id) is None
-    assert await sessions.notes(session_id) == Notes()
+    assert await sessions.notes(SessionKey(session_id)) == Notes()
 
 
 async def test_a_signed_session_that_one_instance_ends_is_over_everywhere(link: RedisLink, other: RedisLink) -> None:
@@ -199,7 +199,7 @@ async def test_anonymous_sessions_are_bounded_and_take_nothing_from_those_of_pri
         ids = [await sessions.create(ANONYMOUS) for _ in range(3)]
         with pytest.raises(SessionsFullError) as refused:
             await sessions.create(ANONYMOUS)
-        assert not refused.value.own
+        assert not refused.value.is_owner_limit
         assert 1 <= refused.value.retry_after <= 1981
         assert await sessions.get(await sessions.create(HANDSHAKE)) == HANDSHAKE
         assert await sessions.end(ids[0])
@@ -273,7 +273,7 @@ async def test_notes_that_are_not_understood_are_left_out(link: RedisLink) -> No
     session_id = await sessions.create(HANDSHAKE)
     fields: Any = {b"level:": b"loud", b"uri::menu://a": b"", b"\xff": b"\xff", b"more": b"1"}
     await link.do(lambda redis: redis.hset(f"funcmcp:session:{session_id}", mapping=fields))
-    assert await sessions.notes(session_id) == Notes(None, frozenset({"menu://a"}))
+    assert await sessions.notes(SessionKey(session_id)) == Notes(None, frozenset({"menu://a"}))
 
 
 def test_a_url_of_another_kind_is_refused() -> None:
@@ -489,10 +489,10 @@ async def test_redis_away_is_told_in_time_and_it_comes_back_by_itself(fault: str
             lambda: sessions.get(session_id),
             lambda: sessions.create(HANDSHAKE),
             lambda: sessions.end("a" * 44),
-            lambda: sessions.notes(session_id),
-            lambda: sessions.note_level(session_id, "error"),
-            lambda: sessions.note_subscription(session_id, "menu://a", wanted=True),
-            lambda: sessions.note_subscription(session_id, "menu://a", wanted=False),
+            lambda: sessions.notes(SessionKey(session_id)),
+            lambda: sessions.note_level(SessionKey(session_id), "error"),
+            lambda: sessions.note_subscription(SessionKey(session_id), "menu://a", subscribe=True),
+            lambda: sessions.note_subscription(SessionKey(session_id), "menu://a", subscribe=False),
             lambda: bus.send("topic", {}),
             lambda: RedisRevocations(links[1]).has(session_id),
         ):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.connections.clients import Clients, SessionClient, part_of
+from funcmcp.server.connections.clients import Clients, SessionClient
 from funcmcp.server.run import Run
-from funcmcp.state.sessions.store import Handshake
+from funcmcp.state.sessions.store import Handshake, SessionKey
 
 HANDSHAKE = Handshake("2025-11-25", {"roots": {}}, {"name": "a"})
 
@@ -21,8 +21,7 @@ class Closing(SessionClient):
 
 def client(session_id: str, owner: str | None = None) -> Closing:
     """Return the client of a session, or of a principal's part of one."""
-    key = None if owner is None else part_of(session_id, owner)
-    return Closing(REVISIONS["2025-11-25"], HANDSHAKE, session_id, pushes=False, key=key)
+    return Closing(REVISIONS["2025-11-25"], HANDSHAKE, SessionKey(session_id, owner), pushes=False)
 
 
 def test_a_sessions_client_knows_what_the_handshake_said() -> None:
@@ -39,12 +38,12 @@ def test_a_sessions_client_knows_what_the_handshake_said() -> None:
 def test_a_client_is_found_again_until_its_session_ends() -> None:
     first = client("s1")
     clients: Clients[SessionClient] = Clients()
-    assert clients.get("s1") is None
+    assert clients.get(SessionKey("s1")) is None
     clients.add(first)
-    assert clients.get("s1") is first
+    assert clients.get(SessionKey("s1")) is first
     clients.end("s1")
     clients.end("s1")
-    assert clients.get("s1") is None
+    assert clients.get(SessionKey("s1")) is None
 
 
 def test_beyond_the_limit_the_oldest_idle_client_goes() -> None:
@@ -53,7 +52,7 @@ def test_beyond_the_limit_the_oldest_idle_client_goes() -> None:
     busy.conversation.begin(1, Run())
     for one in (busy, client("idle"), client("new")):
         clients.add(one)
-    assert [clients.get(name) is not None for name in ("busy", "idle", "new")] == [True, False, True]
+    assert [clients.get(SessionKey(name)) is not None for name in ("busy", "idle", "new")] == [True, False, True]
     assert len(clients) == 2
 
 
@@ -81,12 +80,12 @@ def test_a_client_with_something_to_lose_goes_after_those_without() -> None:
     chosen.conversation.log_level = "debug"
     for member in (chosen, client("idle"), client("new")):
         clients.add(member)
-    assert [clients.get(name) is not None for name in ("chosen", "idle", "new")] == [True, False, True]
+    assert [clients.get(SessionKey(name)) is not None for name in ("chosen", "idle", "new")] == [True, False, True]
     other = client("other")
     other.conversation.log_level = "debug"
     clients.add(other)
     clients.add(client("last"))
-    assert [clients.get(name) is not None for name in ("chosen", "other", "last")] == [False, True, True]
+    assert [clients.get(SessionKey(name)) is not None for name in ("chosen", "other", "last")] == [False, True, True]
 
 
 def test_parts_of_a_session_are_clients_of_their_own() -> None:
@@ -124,7 +123,7 @@ def test_the_key_of_a_part_ends_nothing_when_it_is_sent_as_a_sessions_id() -> No
     clients: Clients[SessionClient] = Clients()
     alices = client("s1", "alice")
     clients.add(alices)
-    clients.end(alices.key)
+    clients.end(alices.key.to_text())
     assert clients.get(alices.key) is alices
     assert not alices.closed
 

@@ -9,11 +9,11 @@ import pytest
 
 from funcmcp.protocol.jsonrpc import Notification, Response
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.connections.clients import Clients, SessionClient, part_of
+from funcmcp.server.connections.clients import Clients, SessionClient
 from funcmcp.server.connections.relay import Relay
 from funcmcp.server.run import Run, RunCancelledError
 from funcmcp.state.bus import RESUMED
-from funcmcp.state.sessions.store import Handshake, Notes, StoreAwayError
+from funcmcp.state.sessions.store import Handshake, Notes, SessionKey, StoreAwayError
 from tests.server.parts import ASK_NAME, NEWEST, PATIENCE
 from tests.state.shared import SharedMemory, SharedMemorySessions
 
@@ -30,11 +30,11 @@ class Instance:
         self.store = SharedMemorySessions(memory)
         self.clients: Clients[SessionClient] = Clients()
         self.relay = Relay(self.store.bus, self.clients, self.store)
-        self.client = SessionClient(REVISIONS[NEWEST], Handshake(NEWEST), SESSION, pushes=True)
+        self.client = SessionClient(REVISIONS[NEWEST], Handshake(NEWEST), SessionKey(SESSION), pushes=True)
         if met:
             self._meet(self.client)
         self.parts = {
-            name: SessionClient(REVISIONS[NEWEST], Handshake(NEWEST), SESSION, pushes=True, key=part_of(SESSION, name))
+            name: SessionClient(REVISIONS[NEWEST], Handshake(NEWEST), SessionKey(SESSION, name), pushes=True)
             for name in principals
         }
         for part in self.parts.values():
@@ -129,11 +129,11 @@ async def test_what_a_session_chooses_holds_where_it_is_known_and_where_it_is_no
 
 
 async def test_what_was_chosen_is_read_once_and_again_after_a_gap(memory: SharedMemory, here: Instance) -> None:
-    memory.notes[SESSION] = Notes("alert", frozenset({"menu://a"}))
+    memory.notes[SessionKey(SESSION)] = Notes("alert", frozenset({"menu://a"}))
     for _ in range(3):
         await here.conversation.restore()
     assert (memory.read, here.conversation.log_level) == (1, "alert")
-    memory.notes[SESSION] = Notes("debug", frozenset())
+    memory.notes[SessionKey(SESSION)] = Notes("debug", frozenset())
     here.store.local.deliver(RESUMED, {})
     for _ in range(3):
         await here.conversation.restore()
@@ -142,8 +142,8 @@ async def test_what_was_chosen_is_read_once_and_again_after_a_gap(memory: Shared
 
 @pytest.mark.parametrize("level", ["verbose", 7, None])
 async def test_a_level_of_another_version_is_ignored(here: Instance, there: Instance, level: object) -> None:
-    await here.relay.send(SESSION, "level", {"level": "error"})
-    await here.relay.send(SESSION, "level", {"level": level})
+    await here.relay.send(SessionKey(SESSION), "level", {"level": "error"})
+    await here.relay.send(SessionKey(SESSION), "level", {"level": level})
     assert there.conversation.log_level == "error"
 
 
@@ -178,7 +178,7 @@ async def test_a_client_whose_choices_are_kept_elsewhere_may_be_forgotten_for_ot
     idle.append(here.conversation.idle)
     assert idle == [True, False]
     alone = Relay(memory.bus, here.clients, None)
-    client = SessionClient(REVISIONS[NEWEST], Handshake(NEWEST), "other", pushes=True)
+    client = SessionClient(REVISIONS[NEWEST], Handshake(NEWEST), SessionKey("other"), pushes=True)
     alone.meet(client)
     await client.conversation.restore()
     await client.conversation.set_level("error")

@@ -45,7 +45,7 @@ def test_a_full_table_refuses_one_more_and_forgets_nothing(clock: Clock) -> None
     with pytest.raises(SessionsFullError) as refused:
         ended.add(digest_of("one more"), clock.now + 1000)
     assert refused.value.retry_after == 101
-    assert not refused.value.own
+    assert not refused.value.is_owner_limit
     assert digest_of("one more") not in ended
     assert all(digest in ended for digest in digests)
 
@@ -128,5 +128,5 @@ def test_a_file_that_is_missing_is_a_warning(caplog: pytest.LogCaptureFixture, t
     [record] = caplog.records
     assert record.message == (
         "FUNCMCP_ENDED_SESSIONS can't be opened (No such file or directory): "
-        "DELETE of a session holds in this process only."
+        "a DELETE of a session affects this process only."
     )

@@ -109,7 +109,7 @@ async def test_a_principal_has_so_many_sessions_and_no_more(clock: Clock) -> Non
     first, _ = await sessions.create(ours), await sessions.create(ours)
     with pytest.raises(SessionsFullError) as refused:
         await sessions.create(ours)
-    assert (refused.value.own, refused.value.retry_after >= 1) == (True, True)
+    assert (refused.value.is_owner_limit, refused.value.retry_after >= 1) == (True, True)
     await sessions.create(theirs)
     for _ in range(3):
         await sessions.create(HANDSHAKE)

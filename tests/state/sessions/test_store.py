@@ -6,8 +6,17 @@ import dataclasses
 
 import pytest
 
+from funcmcp.state.seal import KeyRing
 from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.state.sessions.store import Handshake, SessionsFullError, SessionStore
+from funcmcp.state.sessions.signed import SignedSessions
+from funcmcp.state.sessions.store import (
+    Handshake,
+    LiveSessions,
+    NoSessions,
+    SessionKey,
+    SessionsFullError,
+    SessionStore,
+)
 
 
 def test_a_handshake_is_frozen_and_shares_nothing_with_others() -> None:
@@ -25,3 +34,16 @@ def test_a_full_store_says_when_to_try_again() -> None:
 def test_sessions_in_memory_are_a_store() -> None:
     store: SessionStore = MemorySessions()
     assert all(callable(getattr(store, name)) for name in ("create", "get", "end"))
+
+
+def test_only_live_sessions_have_streams_between_requests() -> None:
+    stores = (MemorySessions(), SignedSessions(KeyRing()), NoSessions())
+    assert [isinstance(store, LiveSessions) for store in stores] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("key", "text"), [(SessionKey("s1"), "s1"), (SessionKey("s1", "alice"), "s1 alice")], ids=["session", "part"]
+)
+def test_a_key_is_one_text_between_instances(key: SessionKey, text: str) -> None:
+    assert key.to_text() == text
+    assert SessionKey.from_text(text) == key

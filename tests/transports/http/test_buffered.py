@@ -25,7 +25,7 @@ CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}}}
 
 
 class Whole(MemoryRequest):
-    streams = False
+    can_stream = False
 
 
 def whole_server(**options: Any) -> MCPServer:

@@ -104,7 +104,7 @@ class AzureRequest(HttpRequest):
         self._parts: SplitResult = urlsplit(req.url)
 
     @property
-    def streams(self) -> bool:
+    def can_stream(self) -> bool:
         """Whether HTTP streams are on."""
         return isinstance(self._req, StreamedRequest)
 

@@ -28,7 +28,7 @@ class HTTPRequestInfo(Protocol):
         """The HTTP method, upper case."""
 
     @property
-    def streams(self) -> bool:
+    def can_stream(self) -> bool:
         """Whether an answer reaches the client part by part."""
 
     @property

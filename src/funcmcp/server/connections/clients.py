@@ -1,4 +1,10 @@
-"""The clients of the living sessions that this process has met, so that a session's next request finds them."""
+"""The clients of sessions that this process has served, so that the next request of a session finds its client.
+
+How it works: a client belongs to a `SessionKey`, which is a session or one principal's part of an anonymous session.
+`Clients` is a cache: it drops the oldest idle client when it is full, and the session continues in its store. A dropped
+client loses its log level, its subscriptions and its stored streams, unless other instances of the server store them
+too. When a session ends, the clients of all its keys are dropped.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from funcmcp.server.connections.client import Client
 from funcmcp.server.connections.conversation import Conversation
+from funcmcp.state.sessions.store import SessionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,113 +23,101 @@ if TYPE_CHECKING:
     from funcmcp.state.sessions.store import Handshake
 
 _MAX_CHECKED = 32
-"""Clients that are looked at to find one that can be forgotten."""
-
-
-def part_of(session_id: str, owner: str | None) -> str:
-    """Return the key of what is a principal's own in a session that nobody in particular began."""
-    return f"{session_id} {owner}"  # no session id has a space
+"""The number of clients that are examined to find one that can be dropped."""
 
 
 class SessionClient(Client):
     """The client of a session of the handshake era.
 
     Attributes:
-        key: the session's id; or, for a principal in a session that nobody in particular began, a `part_of` it. Runs,
-            questions, streams and subscriptions are a key's own: who only knows the session's id gets none of them.
+        key: The session, or the principal's part of an anonymous session, that the client belongs to.
     """
 
     __slots__ = ("key",)
     conversation: Conversation
     session_id: str
 
-    def __init__(
-        self, revision: Revision, handshake: Handshake, session_id: str, *, pushes: bool, key: str | None = None
-    ) -> None:
-        self.key = key or session_id
+    def __init__(self, revision: Revision, handshake: Handshake, key: SessionKey, *, pushes: bool) -> None:
+        self.key = key
         super().__init__(
             revision,
             handshake.capabilities,
             handshake.info,
-            session_id=session_id,
+            session_id=key.session_id,
             conversation=Conversation(pushes=pushes),
         )
 
     @property
     def busy(self) -> bool:
-        """Whether something is under way that would be lost if the client was forgotten."""
+        """Whether something is under way that would be lost if the client was dropped."""
         return self.conversation.busy
 
     def close(self) -> None:
-        """Let go of what goes on for the client outside of requests."""
+        """Release what the client uses outside of requests."""
 
     def forget(self, change: Change) -> None:
-        """Tell it a change no more: another instance has."""
+        """Do not report *change* to the client: another instance has reported it."""
 
 
 C = TypeVar("C", bound=SessionClient)
 
 
 class Clients(Generic[C]):
-    """Clients by key.
-
-    A client that is forgotten loses its log level, its subscriptions and what is kept of its streams; the session
-    itself lives elsewhere.
+    """A cache of clients by key.
 
     Args:
-        limit: How many are kept. Beyond, the oldest is forgotten that is not busy, before others one that has nothing
-            to lose. Busy ones are never forgotten: limits on requests and streams bound their number.
+        limit: The size of the cache. Beyond it, the oldest client that is not busy is dropped, if possible one that has
+            nothing to lose. Busy clients are never dropped; limits on requests and streams bound their number.
     """
 
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit
-        self._clients: dict[str, C] = {}
-        self._parts: dict[str, set[str]] = {}
-        self.get: Callable[[str], C | None] = self._clients.get
-        """Returns the client of a key, if it is remembered."""
+        self._clients: dict[SessionKey, C] = {}
+        self._parts: dict[str, set[SessionKey]] = {}
+        self.get: Callable[[SessionKey], C | None] = self._clients.get
+        """Returns the client of a key, or None if it is not in the cache."""
 
     def add(self, client: C) -> None:
-        """Remember a session's client."""
+        """Add the client of a session."""
         self._make_room()
         self._clients[client.key] = client
-        if client.key != client.session_id:
+        if client.key.owner is not None:
             self._parts.setdefault(client.session_id, set()).add(client.key)
 
     def end(self, session_id: str) -> None:
-        """Forget a session with all its parts; a part's key is no session's id, whoever sends it as one."""
-        client = self._clients.get(session_id)
-        if client is not None and client.session_id == session_id:
-            self._forget(session_id)
-        for part in tuple(self._parts.get(session_id, ())):
-            self._forget(part)
+        """Drop the clients of a session that has ended, with those of its parts."""
+        for key in (SessionKey(session_id), *self._parts.get(session_id, ())):
+            if key in self._clients:
+                self._drop(key)
 
-    def _forget(self, key: str) -> None:
-        """Let go of one client. Others of its session, which lives on, may have something under way."""
+    def _drop(self, key: SessionKey) -> None:
+        """Drop one client. The session may continue, and clients of its other keys may be busy."""
         client = self._clients.pop(key)
         client.close()
-        parts = self._parts.get(client.session_id, set())
-        parts.discard(key)
-        if not parts:
-            self._parts.pop(client.session_id, None)
+        parts = self._parts.get(key.session_id)
+        if parts is not None:
+            parts.discard(key)
+            if not parts:
+                del self._parts[key.session_id]
 
     def _make_room(self) -> None:
-        """Forget as many clients as are too many, for one more.
+        """Drop as many clients as necessary to add one.
 
-        Only the first few are looked at; those of them that are busy go to the end of the line. If all of them are,
-        there is one client too many for a while.
+        Only the first few are examined. The busy ones among them become the newest. If all of them are busy, the cache
+        exceeds its limit by one client.
         """
         excess = len(self._clients) + 1 - self._limit
         if excess <= 0:
             return
-        dispensable: list[C] = []
+        idle_clients: list[C] = []
         for key, client in list(islice(self._clients.items(), _MAX_CHECKED)):
             if client.busy:
                 self._clients[key] = self._clients.pop(key)
             else:
-                dispensable.append(client)
-        dispensable.sort(key=lambda client: not client.conversation.idle)
-        for client in dispensable[:excess]:
-            self._forget(client.key)
+                idle_clients.append(client)
+        idle_clients.sort(key=lambda client: not client.conversation.idle)
+        for client in idle_clients[:excess]:
+            self._drop(client.key)
 
     def __len__(self) -> int:
         return len(self._clients)

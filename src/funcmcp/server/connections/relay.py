@@ -1,8 +1,16 @@
-"""One session at several instances of a server: what its client sends to one of them reaches the one that it is for.
+"""One session at several instances of a server.
 
-A response goes where its question was asked, and `notifications/cancelled` where the request runs. What the session
-chooses (log level, subscriptions) is kept in its store, and told to the instances that know the session already; so is
-what its client has been told of.
+How it works: the instances share a store of sessions and a bus. The requests of one session may arrive at any of them.
+
+- A response of the client belongs to the instance that sent the question. `notifications/cancelled` belongs to the
+  instance that runs the request. An instance that can't use one of them itself sends it to all others.
+- The log level and the subscriptions of a session are in the store. The instance that changes them also sends the
+  change to the others. An instance that serves a session for the first time reads them from the store, and reads them
+  again after it may have missed messages (`RESUMED`).
+- When an instance reports a change to the client, the others drop that change from what they would report.
+- When a session ends, every instance drops its clients.
+
+Every message has the key of the session, a kind and a content. `_KINDS` has a handler for each kind but "ended".
 """
 
 from __future__ import annotations
@@ -15,6 +23,7 @@ from funcmcp.server.connections.clients import SessionClient
 from funcmcp.server.connections.conversation import cancel_requested
 from funcmcp.server.connections.hub import Change
 from funcmcp.state.bus import RESUMED
+from funcmcp.state.sessions.store import SessionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -26,15 +35,17 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=SessionClient)
 
 _TOPIC = "sessions"
+_CONTENT = "said"
+"""The member of a message that holds its content. Instances of earlier versions use this name."""
 
 
 class Relay(Generic[C]):
-    """Passes on what concerns a session.
+    """Sends messages about sessions to the other instances, and handles theirs.
 
     Args:
-        bus: leads to the other instances.
-        clients: those of the sessions that this instance has met.
-        store: keeps what sessions choose; None where it is kept in this process alone.
+        bus: Connects the instances.
+        clients: The clients of the sessions that this instance has served.
+        store: Stores the choices of sessions; None if this process alone has them.
     """
 
     def __init__(self, bus: Bus, clients: Clients[C], store: SharedSessions | None) -> None:
@@ -42,19 +53,19 @@ class Relay(Generic[C]):
         self._clients = clients
         self._store = store
         self._gaps = 0
-        bus.subscribe(_TOPIC, self._hear)
-        bus.subscribe(RESUMED, self._resume)
+        bus.subscribe(_TOPIC, self._receive)
+        bus.subscribe(RESUMED, self._count_gap)
 
     def meet(self, client: C) -> None:
-        """Take note of a session that is new to this instance."""
+        """Connect a client that is new to this instance with the store."""
         if self._store is not None:
             client.conversation.keeper = _Keeper(self, self._store, client)
 
     async def receive(self, message: Notification | Response, client: C) -> bool:
-        """Take a message that gets no answer; a notification that means nothing anywhere is dropped.
+        """Handle a message that gets no answer. A notification without an effect at any instance is dropped.
 
         Returns:
-            False for a response that answers no open question of this process, where no other instance can have asked.
+            False for a response to no open question of this process, if there is no other instance.
 
         Raises:
             StoreAwayError: The other instances can't be reached.
@@ -71,92 +82,97 @@ class Relay(Generic[C]):
         return True
 
     def end(self, session_id: str) -> None:
-        """Forget a session that was ended, at every instance."""
+        """Drop the clients of an ended session at every instance."""
         self._clients.end(session_id)
-        self._bus.tell(_TOPIC, {"session": session_id, "kind": "ended", "said": {}})
+        self._bus.tell(_TOPIC, _message(SessionKey(session_id), "ended", {}))
 
-    def told(self, client: C, changes: Iterable[Change]) -> None:
-        """Take note that a client was told of changes, so that no other instance tells it of them again."""
+    def reported(self, client: C, changes: Iterable[Change]) -> None:
+        """Note that changes were reported to a client, so that no other instance reports them again."""
         for change in changes:
-            self._bus.tell(_TOPIC, {"session": client.key, "kind": "told", "said": change._asdict()})
+            self._bus.tell(_TOPIC, _message(client.key, "told", change._asdict()))
 
-    async def send(self, key: str, kind: str, said: Mapping[str, Any]) -> None:
-        """Tell the other instances something about a session, by its client's key; raise StoreAwayError."""
-        await self._bus.send(_TOPIC, {"session": key, "kind": kind, "said": said})
+    async def send(self, key: SessionKey, kind: str, content: Mapping[str, Any]) -> None:
+        """Send a message about a session to the other instances; raise StoreAwayError."""
+        await self._bus.send(_TOPIC, _message(key, kind, content))
 
     @property
     def gaps(self) -> int:
-        """How often messages of other instances may have been missed."""
+        """The number of times that messages of other instances may have been missed."""
         return self._gaps
 
-    def _hear(self, message: Message) -> None:
-        if message["kind"] == "ended":
-            self._clients.end(message["session"])
+    def _receive(self, message: Message) -> None:
+        key, kind = SessionKey.from_text(message["session"]), message["kind"]
+        if kind == "ended":
+            self._clients.end(key.session_id)
             return
-        client = self._clients.get(message["session"])
+        client = self._clients.get(key)
         if client is not None:
-            _KINDS[message["kind"]](client, message["said"])
+            _KINDS[kind](client, message[_CONTENT])
 
-    def _resume(self, _message: Message) -> None:
+    def _count_gap(self, _message: Message) -> None:
         self._gaps += 1
 
 
-class _Keeper:
-    """Keeps what one session chooses."""
+def _message(key: SessionKey, kind: str, content: Mapping[str, Any]) -> Message:
+    return {"session": key.to_text(), "kind": kind, _CONTENT: content}
 
-    __slots__ = ("_client", "_known", "_relay", "_store")
+
+class _Keeper:
+    """Stores the choices of one session."""
+
+    __slots__ = ("_client", "_gaps_at_restore", "_relay", "_store")
 
     def __init__(self, relay: Relay[Any], store: SharedSessions, client: SessionClient) -> None:
         self._relay = relay
         self._store = store
         self._client = client
-        self._known = -1
+        self._gaps_at_restore = -1
 
     async def restore(self) -> None:
-        """Read what the session has chosen, unless nothing can have been missed since that was last done."""
+        """Read the choices of the session, unless no message has been missed since the last time."""
         gaps = self._relay.gaps
-        if self._known == gaps:
+        if self._gaps_at_restore == gaps:
             return
         notes = await self._store.notes(self._client.key)
         conversation = self._client.conversation
         conversation.log_level = notes.level or conversation.log_level
         conversation.subscribed.replace(notes.subscribed)
-        self._known = gaps
+        self._gaps_at_restore = gaps
 
     async def keep_level(self, level: str) -> None:
-        """Remember a log level, and tell it."""
+        """Store a log level, and send it to the other instances."""
         await self._store.note_level(self._client.key, level)
         await self._relay.send(self._client.key, "level", {"level": level})
 
     async def keep_subscription(self, uri: str, *, wanted: bool) -> None:
-        """Remember, or forget, the URI of a resource, and tell it."""
-        await self._store.note_subscription(self._client.key, uri, wanted=wanted)
+        """Add or remove the URI of a resource, and send the change to the other instances."""
+        await self._store.note_subscription(self._client.key, uri, subscribe=wanted)
         await self._relay.send(self._client.key, "subscription", {"uri": uri, "wanted": wanted})
 
 
-def _response(client: SessionClient, said: Mapping[str, Any]) -> None:
-    client.conversation.answer(Response(said["id"], said["result"], said["error"]))
+def _response(client: SessionClient, content: Mapping[str, Any]) -> None:
+    client.conversation.answer(Response(content["id"], content["result"], content["error"]))
 
 
-def _cancelled(client: SessionClient, said: Mapping[str, Any]) -> None:
-    cancel_requested(client.conversation, said)
+def _cancelled(client: SessionClient, content: Mapping[str, Any]) -> None:
+    cancel_requested(client.conversation, content)
 
 
-def _level(client: SessionClient, said: Mapping[str, Any]) -> None:
-    if said["level"] in LEVELS:  # an instance of another version may know further ones
-        client.conversation.log_level = said["level"]
+def _level(client: SessionClient, content: Mapping[str, Any]) -> None:
+    if content["level"] in LEVELS:  # an instance of another version may have further levels
+        client.conversation.log_level = content["level"]
 
 
-def _subscription(client: SessionClient, said: Mapping[str, Any]) -> None:
+def _subscription(client: SessionClient, content: Mapping[str, Any]) -> None:
     subscribed = client.conversation.subscribed
-    if said["wanted"]:
-        subscribed.add(said["uri"])
+    if content["wanted"]:
+        subscribed.add(content["uri"])
     else:
-        subscribed.discard(said["uri"])
+        subscribed.discard(content["uri"])
 
 
-def _told(client: SessionClient, said: Mapping[str, Any]) -> None:
-    client.forget(Change(**said))
+def _reported(client: SessionClient, content: Mapping[str, Any]) -> None:
+    client.forget(Change(**content))
 
 
 _KINDS: dict[str, Callable[[SessionClient, Mapping[str, Any]], None]] = {
@@ -164,5 +180,5 @@ _KINDS: dict[str, Callable[[SessionClient, Mapping[str, Any]], None]] = {
     "cancelled": _cancelled,
     "level": _level,
     "subscription": _subscription,
-    "told": _told,
+    "told": _reported,
 }

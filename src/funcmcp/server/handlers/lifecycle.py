@@ -83,7 +83,7 @@ class Lifecycle:
     async def discover(self, context: RequestContext) -> dict[str, Any]:
         """Answer `server/discover`."""
         revision = context.client.revision
-        streams = context.http is None or context.http.streams  # subscriptions/listen needs a stream
+        streams = context.http is None or context.http.can_stream  # subscriptions/listen needs a stream
         result: dict[str, Any] = {
             "supportedVersions": self._revisions,
             "capabilities": capabilities(self._catalog, revision, pushes=streams),

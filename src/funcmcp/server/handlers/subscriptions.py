@@ -68,7 +68,7 @@ class Subscriptions:
 
     async def listen(self, context: RequestContext) -> dict[str, Any]:
         """Answer `subscriptions/listen`; return when the server stops."""
-        if context.http is not None and not context.http.streams:
+        if context.http is not None and not context.http.can_stream:
             raise MCPError(
                 METHOD_NOT_FOUND, "subscriptions/listen needs a live event stream, which this platform lacks."
             )

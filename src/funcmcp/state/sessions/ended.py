@@ -1,7 +1,7 @@
-"""Which signed sessions were ended before they expired, in memory that several processes can share.
+"""Records of signed sessions that were ended before they expired, in memory that several processes can share.
 
 How it works: a table of fixed size, in a file that each process maps into its memory. A session's digest selects one
-bucket of the table; a record in it is the digest and the time when the session would have expired. Looking up is one
+bucket of the table; a record in it is the digest and the time when the session would have expired. A lookup is one
 search in one bucket, without a lock or a system call, and sees what another process has written. Writing takes a lock
 on the file, for microseconds; the operating system releases it if the process dies. A record is overwritten only when
 its session has expired. If all records of a bucket are in use, one more session can't be ended: forgetting a
@@ -47,18 +47,18 @@ BUCKETS = 2560
 
 
 def digest_of(session_id: str) -> bytes:
-    """Return the digest by which a session is remembered."""
+    """Return the digest under which a session is recorded."""
     return hashlib.sha256(session_id.encode()).digest()[:_DIGEST_BYTES]
 
 
 class EndedSessions:
-    """Remembers sessions that were ended until they would have expired.
+    """Records ended sessions until they would have expired.
 
     Args:
-        file: a descriptor of the file that holds the table, of a size that `shared_with_workers` gives it; -1 for
-            memory of this process.
-        buckets: the size of a table of this process; by default `BUCKETS`.
-        clock: returns seconds since 1970.
+        file: The descriptor of the file that holds the table, which `shared_with_workers` creates; -1 for memory of
+            this process.
+        buckets: The number of buckets in a table of this process; `BUCKETS` by default.
+        clock: Returns seconds since 1970.
     """
 
     def __init__(self, file: int = -1, *, buckets: int | None = None, clock: Callable[[], float] = time) -> None:
@@ -69,7 +69,7 @@ class EndedSessions:
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str], *, clock: Callable[[], float] = time) -> EndedSessions:
-        """Return what this process shares with the other workers, or else what belongs to it alone."""
+        """Return the table that this process shares with the other workers, or a table of its own if there is none."""
         path = environment.get(VARIABLE)
         if path is None:
             return cls(clock=clock)
@@ -77,7 +77,7 @@ class EndedSessions:
             file = os.open(path, os.O_RDWR)
         except OSError as error:
             reason = error.strerror
-            _log.warning("%s can't be opened (%s): DELETE of a session holds in this process only.", VARIABLE, reason)
+            _log.warning("%s can't be opened (%s): a DELETE of a session affects this process only.", VARIABLE, reason)
             return cls(clock=clock)
         return cls(file, clock=clock)
 
@@ -89,11 +89,11 @@ class EndedSessions:
         return self._table.find(digest, start, start + _BUCKET_BYTES) >= 0
 
     def add(self, digest: bytes, expires: float) -> None:
-        """Remember a session until it expires; raise SessionsFullError if there is no room."""
+        """Record a session until it expires; raise SessionsFullError if there is no room."""
         now = self._clock()
         first_expiry = float("inf")
         with self._locked():
-            if digest in self:  # another process was quicker
+            if digest in self:  # another process has recorded it in the meantime
                 return
             start = self._start(digest)
             for position in range(start, start + _BUCKET_BYTES, _RECORD_BYTES):
@@ -125,7 +125,7 @@ class EndedSessions:
 
 @contextlib.contextmanager
 def shared_with_workers(environment: MutableMapping[str, str], *, buckets: int = BUCKETS) -> Iterator[None]:
-    """Let processes that are started inside a ``with`` block remember ended sessions together."""
+    """Share a table of ended sessions with the processes that are started inside the ``with`` block."""
     if sys.platform == "linux":
         table = _memory_file()
     else:
@@ -141,7 +141,7 @@ def shared_with_workers(environment: MutableMapping[str, str], *, buckets: int =
 
 @contextlib.contextmanager
 def _memory_file() -> Iterator[tuple[int, str]]:
-    """Make a file in memory; yield its descriptor and a path by which other processes of this user can open it."""
+    """Create a file in memory; yield its descriptor and a path by which other processes of this user can open it."""
     file = os.memfd_create("funcmcp-ended")
     try:
         yield file, f"/proc/{os.getpid()}/fd/{file}"
@@ -151,7 +151,7 @@ def _memory_file() -> Iterator[tuple[int, str]]:
 
 @contextlib.contextmanager
 def _temporary_file() -> Iterator[tuple[int, str]]:
-    """Make a temporary file, which only this user can open; yield its descriptor and its path."""
+    """Create a temporary file that only this user can open; yield its descriptor and its path."""
     file, path = tempfile.mkstemp(prefix="funcmcp-ended-")
     try:
         yield file, path

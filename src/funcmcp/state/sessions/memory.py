@@ -1,4 +1,4 @@
-"""Sessions in this process's memory, bounded in number and age."""
+"""Sessions in the memory of this process, bounded in number and age."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from funcmcp.state.sessions.store import SessionsFullError
+from funcmcp.state.sessions.store import LiveSessions, SessionsFullError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,13 +15,12 @@ if TYPE_CHECKING:
     from funcmcp.state.seal import KeyRing
     from funcmcp.state.sessions.store import Handshake
 
-
 _SWEEPS = 10
-"""How often those that are too old are looked for, in the time after which a session is too old."""
+"""How often the store looks for expired sessions during the time after which an idle session expires."""
 
 
-class MemorySessions:
-    """Sessions that live in one process.
+class MemorySessions(LiveSessions):
+    """Sessions in the memory of one process.
 
     Args:
         limit: Number of sessions at once. When it is reached, new sessions are refused with 503.
@@ -31,8 +30,6 @@ class MemorySessions:
         keys: Seal what clients carry between requests. The default is as in `SignedSessions`.
         clock: Returns monotonic seconds.
     """
-
-    pushes: bool = True
 
     def __init__(
         self,
@@ -55,23 +52,23 @@ class MemorySessions:
         self.endings: list[Callable[[str], None]] = []
 
     async def create(self, handshake: Handshake) -> str:
-        """Begin a session and return its id; raise SessionsFullError."""
+        """Create a session and return its id; raise SessionsFullError."""
         now = self._clock()
         if now >= self._sweep_at or (len(self._sessions) >= self._limit and now >= self._full_until):
-            self._drop_old(now)
+            self._drop_expired(now)
         if len(self._sessions) >= self._limit:
             raise SessionsFullError(max(1, int(self._full_until - now) + 1))
         owner = handshake.owner
         if owner is not None:
             if self._owned.get(owner, 0) >= self._per_principal:
-                raise SessionsFullError(max(1, int(self._sweep_at - now) + 1), own=True)
+                raise SessionsFullError(max(1, int(self._sweep_at - now) + 1), is_owner_limit=True)
             self._owned[owner] = self._owned.get(owner, 0) + 1
         session_id = base64.urlsafe_b64encode(os.urandom(33)).decode("ascii")
         self._sessions[session_id] = _Session(handshake, now)
         return session_id
 
     async def get(self, session_id: str) -> Handshake | None:
-        """Return a living session, or None; using it keeps it alive."""
+        """Return the handshake of a session, or None. The session does not expire while it is used."""
         session = self._sessions.get(session_id)
         if session is None:
             return None
@@ -83,12 +80,12 @@ class MemorySessions:
         return session.handshake
 
     async def end(self, session_id: str) -> bool:
-        """End a session; return whether there was one."""
+        """End a session; return whether it existed."""
         self._full_until = 0.0
         return self._drop(session_id)
 
     def __len__(self) -> int:
-        self._drop_old(self._clock())
+        self._drop_expired(self._clock())
         return len(self._sessions)
 
     def _drop(self, session_id: str) -> bool:
@@ -100,14 +97,14 @@ class MemorySessions:
                 del self._owned[owner]
         return session is not None
 
-    def _drop_old(self, now: float) -> None:
-        """Drop what is too old, and note until when nothing more can be: use only makes the sessions live longer."""
+    def _drop_expired(self, now: float) -> None:
+        """Drop expired sessions, and note the earliest time at which another one can expire; use only postpones it."""
         deadline = now - self._idle
-        old = [session_id for session_id, session in self._sessions.items() if session.used <= deadline]
-        for session_id in old:
+        expired = [session_id for session_id, session in self._sessions.items() if session.used <= deadline]
+        for session_id in expired:
             self._drop(session_id)
-            for tell in self.endings:
-                tell(session_id)
+            for on_end in self.endings:
+                on_end(session_id)
         self._sweep_at = now + self._idle / _SWEEPS
         self._full_until = min((session.used for session in self._sessions.values()), default=now) + self._idle
 

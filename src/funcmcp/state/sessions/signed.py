@@ -1,8 +1,8 @@
-"""Sessions without a store: the id is a signed token that holds what `initialize` agreed on.
+"""Signed sessions: the session id is a signed token that contains the handshake.
 
-Every process with the same keys can check it. What can't be kept in it is not there: streams between requests and
-subscriptions. A session that was ended is remembered until it would have expired: by this process and the other workers
-of ``funcmcp run --workers`` (`EndedSessions`), and by a store that all processes share where there is one.
+Every process with the same keys can check the token. A signed session has no streams between requests and no
+subscriptions. An ended session is recorded until it would have expired: by this process and the other workers of
+``funcmcp run --workers`` (`EndedSessions`), or by a store that all processes share (`Revocations`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from funcmcp.protocol.codec import decode, encode
 from funcmcp.state.keys import configured_keys
 from funcmcp.state.sessions.ended import EndedSessions, digest_of
-from funcmcp.state.sessions.store import Handshake
+from funcmcp.state.sessions.store import Handshake, SessionStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from funcmcp.state.seal import KeyRing
 
 _PURPOSE = "session"
-_REMEMBERED = 10_000
-_LONGEST = 4096
+_MAX_CACHED = 10_000
+_MAX_ID = 4096
 _FIELDS = frozenset("rcixon")
-_KNOWN = {"elicitation": ("form", "url"), "sampling": ("context", "tools"), "roots": (), "extensions": None}
-"""Client capabilities that a server acts on, and the parts of them."""
+_CAPABILITIES = {"elicitation": ("form", "url"), "sampling": ("context", "tools"), "roots": (), "extensions": None}
+"""The client capabilities that a server uses, with their parts; None for any part."""
 
-_LONGEST_TEXT = 100
-_MOST_EXTENSIONS = 8
+_MAX_TEXT = 100
+_MAX_EXTENSIONS = 8
 
 
 class Revocations(Protocol):
-    """Remembers, for all instances, which sessions were ended. Both methods may raise StoreAwayError."""
+    """Records ended sessions for all instances. Both methods may raise StoreAwayError."""
 
     async def add(self, session_id: str, seconds: float) -> bool:
-        """Remember a session for so long; return whether it was not remembered before.
+        """Record a session for a number of seconds; return whether it was not recorded before.
 
-        It must not be forgotten earlier: where there is no room, raise SessionsFullError.
+        A record must not be dropped earlier. If there is no room, the method raises SessionsFullError.
         """
 
     async def has(self, session_id: str) -> bool:
-        """Tell whether a session is remembered."""
+        """Return whether a session is recorded."""
 
 
-class SignedSessions:
-    """Sessions that live in their ids.
+class SignedSessions(SessionStore):
+    """Sessions whose ids contain their handshakes.
 
     Args:
         keys: Sign the ids. The default is the keys in the environment variable ``FUNCMCP_KEYS``, or those of the
@@ -64,8 +64,6 @@ class SignedSessions:
     Raises:
         ValueError: The keys in the environment are invalid.
     """
-
-    pushes = False
 
     def __init__(
         self,
@@ -90,7 +88,7 @@ class SignedSessions:
         return SignedSessions(keys, revoked=self._revoked, bus=self.bus, lifetime=self._lifetime, clock=self._clock)
 
     async def create(self, handshake: Handshake) -> str:
-        """Begin a session and return its id."""
+        """Create a session and return its id."""
         payload = {
             "r": handshake.revision,
             "c": _capabilities(handshake.capabilities),
@@ -102,7 +100,7 @@ class SignedSessions:
         return self.keys.seal(_PURPOSE, encode(payload))
 
     async def get(self, session_id: str) -> Handshake | None:
-        """Return a living session, or None."""
+        """Return the handshake of a session, or None if its id is not valid, it was ended or it has expired."""
         checked = self._checked.get(session_id) or self._open(session_id)
         if checked is None or checked.expires <= self._clock() or checked.digest in self._ended:
             return None
@@ -111,10 +109,10 @@ class SignedSessions:
         return checked.handshake
 
     async def end(self, session_id: str) -> bool:
-        """End a session; return whether there was one.
+        """End a session; return whether it existed.
 
         Raises:
-            SessionsFullError: no further ended session can be remembered until others expire; this one lives on.
+            SessionsFullError: There is no room for another record until earlier ones expire. The session continues.
         """
         checked = self._checked.get(session_id) or self._open(session_id)
         if checked is None or await self.get(session_id) is None:
@@ -125,12 +123,12 @@ class SignedSessions:
         return True
 
     def _open(self, session_id: str) -> _Checked | None:
-        payload = self.keys.open(_PURPOSE, session_id) if len(session_id) <= _LONGEST else None
+        payload = self.keys.open(_PURPOSE, session_id) if len(session_id) <= _MAX_ID else None
         if payload is None:
             return None
         checked = _checked(decode(payload), digest_of(session_id))
         if checked is not None:
-            if len(self._checked) >= _REMEMBERED:
+            if len(self._checked) >= _MAX_CACHED:
                 del self._checked[next(iter(self._checked))]
             self._checked[session_id] = checked
         return checked
@@ -145,7 +143,7 @@ class _Checked(NamedTuple):
 
 
 def _checked(payload: Any, digest: bytes) -> _Checked | None:
-    """Return what the payload of an id says, or None if another version of the server wrote it."""
+    """Return the session of a payload, or None if another version of the server wrote it."""
     match payload:
         case {"r": str(revision), "c": dict(capabilities), "i": dict(info), "o": str() | None as owner}:
             expires = payload.get("x")
@@ -155,19 +153,19 @@ def _checked(payload: Any, digest: bytes) -> _Checked | None:
 
 
 def _capabilities(declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the capabilities that matter, so that the id stays short."""
-    kept: dict[str, Any] = {}
-    for name, parts in _KNOWN.items():
+    """Return the capabilities that a server uses, so that the id is short."""
+    capabilities: dict[str, Any] = {}
+    for name, parts in _CAPABILITIES.items():
         value = declared.get(name)
         if not isinstance(value, dict):
             continue
-        wanted = parts if parts is not None else tuple(value)[:_MOST_EXTENSIONS]
-        kept[name] = {part: {} for part in wanted if isinstance(value.get(part), dict) and len(part) <= _LONGEST_TEXT}
-    return kept
+        names = parts
+        if names is None:
+            names = tuple(part for part in tuple(value)[:_MAX_EXTENSIONS] if len(part) <= _MAX_TEXT)
+        capabilities[name] = {part: {} for part in names if isinstance(value.get(part), dict)}
+    return capabilities
 
 
-def _info(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the names of the client, so that the id stays short."""
-    return {
-        name: given[name][:_LONGEST_TEXT] for name in ("name", "title", "version") if isinstance(given.get(name), str)
-    }
+def _info(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the names and the version of the client, so that the id is short."""
+    return {name: info[name][:_MAX_TEXT] for name in ("name", "title", "version") if isinstance(info.get(name), str)}

@@ -1,9 +1,20 @@
-"""Sessions of the handshake era: what `initialize` agreed on, remembered for later requests."""
+"""Sessions of the handshake era: what `initialize` negotiated, stored for later requests.
+
+How it works: three kinds of store differ in what a session can do between its requests. The class of a store says
+which kind it is.
+
+- `NoSessions`: `initialize` returns no session id, and each request stands alone.
+- `SessionStore`, such as `SignedSessions`: a session is its handshake and nothing else. The server sends it messages
+  only while it answers one of its requests.
+- `LiveSessions`, such as `MemorySessions`: a session also has streams and subscriptions. `SharedSessions`, such as
+  `RedisSessions`, are live sessions of all instances of a server.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -13,13 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """What client and server agreed on.
+    """The result of the negotiation between client and server.
 
     Attributes:
-        revision: the date of the negotiated revision.
-        capabilities: the client's ClientCapabilities.
-        info: the client's Implementation.
-        owner: whose session it is; None for anybody's.
+        revision: The date of the negotiated revision.
+        capabilities: The client's ClientCapabilities.
+        info: The client's Implementation.
+        owner: The mark of the principal that owns the session; None for an anonymous session.
     """
 
     revision: str
@@ -28,53 +39,81 @@ class Handshake:
     owner: str | None = None
 
 
-class SessionsFullError(Exception):
-    """There is no room for one more session, or for one more that was ended.
+class SessionKey(NamedTuple):
+    """A session, or one principal's part of an anonymous session.
 
-    Args:
-        retry_after: seconds until one may.
-        own: whether it is the owner's own share that is full.
+    Runs, questions, streams and subscriptions belong to a key. A caller that knows only the id of an anonymous session
+    therefore gets nothing of another principal's part.
+
+    Attributes:
+        session_id: The id of the session.
+        owner: The mark of the principal whose part of an anonymous session this is; None for the session itself.
     """
 
-    def __init__(self, retry_after: int, *, own: bool = False) -> None:
+    session_id: str
+    owner: str | None = None
+
+    @classmethod
+    def from_text(cls, text: str) -> SessionKey:
+        """Return the key that `to_text` wrote."""
+        session_id, _, owner = text.partition(" ")
+        return cls(session_id, owner or None)
+
+    def to_text(self) -> str:
+        """Return the key as one string, for messages between instances. A session id contains no space."""
+        if self.owner is None:
+            return self.session_id
+        return f"{self.session_id} {self.owner}"
+
+
+class SessionsFullError(Exception):
+    """The store has no room for another session, or for another ended session.
+
+    Args:
+        retry_after: Seconds until there may be room.
+        is_owner_limit: Whether the owner of the session has reached its limit. Otherwise the store is full.
+    """
+
+    def __init__(self, retry_after: int, *, is_owner_limit: bool = False) -> None:
         super().__init__("Too many sessions")
         self.retry_after = retry_after
-        self.own = own
+        self.is_owner_limit = is_owner_limit
 
 
 class StoreAwayError(Exception):
-    """What the instances of the server share can't be reached now. `retry_after` is in seconds."""
+    """The state that the instances of a server share can't be reached now. `retry_after` is in seconds."""
 
     def __init__(self, retry_after: int = 1) -> None:
         super().__init__("The store is away")
         self.retry_after = retry_after
 
 
+@runtime_checkable
 class SessionStore(Protocol):
-    """Remembers sessions by unguessable ids of visible ASCII characters (0x21 to 0x7E).
+    """Stores sessions under unguessable ids of visible ASCII characters (0x21 to 0x7E).
 
     Attributes:
-        pushes: whether what a session asks for between its requests (streams, subscriptions) is kept and served.
-        endings: called with the id of each session that the store drops by itself, or finds to be over.
+        endings: Functions that the store calls with the id of each session that expires or that it no longer has.
     """
 
-    pushes: bool
     endings: list[Callable[[str], None]]
 
     async def create(self, handshake: Handshake) -> str:
-        """Begin a session and return its id; raise SessionsFullError."""
+        """Create a session and return its id; raise SessionsFullError."""
 
     async def get(self, session_id: str) -> Handshake | None:
-        """Return a living session, or None if it never was, has ended or is too old."""
+        """Return the handshake of a session, or None if the session does not exist, was ended or has expired."""
 
     async def end(self, session_id: str) -> bool:
-        """End a session; return whether there was one. Raise SessionsFullError if that can't be remembered."""
+        """End a session; return whether it existed. Raise SessionsFullError if the end can't be recorded."""
 
 
-class NoSessions:
-    """The store of a server without sessions: `initialize` gives no id, and each request stands alone."""
+class LiveSessions(SessionStore):
+    """A store whose sessions have streams and subscriptions between their requests."""
 
-    pushes = False
+
+class NoSessions(SessionStore):
+    """The store of a server without sessions."""
 
     def __init__(self) -> None:
         self.endings: list[Callable[[str], None]] = []
@@ -94,35 +133,36 @@ class NoSessions:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What a session has chosen since its handshake.
+    """The choices of a client since the handshake of its session.
 
     Attributes:
-        level: the least severe level of log messages that the client wants; None if it has not said.
-        subscribed: URIs of resources whose changes it wants to hear of.
+        level: The least severe level of log messages that the client wants; None if it has not set one.
+        subscribed: The URIs of the resources that it has subscribed to.
     """
 
     level: str | None = None
     subscribed: frozenset[str] = frozenset()
 
 
-@runtime_checkable
-class SharedSessions(SessionStore, Protocol):
-    """A store that every instance of a server reaches. Each of its methods may raise StoreAwayError.
+class SharedSessions(LiveSessions):
+    """A store that every instance of a server uses. Each of its methods may raise StoreAwayError.
 
-    A session that nobody in particular began keeps notes of its own for each principal that uses it, too: a key of
-    notes is the session's id, or that with a space and the principal's mark behind it.
+    Each principal's part of an anonymous session has notes of its own.
 
     Attributes:
-        bus: leads to the other instances.
+        bus: Connects the instances.
     """
 
     bus: Bus
 
-    async def notes(self, key: str) -> Notes:
-        """Return what a session has chosen."""
+    @abstractmethod
+    async def notes(self, key: SessionKey) -> Notes:
+        """Return the notes of a session, or of a part of it."""
 
-    async def note_level(self, key: str, level: str) -> None:
-        """Remember a log level for as long as the session lives."""
+    @abstractmethod
+    async def note_level(self, key: SessionKey, level: str) -> None:
+        """Store a log level for the lifetime of the session."""
 
-    async def note_subscription(self, key: str, uri: str, *, wanted: bool) -> None:
-        """Remember, or forget, the URI of a resource for as long as the session lives."""
+    @abstractmethod
+    async def note_subscription(self, key: SessionKey, uri: str, *, subscribe: bool) -> None:
+        """Add or remove the URI of a resource for the lifetime of the session."""

@@ -64,7 +64,7 @@ class HttpRequest:
         await asyncio.Event().wait()
 
     @property
-    def streams(self) -> bool:
+    def can_stream(self) -> bool:
         """Whether a response's body reaches the client part by part; where not, it does as a whole."""
         return True
 

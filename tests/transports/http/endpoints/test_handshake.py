@@ -11,7 +11,7 @@ import pytest
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.connections.hub import TOOLS
 from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.state.sessions.store import Handshake
+from funcmcp.state.sessions.store import Handshake, SessionKey
 from tests import rules, schemas
 from tests.server.parts import ASK_NAME, NEWEST, PATIENCE, PER_REQUEST, text_result, tool
 from tests.transports.http.endpoint import INITIALIZE, Endpoint, Got, events, next_message, read_all, request
@@ -271,7 +271,7 @@ class TestBatches:
         endpoint = Endpoint()
         session = await endpoint.begin(revision)
         await endpoint.send([], session)
-        client = endpoint.exchange._handshake._clients.get(session["mcp-session-id"])
+        client = endpoint.exchange._handshake._clients.get(SessionKey(session["mcp-session-id"]))
         assert client is not None
         assert client.conversation.idle
 

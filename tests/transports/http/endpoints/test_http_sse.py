@@ -349,7 +349,7 @@ async def test_a_client_that_does_not_read_loses_its_stream(monkeypatch: pytest.
 
 
 async def test_a_comment_keeps_a_silent_stream_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp.transports.http.endpoints.http_sse.KEEP_ALIVE", 0.01)
+    monkeypatch.setattr("funcmcp.transports.http.streams.sse.KEEP_ALIVE_SECONDS", 0.01)
     stream = Stream(served().app)
     await stream.begin()
     assert await stream.part() == ": keep-alive\n\n"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.protocol.headers import mirrored_parameters
-from funcmcp.transports.http.endpoints import per_request as module
+from funcmcp.transports.http.streams import disconnect
 from tests import schemas
 from tests.server.parts import ASK_NAME, CAPABILITIES, NEWEST, PATIENCE, PER_REQUEST, VERSION, text_result, tool
 from tests.transports.http.endpoint import Endpoint, Got, events, mirrored, next_message, per_request, request
@@ -334,7 +334,7 @@ class Watched:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Watch for the client's leaving at once."""
-    monkeypatch.setattr(module, "_PATIENCE", 0)
+    monkeypatch.setattr(disconnect, "WATCH_DELAY", 0)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -12,8 +12,7 @@ import pytest
 from funcmcp.server.connections.hub import TOOLS, updated
 from funcmcp.state.bus import RESUMED
 from funcmcp.testing import MemoryRequest
-from funcmcp.transports.http.streams import remote_streams as elsewhere
-from funcmcp.transports.http.streams.request_stream import KEEP_ALIVE
+from funcmcp.transports.http.streams import remote_streams, sse
 from tests.server.parts import PATIENCE, resource, text_result, tool
 from tests.state.shared import SharedMemory, SharedMemorySessions
 from tests.transports.http.endpoint import Endpoint, events, request
@@ -66,8 +65,8 @@ class Cluster:
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    monkeypatch.setattr(elsewhere, "ANSWER_SECONDS", 0.05)
-    monkeypatch.setattr(elsewhere, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(remote_streams, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(remote_streams, "READ_SECONDS", 0.05)
     return Cluster()
 
 
@@ -100,7 +99,7 @@ async def test_a_stream_is_read_out_to_another_instance_until_its_end(cluster: C
 
 
 async def test_a_reader_says_that_it_is_still_there(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elsewhere, "RENEW_SECONDS", 0.02)
+    monkeypatch.setattr(remote_streams, "RENEW_SECONDS", 0.02)
     session = await cluster.here.begin()
     _, last = await cluster.speak(session)
     stream = await resume(cluster.there, session, last)
@@ -115,10 +114,10 @@ async def test_a_reader_says_that_it_is_still_there(cluster: Cluster, monkeypatc
 async def until_unread(cluster: Cluster) -> None:
     """Wait until the instance that has the streams reads nothing out any more."""
     era = cluster.here.exchange._handshake
-    assert era._elsewhere is not None
+    assert era._remote_streams is not None
     async with asyncio.timeout(PATIENCE):
-        while era._elsewhere._reading_out:
-            await asyncio.wait([reading.task for reading in era._elsewhere._reading_out.values()])
+        while era._remote_streams._senders:
+            await asyncio.wait([sender.task for sender in era._remote_streams._senders.values()])
             await asyncio.sleep(0)
 
 
@@ -137,7 +136,7 @@ async def test_a_reader_that_leaves_is_read_out_to_no_more(cluster: Cluster) -> 
 
 
 async def test_a_reader_whose_instance_has_gone_is_given_up(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elsewhere, "RENEW_SECONDS", 0.02)
+    monkeypatch.setattr(remote_streams, "RENEW_SECONDS", 0.02)
     session = await cluster.here.begin()
     _, last = await cluster.speak(session)
     stream = await resume(cluster.there, session, last)
@@ -148,8 +147,8 @@ async def test_a_reader_whose_instance_has_gone_is_given_up(cluster: Cluster, mo
 
 
 async def test_a_stream_whose_instance_has_gone_ends(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elsewhere, "RENEW_SECONDS", 0.02)
-    monkeypatch.setattr(elsewhere, "KEEP_ALIVE", 0.05)
+    monkeypatch.setattr(remote_streams, "RENEW_SECONDS", 0.02)
+    monkeypatch.setattr(remote_streams, "MAX_SILENCE_SECONDS", 0.1)
     session = await cluster.here.begin()
     _, last = await cluster.speak(session)
     stream = await resume(cluster.there, session, last)
@@ -326,7 +325,7 @@ PING = request("ping")
 async def test_without_streams_a_change_is_told_at_one_instance(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MemoryRequest, "streams", False)
+    monkeypatch.setattr(MemoryRequest, "can_stream", False)
     session = await cluster.here.begin()
     await cluster.here.send(request("resources/subscribe", {"uri": URI}), session)
     await cluster.there.send(PING, session)
@@ -342,7 +341,7 @@ async def test_without_streams_a_change_is_told_at_one_instance(
 async def test_without_streams_a_session_hears_after_a_gap_what_it_may_have_missed(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MemoryRequest, "streams", False)
+    monkeypatch.setattr(MemoryRequest, "can_stream", False)
     session = await cluster.here.begin()
     await cluster.there.send(request("resources/subscribe", {"uri": URI}), session)
     await cluster.here.send(PING, session)
@@ -356,4 +355,4 @@ async def test_without_streams_a_session_hears_after_a_gap_what_it_may_have_miss
 
 
 def test_what_a_reader_is_given_is_more_than_the_silence_of_a_stream() -> None:
-    assert 3 * elsewhere.RENEW_SECONDS >= KEEP_ALIVE
+    assert 3 * remote_streams.RENEW_SECONDS >= sse.KEEP_ALIVE_SECONDS

@@ -10,7 +10,7 @@ from funcmcp import MCPServer, ToolContext
 from funcmcp.auth.policy import Auth
 from funcmcp.server.connections.hub import TOOLS
 from funcmcp.transports.http.messages import HttpRequest
-from funcmcp.transports.http.streams import remote_streams as elsewhere
+from funcmcp.transports.http.streams import remote_streams
 from tests.state.shared import SharedMemory, SharedMemorySessions
 from tests.wire.callers import ALICE, BOB, KEYS, Caller
 from tests.wire.peer import HANDSHAKE, exchange, initialize
@@ -67,8 +67,8 @@ class Shared:
 
 @pytest.fixture
 async def shared(monkeypatch: pytest.MonkeyPatch) -> Shared:
-    monkeypatch.setattr(elsewhere, "ANSWER_SECONDS", 0.05)
-    monkeypatch.setattr(elsewhere, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(remote_streams, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(remote_streams, "READ_SECONDS", 0.05)
     memory = SharedMemory()
     here, there = shop(memory), shop(memory)
     begun = await Caller(here).post(initialize(HANDSHAKE, ASKING))
@@ -164,7 +164,7 @@ async def test_subscriptions_and_streams_are_a_principals_own_and_end_with_the_s
 async def test_without_streams_a_principal_hears_of_its_own_subscriptions_only(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(HttpRequest, "streams", False)
+    monkeypatch.setattr(HttpRequest, "can_stream", False)
     await shared.at(shared.here, ALICE).request("resources/subscribe", {"uri": MENU})
     for key in (BOB, None):
         await shared.at(shared.here, key).request("ping")

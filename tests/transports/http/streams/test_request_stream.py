@@ -14,17 +14,10 @@ from funcmcp.protocol.jsonrpc import Response
 from funcmcp.protocol.replies import Reply
 from funcmcp.server.connections.conversation import Conversation
 from funcmcp.server.run import Run, RunCancelledError
-from funcmcp.transports.http.messages import HttpResponse
-from funcmcp.transports.http.status import JSON_HEADERS, handshake_response
-from funcmcp.transports.http.streams import request_stream as module
-from funcmcp.transports.http.streams.request_stream import (
-    STREAM_HEADERS,
-    Leaving,
-    StreamChannel,
-    as_stream,
-    event,
-    stream_response,
-)
+from funcmcp.transports.http.status import handshake_response
+from funcmcp.transports.http.streams import sse
+from funcmcp.transports.http.streams.disconnect import DisconnectWatch
+from funcmcp.transports.http.streams.request_stream import StreamChannel, stream_response
 from tests import rules, schemas
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PATIENCE
 from tests.transports.http.endpoint import events, next_message, read_all
@@ -32,16 +25,18 @@ from tests.transports.http.endpoint import events, next_message, read_all
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from funcmcp.transports.http.messages import HttpResponse
+
 
 ANSWER = Reply(b'{"jsonrpc":"2.0","id":1,"result":{}}')
 ADA = {"action": "accept", "content": {"name": "Ada"}}
 
 
 async def respond(
-    work: Coroutine[object, object, Reply], channel: StreamChannel, leaving: Leaving | None = None
+    work: Coroutine[object, object, Reply], channel: StreamChannel, watch: DisconnectWatch | None = None
 ) -> HttpResponse:
     async with asyncio.timeout(PATIENCE):
-        return await stream_response(work, channel, respond=handshake_response, leaving=leaving)
+        return await stream_response(work, channel, respond=handshake_response, watch=watch)
 
 
 async def send(channel: StreamChannel, *numbers: int) -> Reply:
@@ -54,25 +49,6 @@ async def taken(channel: StreamChannel) -> dict[str, Any]:
     message: dict[str, Any] = json.loads(await asyncio.wait_for(channel.messages.get(), PATIENCE))
     schemas.validate(message, NEWEST)
     return message
-
-
-def test_an_event_is_one_line_of_data_and_an_empty_line() -> None:
-    assert event(b'{"a":1}') == b'event: message\ndata: {"a":1}\n\n'
-
-
-def test_a_plain_answer_can_be_a_stream_of_one_event() -> None:
-    session = ("mcp-session-id", "s1")
-    made = as_stream(HttpResponse(200, (*JSON_HEADERS, session), ANSWER.body))
-    assert (made.status, made.headers, made.body) == (200, (*STREAM_HEADERS, session), event(ANSWER.body))
-
-
-@pytest.mark.parametrize(
-    "response",
-    [HttpResponse(202, ()), HttpResponse(400, JSON_HEADERS, b"{}"), HttpResponse(200, STREAM_HEADERS, b"")],
-    ids=["accepted", "refused", "streamed"],
-)
-def test_any_other_response_stays_as_it_is(response: HttpResponse) -> None:
-    assert as_stream(response) is response
 
 
 async def test_a_run_that_sends_nothing_is_answered_plainly() -> None:
@@ -91,7 +67,7 @@ async def test_a_run_that_sends_something_is_answered_by_events_in_order_and_the
         "x-accel-buffering": "no",
     }
     assert [one["params"]["progress"] for one in got.messages[:-1]] == [1, 2, 3]
-    assert got.body.endswith(event(ANSWER.body))
+    assert got.body.endswith(sse.event(ANSWER.body))
 
 
 async def test_an_event_is_there_as_soon_as_it_was_sent() -> None:
@@ -152,7 +128,7 @@ async def test_a_caller_that_is_cancelled_takes_the_run_with_it() -> None:
 
 @pytest.mark.parametrize("begun", [False, True])
 async def test_silence_is_filled_with_comments(monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
-    monkeypatch.setattr(module, "KEEP_ALIVE", 0.001)
+    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.001)
     channel, let_go = StreamChannel(None), asyncio.Event()
 
     async def work() -> Reply:
@@ -168,7 +144,7 @@ async def test_silence_is_filled_with_comments(monkeypatch: pytest.MonkeyPatch, 
         assert await anext(parts) == b": keep-alive\n\n"
         let_go.set()
         rest = b"".join([part async for part in parts])
-    assert rest.replace(b": keep-alive\n\n", b"") == event(ANSWER.body)
+    assert rest.replace(b": keep-alive\n\n", b"") == sse.event(ANSWER.body)
 
 
 async def stay() -> None:
@@ -187,7 +163,7 @@ async def test_a_client_that_leaves_its_stream_cancels_the_run(disconnected: Any
             stopped.set()
         return ANSWER
 
-    parts = events(await respond(run.wait(work()), channel, Leaving(run, disconnected)))
+    parts = events(await respond(run.wait(work()), channel, DisconnectWatch(run, disconnected)))
     await next_message(parts)
     assert not run.cancelled
     await parts.aclose()  # type: ignore[attr-defined]
@@ -207,12 +183,12 @@ async def test_a_client_that_leaves_before_anything_was_sent_cancels_the_run() -
         return ANSWER
 
     with pytest.raises(RunCancelledError):
-        await respond(run.wait(work()), channel, Leaving(run, disconnected))
+        await respond(run.wait(work()), channel, DisconnectWatch(run, disconnected))
 
 
 async def test_a_client_that_leaves_after_the_run_is_done_cancels_nothing() -> None:
     channel, run = StreamChannel(None), Run()
-    parts = events(await respond(run.wait(send(channel, 1)), channel, Leaving(run, stay)))
+    parts = events(await respond(run.wait(send(channel, 1)), channel, DisconnectWatch(run, stay)))
     await next_message(parts)
     await asyncio.sleep(0)
     await parts.aclose()  # type: ignore[attr-defined]

@@ -12,7 +12,8 @@ import pytest
 
 from funcmcp.server.connections.hub import TOOLS, updated
 from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.transports.http.streams import resumable
+from funcmcp.state.sessions.store import SessionKey
+from funcmcp.transports.http.streams import resumable, sse
 from tests import rules
 from tests.server.parts import PATIENCE, resource, text_result, tool
 from tests.transports.http.endpoint import Endpoint, events, request
@@ -172,8 +173,8 @@ async def test_what_a_session_had_goes_with_it_when_it_is_too_old() -> None:
 
 
 async def test_finished_streams_of_all_sessions_are_bounded_together() -> None:
-    kept_streams = resumable.KeptStreams(limit=10_000)
-    owners = [resumable.Streams(priming=False, kept_streams=kept_streams) for _ in range(3)]
+    finished_streams = resumable.FinishedStreams(10_000)
+    owners = [resumable.SessionStreams(priming=False, finished_streams=finished_streams) for _ in range(3)]
     streams = []
     for owner in owners:
         stream = owner.open()
@@ -189,8 +190,8 @@ async def test_finished_streams_of_all_sessions_are_bounded_together() -> None:
 def test_finished_streams_take_up_no_more_memory_than_their_limit(length: int) -> None:
     """Small events take up more than their data."""
     limit = 2_000_000
-    kept_streams = resumable.KeptStreams(limit)
-    sessions = [resumable.Streams(priming=True, kept_streams=kept_streams) for _ in range(600)]
+    finished_streams = resumable.FinishedStreams(limit)
+    sessions = [resumable.SessionStreams(priming=True, finished_streams=finished_streams) for _ in range(600)]
     tracemalloc.start()
     try:
         for number, streams in enumerate(sessions):
@@ -200,7 +201,7 @@ def test_finished_streams_take_up_no_more_memory_than_their_limit(length: int) -
                     stream.append(b"%d" % number + b"x" * length)
                 stream.finish()
                 streams.keep(stream)
-        assert kept_streams.size <= limit
+        assert finished_streams.size <= limit
         held = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
@@ -210,18 +211,18 @@ def test_finished_streams_take_up_no_more_memory_than_their_limit(length: int) -
 async def test_a_session_that_ends_frees_its_finished_streams_and_those_still_to_finish() -> None:
     steps = Steps()
     served = endpoint(tool("steps", three_steps, interactive=True), tool("later", steps, interactive=True))
-    kept_streams = served.exchange._handshake._kept_streams
+    finished_streams = served.exchange._handshake._finished_streams
     session = await served.begin()
     for _ in range(3):
         await rest(events(await served.open(request("tools/call", {"name": "steps"}), session)))
-    assert kept_streams.size > 3 * 4 * 160
+    assert finished_streams.size > 3 * 4 * 160
     steps.go.put_nowait("one")
     second = events(await served.open(request("tools/call", {"name": "later"}), session))
     assert (await served.send(b"", session, method="DELETE")).status == 204
-    assert kept_streams.size == 0
+    assert finished_streams.size == 0
     steps.go.put_nowait("end")
     assert len([part async for part in second]) == 3
-    assert kept_streams.size == 0
+    assert finished_streams.size == 0
 
 
 async def test_streams_that_a_session_forgets_are_not_kept_for_all_sessions() -> None:
@@ -230,7 +231,7 @@ async def test_streams_that_a_session_forgets_are_not_kept_for_all_sessions() ->
     sizes = []
     for _ in range(30):
         await rest(events(await served.open(request("tools/call", {"name": "steps"}), session)))
-        sizes.append(served.exchange._handshake._kept_streams.size)
+        sizes.append(served.exchange._handshake._finished_streams.size)
     assert sizes[-1] == sizes[-2] == sizes[16]
 
 
@@ -245,7 +246,7 @@ async def test_nothing_is_kept_of_a_stream_on_which_nothing_was_sent() -> None:
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
-    client = served.exchange._handshake._clients.get(session["mcp-session-id"])
+    client = served.exchange._handshake._clients.get(SessionKey(session["mcp-session-id"]))
     assert client is not None
     assert client.streams._streams == {}
 
@@ -343,7 +344,7 @@ async def test_the_general_stream_ends_when_the_server_is_about_to_stop() -> Non
 
 
 async def test_a_silent_stream_sends_comments_and_keeps_its_session_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resumable, "KEEP_ALIVE", 0.001)
+    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.001)
     served = endpoint()
     session = await served.begin()
     stream = events(await served.open(b"", session, method="GET"))
@@ -372,20 +373,20 @@ async def test_without_memory_there_is_no_stream_and_no_subscription() -> None:
 
 
 def test_what_is_kept_of_a_stream_is_bounded() -> None:
-    stream = resumable.EventStream("1", priming=False, max_bytes=10 * (10 + 160))
+    stream = resumable.ResumableStream("1", priming=False, max_bytes=10 * (10 + 160))
     for _ in range(50):
         stream.append(b"x" * 10)
     assert len(stream._events) == 10
     stream.append(b"y" * 5000)
     assert [data for _, data in stream._events] == [b"y" * 5000]
-    few = resumable.EventStream("2", priming=False, limit=3)
+    few = resumable.ResumableStream("2", priming=False, max_events=3)
     for _ in range(5):
         few.append(b"")
     assert len(few._events) == 3
 
 
 def test_finished_streams_of_a_session_are_forgotten_beyond_a_number() -> None:
-    streams = resumable.Streams(priming=False)
+    streams = resumable.SessionStreams(priming=False)
     first = streams.open()
     second = streams.open()
     second.finish()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from funcmcp.server.calls.route import RoutedBody
     from funcmcp.server.dispatch import Server
     from funcmcp.server.guard import Guard, Refusal
-    from funcmcp.transports.http.admission.header_checks import Entry
+    from funcmcp.transports.http.admission.header_checks import CheckedHeaders
     from funcmcp.transports.http.messages import HttpRequest
 
 _MOST = 100
@@ -41,7 +41,7 @@ _MOST = 100
 class Era(Protocol):
     """What answers POSTs."""
 
-    async def post(self, http: HttpRequest, message: RoutedBody, entry: Entry) -> HttpResponse:
+    async def post(self, http: HttpRequest, message: RoutedBody, checked: CheckedHeaders) -> HttpResponse:
         """Answer one POST whose body has been decoded, classified and routed."""
 
 
@@ -162,6 +162,6 @@ class Guarded:
         self._era = era
         self._identity = identity
 
-    async def post(self, http: HttpRequest, message: RoutedBody, entry: Entry) -> HttpResponse:
+    async def post(self, http: HttpRequest, message: RoutedBody, checked: CheckedHeaders) -> HttpResponse:
         """Answer one POST whose body has been decoded, classified and routed."""
-        return await self._identity.check(message, http.principal) or await self._era.post(http, message, entry)
+        return await self._identity.check(message, http.principal) or await self._era.post(http, message, checked)

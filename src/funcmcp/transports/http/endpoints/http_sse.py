@@ -26,7 +26,7 @@ from funcmcp.transports.http.admission.origin import OriginCheck
 from funcmcp.transports.http.admission.rate_limits import known_caller, no_room, pace_of, wrong_header
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import accepted, refuse
-from funcmcp.transports.http.streams.request_stream import KEEP_ALIVE, STREAM_HEADERS, event
+from funcmcp.transports.http.streams import sse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -101,7 +101,7 @@ class HTTPSSE:
         if request.method == "POST":
             return await self._post(request)
         self._server.load.streams.check(request.caller)
-        return HttpResponse(200, STREAM_HEADERS, self._events(request))
+        return sse.response(self._events(request))
 
     async def _post(self, request: HttpRequest) -> HttpResponse:
         connection, owner = self._connections.get(request.query.get(_SESSION, ""), (None, None))
@@ -148,9 +148,12 @@ class HTTPSSE:
         ending = asyncio.create_task(connection.finish_with_server(answerable=False))  # nothing can be posted then
         try:
             uri = f"{quote(request.mount + request.path)}?{_SESSION}={session_id}"
-            yield b"event: endpoint\ndata: %b\n\n" % uri.encode("ascii")
-            while not (connection.closed or (ending.done() and messages.empty())):
-                yield await _next(messages, ending)
+            yield sse.event(uri.encode("ascii"), name=b"endpoint")
+            while not connection.closed:
+                part = await sse.next_part(messages, ending)
+                if part is None:
+                    return
+                yield part
         finally:
             ending.cancel()
             del self._connections[session_id]
@@ -159,15 +162,3 @@ class HTTPSSE:
 
 def _no_stream() -> HttpResponse:
     return refuse(404, INVALID_REQUEST, "Unknown stream. Open a stream with GET and keep it open.")
-
-
-async def _next(messages: asyncio.Queue[bytes], ending: asyncio.Task[None]) -> bytes:
-    """Return the next message as an event, or a comment after long silence or at the end."""
-    if not messages.empty():
-        return event(messages.get_nowait())
-    getting = asyncio.ensure_future(messages.get())
-    try:
-        await asyncio.wait({getting, ending}, timeout=KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)
-        return event(getting.result()) if getting.done() else b": keep-alive\n\n"
-    finally:
-        getting.cancel()

@@ -8,7 +8,6 @@ Source: 2026-07-28 "basic/transports" and "basic/index".
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol import envelope, headers
@@ -23,19 +22,16 @@ from funcmcp.server.connections.client import Client
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import accepted, per_request_response, refuse
-from funcmcp.transports.http.streams.request_stream import BufferedChannel, Leaving, StreamChannel, stream_response
+from funcmcp.transports.http.streams.disconnect import DisconnectWatch
+from funcmcp.transports.http.streams.request_stream import BufferedChannel, StreamChannel, stream_response
 
 if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import Malformed
-    from funcmcp.protocol.replies import Reply
     from funcmcp.server.calls.route import RoutedBody
     from funcmcp.server.catalog.features import Tool
     from funcmcp.server.dispatch import Server
-    from funcmcp.transports.http.admission.header_checks import Entry
+    from funcmcp.transports.http.admission.header_checks import CheckedHeaders
     from funcmcp.transports.http.messages import HttpRequest
-
-_PATIENCE = 0.1
-"""Seconds before a watch for the client's leaving is worth its cost."""
 
 _ROUTING = tuple(name.encode() for name in (headers.VERSION, headers.METHOD, headers.NAME))
 
@@ -50,49 +46,48 @@ class PerRequestEra:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def post(self, http: HttpRequest, message: RoutedBody, entry: Entry) -> HttpResponse:
+    async def post(self, http: HttpRequest, message: RoutedBody, checked: CheckedHeaders) -> HttpResponse:
         """Answer one POST whose body has been decoded, classified and routed."""
         if not isinstance(message, RoutedRequest):
-            return self._other(message, entry)
+            return self._other(message, checked)
         try:
-            context = self._context(http, message, entry)
+            context = self._context(http, message, checked)
         except MCPError as error:
             return per_request_response(error_reply(error, message.request.id))
         try:
-            if entry.accept.events and message.interactive:
+            if checked.accept.events and message.interactive:
                 return await self._stream(context, http)
             reply = begin(self._server.answer(context))
             if isinstance(reply, Waiting):
-                reply = await _watched(Leaving(Run(), http.disconnected), reply)
+                reply = await DisconnectWatch(Run(), http.disconnected).answer(reply)
             return per_request_response(reply)
         except RunCancelledError:
             return HttpResponse(204, ())  # the client has gone, so nobody reads this
 
     async def _stream(self, context: RequestContext, http: HttpRequest) -> HttpResponse:
         run = Run()
-        context.channel = channel = StreamChannel(None) if http.streams else BufferedChannel()
+        context.channel = channel = StreamChannel(None) if http.can_stream else BufferedChannel()
         work = run.wait(self._server.answer(context))
-        return await stream_response(
-            work, channel, respond=per_request_response, leaving=Leaving(run, http.disconnected)
-        )
+        watch = DisconnectWatch(run, http.disconnected)
+        return await stream_response(work, channel, respond=per_request_response, watch=watch)
 
-    def _other(self, message: Notification | Response | Malformed | list[Any], entry: Entry) -> HttpResponse:
+    def _other(self, message: Notification | Response | Malformed | list[Any], checked: CheckedHeaders) -> HttpResponse:
         """Answer what is no request: nothing but a notification is accepted."""
         if not isinstance(message, Notification):
             return _refuse_message(message)
-        if entry.version and not entry.known_version:
-            unsupported = envelope.unsupported_version(entry.version, self._server.supported)
+        if checked.version and not checked.is_supported:
+            unsupported = envelope.unsupported_version(checked.version, self._server.supported)
             return per_request_response(error_reply(unsupported, None))
         return accepted()
 
-    def _context(self, http: HttpRequest, routed: RoutedRequest, entry: Entry) -> RequestContext:
+    def _context(self, http: HttpRequest, routed: RoutedRequest, checked: CheckedHeaders) -> RequestContext:
         """Check a request in the fixed order and return its context; raise MCPError with the first fault."""
         server, request = self._server, routed.request
         try:
             meta = envelope.read_meta(request.params)
         except MCPError:
-            if entry.version and not entry.known_version:
-                raise envelope.unsupported_version(entry.version, server.supported) from None
+            if checked.version and not checked.is_supported:
+                raise envelope.unsupported_version(checked.version, server.supported) from None
             raise
         version = meta[envelope.PROTOCOL_VERSION]
         row = METHODS.get(request.method)
@@ -116,20 +111,6 @@ class PerRequestEra:
 
 
 _CLOSED = ClosedChannel()
-
-
-async def _watched(leaving: Leaving, answer: Waiting[Reply]) -> Reply:
-    """Wait for an answer, and cancel the run if the client leaves before: in this era that is how it cancels."""
-    watch: list[asyncio.Task[None]] = []
-    timer = asyncio.get_running_loop().call_later(
-        _PATIENCE, lambda: watch.append(asyncio.ensure_future(leaving.watch()))
-    )
-    try:
-        return await leaving.run.wait(answer)
-    finally:
-        timer.cancel()
-        for task in watch:
-            task.cancel()
 
 
 def _check_mirrored_arguments(http: HttpRequest, routed: RoutedRequest) -> None:

@@ -13,16 +13,16 @@ from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.load import Body
-from funcmcp.state.sessions.store import NoSessions, StoreAwayError
+from funcmcp.state.sessions.store import StoreAwayError
 from funcmcp.transports.http.admission.authentication import Guarded
 from funcmcp.transports.http.admission.body import read_body
-from funcmcp.transports.http.admission.header_checks import Gate
-from funcmcp.transports.http.admission.rate_limits import known_caller, no_room, pace_of
+from funcmcp.transports.http.admission.header_checks import HeaderChecks
+from funcmcp.transports.http.admission.rate_limits import known_caller, no_room, pace_of, wrong_header
 from funcmcp.transports.http.endpoints.handshake import HandshakeEra
 from funcmcp.transports.http.endpoints.per_request import PerRequestEra
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import refuse
-from funcmcp.transports.http.streams.request_stream import as_stream
+from funcmcp.transports.http.streams import sse
 
 if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import RequestId
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from funcmcp.server.dispatch import Server
     from funcmcp.state.sessions.store import SessionStore
     from funcmcp.transports.http.admission.authentication import Era, Identity
-    from funcmcp.transports.http.admission.header_checks import Entry
+    from funcmcp.transports.http.admission.header_checks import CheckedHeaders
     from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.options import HTTPOptions
 
@@ -61,8 +61,8 @@ class StreamableHTTP:
         self._load = server.load
         self._proxies = options.proxies
         self._pace = pace_of(options.rates, options.proxies)
-        has_sessions = not isinstance(sessions, NoSessions)
-        self._gate = Gate(server, options, path=path, listens=sessions.pushes, sessions=has_sessions)
+        self._header_checks = HeaderChecks(server, options, path=path, sessions=sessions)
+        self._max_header = self._limits.header_bytes
         self._handshake = HandshakeEra(server, sessions, optional=options.optional_sessions)
         self._sessions: Era = self._handshake
         self._per_request: Era = PerRequestEra(server)
@@ -72,9 +72,12 @@ class StreamableHTTP:
 
     async def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one HTTP request."""
-        entry = self._gate.admit(request)
-        if isinstance(entry, HttpResponse):
-            return entry
+        large = wrong_header(request, self._max_header)
+        if large is not None:
+            return large
+        checked = self._header_checks.check(request)
+        if isinstance(checked, HttpResponse):
+            return checked
         load = self._load
         try:
             load.requests.check(None)  # at once, before credentials or a body cost anything
@@ -84,10 +87,10 @@ class StreamableHTTP:
                     return refusal
             request.caller = known_caller(request, self._proxies)
             if request.method == "POST":
-                return await self._post(request, entry)
+                return await self._post(request, checked)
             load.requests.take(request.caller)
             try:
-                return await self._get_or_delete(request, entry)
+                return await self._get_or_delete(request, checked)
             finally:
                 load.requests.give_back(request.caller)
         except LimitReachedError as error:
@@ -103,13 +106,13 @@ class StreamableHTTP:
             refusal = await self._pace.refusal(request) or refusal
         return refusal
 
-    async def _get_or_delete(self, request: HttpRequest, entry: Entry) -> HttpResponse:
+    async def _get_or_delete(self, request: HttpRequest, checked: CheckedHeaders) -> HttpResponse:
         try:
-            return await (self._handshake.get if request.method == "GET" else self._handshake.delete)(request, entry)
+            return await (self._handshake.get if request.method == "GET" else self._handshake.delete)(request, checked)
         except StoreAwayError as error:
             return _away(error)
 
-    async def _post(self, request: HttpRequest, entry: Entry) -> HttpResponse:
+    async def _post(self, request: HttpRequest, checked: CheckedHeaders) -> HttpResponse:
         """Read the body of a POST, and answer it if there is room for one more request then."""
         load, caller = self._load, request.caller
         incoming = Body(load.bodies, caller)
@@ -119,20 +122,20 @@ class StreamableHTTP:
                 return body
             load.requests.take(caller)
             try:
-                return await self._answer(request, body, entry)
+                return await self._answer(request, body, checked)
             finally:
                 load.requests.give_back(caller)
         finally:
             incoming.close()
 
-    async def _answer(self, request: HttpRequest, body: bytes, entry: Entry) -> HttpResponse:
+    async def _answer(self, request: HttpRequest, body: bytes, checked: CheckedHeaders) -> HttpResponse:
         try:
             value: Any = decode(body, self._limits.nesting, self._limits.message_values)
         except InvalidJSONError as error:
             return refuse(400, PARSE_ERROR, str(error))
         except RepeatedNameError as error:
             return refuse(400, INVALID_REQUEST, str(error))
-        per_request = entry.per_request
+        per_request = checked.per_request
         if type(value) is dict:
             per_request = per_request or carries_version(value.get("params"))
         elif self._pace is not None and type(value) is list and len(value) > 1:
@@ -142,12 +145,12 @@ class StreamableHTTP:
         message: RoutedBody = value if type(value) is list else self._server.read(value)
         era = self._per_request if per_request else self._sessions
         try:
-            response = await era.post(request, message, entry)
+            response = await era.post(request, message, checked)
         except StoreAwayError as error:
             return _away(error, message.request.id if isinstance(message, RoutedRequest) else None)
         except LimitReachedError as error:
             return no_room(error, message.request.id if isinstance(message, RoutedRequest) else None)
-        return response if entry.accept.json else as_stream(response)
+        return response if checked.accept.json else sse.as_stream(response)
 
 
 def _away(error: StoreAwayError, request_id: RequestId | None = None) -> HttpResponse:

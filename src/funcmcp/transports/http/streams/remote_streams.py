@@ -1,15 +1,22 @@
-"""Streams of a session that are at another instance of the server.
+"""Event streams of a session that another instance of the server has.
 
-How it works: an event id begins with the name of the instance whose stream it is. A client that resumes a stream may
-come to an instance that does not have it. If the bus does not know the instance of the event id, the stream is gone,
-and nothing is waited for. Otherwise this instance (the reader) asks it over the bus with "follow", and it answers with
-the parts of the stream: "begun", the events, and an empty part at the end; or with an empty part at once if it has no
-such stream. An instance that died a moment ago does not answer; then the reader waits for `ANSWER_SECONDS`.
+How it works: an event id begins with the name of the instance that has the stream (`Bus.instance`). A client may resume
+the stream at any instance. An instance without the stream is a *reader*: it has the stream sent to it over the bus, and
+passes the events on to the client. The instance with the stream is the *sender*.
 
-Whether another instance serves the general stream of a session is asked of all of them with "is read". Each answers
-"yes" or "no"; the first "yes" or the last "no" decides, or `READ_SECONDS` if an instance does not answer.
+Resuming:
+1. If the bus does not list the instance of the event id, the stream no longer exists. Nothing waits.
+2. The reader sends "follow" with a random name for itself. The sender answers with numbered parts of the stream:
+   "begun", the events, and an empty part at the end. If it does not have the stream, it answers with the empty part.
+3. If nothing comes within `ANSWER_SECONDS`, the instance has just died, and the stream no longer exists.
+4. The sender repeats a part while the bus is away; the reader drops a part that it has, by its number.
+5. A reader that waits for a part sends "still" every `RENEW_SECONDS`, and "stop" when its client disconnects. A sender
+   that receives neither for three times as long stops. A reader stops when parts, keep-alive comments included, are
+   missing for too long, and when its own instance shuts down: the client then resumes at another one.
 
-A reader says "still" from time to time and "stop" when it leaves.
+A second general stream of a session is an error, also at another instance. An instance that opens one first sends "is
+read" to all instances. Each answers "yes" or "no"; the first "yes" or the last "no" decides, or `READ_SECONDS` if an
+instance does not answer.
 """
 
 from __future__ import annotations
@@ -20,62 +27,69 @@ import os
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from funcmcp.state.sessions.store import StoreAwayError
-from funcmcp.transports.http.streams.request_stream import KEEP_ALIVE
+from funcmcp.state.sessions.store import SessionKey, StoreAwayError
+from funcmcp.transports.http.streams import sse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
 
     from funcmcp.server.connections.hub import Hub
     from funcmcp.state.bus import Bus, Message
-    from funcmcp.transports.http.streams.resumable import Streams
+    from funcmcp.transports.http.streams.resumable import SessionStreams
 
 _TOPIC = "streams"
 
 ANSWER_SECONDS = 1.0
-"""For the instance that has a stream, to begin to read it out."""
+"""Seconds within which a sender has to answer a reader."""
 
 READ_SECONDS = 0.1
-"""For the other instances to say whether a stream is read there."""
+"""Seconds within which instances have to answer whether a stream is read."""
 
 RENEW_SECONDS = 5.0
-"""A reader that hears nothing says so often that it is still there; three times that, and it is given up."""
+"""Seconds without a part after which a reader sends "still". A sender stops after three times as long without it."""
+
+MAX_SILENCE_SECONDS = 2 * sse.KEEP_ALIVE_SECONDS
+"""Seconds without a part, keep-alive comments included, after which a reader stops."""
 
 _ATTEMPTS = 6
+"""Attempts to send a part."""
+
 _ATTEMPT_INTERVAL = 0.3
-"""Seconds between attempts to send a part of a stream."""
+"""Seconds between attempts to send a part."""
 
 _END = ""
 _YES = "yes"
 _NO = "no"
 
 
-class Elsewhere:
-    """Asks the other instances for streams, and reads out to them.
+class RemoteStreams:
+    """Reads streams of other instances, and sends the streams of this instance to others.
 
     Args:
-        bus: leads to the other instances.
-        hub: tells when this instance is about to stop.
-        find: returns the streams that this instance has of a session, or None.
+        bus: Connects the instances.
+        hub: Ends its listeners when this instance shuts down.
+        find: Returns the streams that this instance has of a session, or None.
     """
 
-    def __init__(self, bus: Bus, hub: Hub, find: Callable[[str], Streams | None]) -> None:
+    def __init__(self, bus: Bus, hub: Hub, find: Callable[[SessionKey], SessionStreams | None]) -> None:
         self._bus = bus
         self._hub = hub
         self._find = find
-        self._readers: dict[str, asyncio.Queue[str]] = {}
+        self._parts: dict[str, asyncio.Queue[str]] = {}
+        """The parts that have come, by reader."""
         self._numbers: dict[str, int] = {}
-        """By reader, the number of the last part that came."""
-        self._reading_out: dict[str, _ReadingOut] = {}
-        bus.subscribe(_TOPIC, self._hear)
+        """The number of the last part that has come, by reader."""
+        self._senders: dict[str, _Sender] = {}
+        """What this instance sends, by reader."""
+        bus.subscribe(_TOPIC, self._receive)
 
-    async def is_read(self, session_id: str) -> bool:
+    async def is_read(self, key: SessionKey) -> bool:
         """Return whether the general stream of a session is read at another instance; raise StoreAwayError."""
         instances = await self._bus.other_instances()
         if not instances:
             return False
-        with self._asking() as (reader, parts):
-            await self._bus.send(_TOPIC, {"kind": "is read", "reader": reader, "session": session_id})
+        with self._reader() as (reader, parts):
+            await self._bus.send(_TOPIC, {"kind": "is read", "reader": reader, "session": key.to_text()})
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(READ_SECONDS):
                     for _ in instances:
@@ -83,97 +97,100 @@ class Elsewhere:
                             return True
             return False
 
-    async def follow(self, session_id: str, event_id: str) -> AsyncGenerator[bytes] | None:
-        """Return what comes after an event on a stream of another instance, as it is sent; None if none has it.
+    async def follow(self, key: SessionKey, event_id: str) -> AsyncGenerator[bytes] | None:
+        """Return the events after an event on a stream of another instance; None if no instance has the stream.
 
         Raises:
-            StoreAwayError: the others can't be reached.
+            StoreAwayError: The other instances can't be reached.
         """
         instance = _instance_of(event_id)
         if instance == self._bus.instance or instance not in await self._bus.other_instances():
             return None
-        events = self._follow(session_id, event_id)
+        events = self._follow(key, event_id)
         if await anext(events):
             return events
         await events.aclose()
         return None
 
-    async def _follow(self, session_id: str, event_id: str) -> AsyncGenerator[bytes]:
-        """Yield something or nothing, as an instance has the stream or none has, and then its events."""
-        with self._asking() as (reader, parts), self._until_stopping(parts):
-            asked = {"kind": "follow", "reader": reader, "session": session_id, "event": event_id}
-            await self._bus.send(_TOPIC, asked)
-            yield (await _next(parts, ANSWER_SECONDS) or "").encode()
-            silent = 0.0
-            while silent <= 2 * KEEP_ALIVE:
-                part = await _next(parts, RENEW_SECONDS)
+    async def _follow(self, key: SessionKey, event_id: str) -> AsyncGenerator[bytes]:
+        """Yield one part that is empty if no instance has the stream, and then its events."""
+        with self._reader() as (reader, parts), self._until_shutdown(parts):
+            message = {"kind": "follow", "reader": reader, "session": key.to_text(), "event": event_id}
+            await self._bus.send(_TOPIC, message)
+            yield (await _next_part(parts, ANSWER_SECONDS) or "").encode()
+            silence = 0.0
+            while silence <= MAX_SILENCE_SECONDS:
+                part = await _next_part(parts, RENEW_SECONDS)
                 if part == _END:
                     return
                 if part is None:
-                    silent += RENEW_SECONDS
+                    silence += RENEW_SECONDS
                     self._bus.tell(_TOPIC, {"kind": "still", "reader": reader})
                 else:
-                    silent = 0.0
+                    silence = 0.0
                     yield part.encode()
 
     @contextlib.contextmanager
-    def _asking(self) -> Iterator[tuple[str, asyncio.Queue[str]]]:
-        """Name a reader, whom what other instances say reaches as long as the block runs."""
+    def _reader(self) -> Iterator[tuple[str, asyncio.Queue[str]]]:
+        """Be a reader while the block runs; yield its name and the queue of its parts."""
         reader = os.urandom(12).hex()
-        parts = self._readers[reader] = asyncio.Queue()
+        parts = self._parts[reader] = asyncio.Queue()
         self._numbers[reader] = 0
         try:
             yield reader, parts
         finally:
-            del self._readers[reader], self._numbers[reader]
+            del self._parts[reader], self._numbers[reader]
             self._bus.tell(_TOPIC, {"kind": "stop", "reader": reader})
 
     @contextlib.contextmanager
-    def _until_stopping(self, parts: asyncio.Queue[str]) -> Iterator[None]:
-        """End what is read when this instance is about to stop; the client takes it up again at another one."""
+    def _until_shutdown(self, parts: asyncio.Queue[str]) -> Iterator[None]:
+        """Add the end to *parts* when this instance shuts down while the block runs."""
         with self._hub.listening(lambda _: False) as nothing:
-            stopping = asyncio.ensure_future(anext(nothing, None))
-            stopping.add_done_callback(lambda _: parts.put_nowait(_END))
+            shutdown = asyncio.ensure_future(anext(nothing, None))
+            shutdown.add_done_callback(lambda _: parts.put_nowait(_END))
             try:
                 yield
             finally:
-                stopping.cancel()
+                shutdown.cancel()
 
-    def _hear(self, message: Message) -> None:
+    def _receive(self, message: Message) -> None:
         reader = message["reader"]
         match message["kind"]:
             case "part":
                 self._take(reader, message["part"], message.get("number"))
             case "is read":
-                streams = self._find(message["session"])
-                is_read = streams is not None and streams.general.is_read
-                self._bus.tell(_TOPIC, {"kind": "part", "reader": reader, "part": _YES if is_read else _NO})
+                streams = self._find(SessionKey.from_text(message["session"]))
+                answer = _NO
+                if streams is not None and streams.general.is_read:
+                    answer = _YES
+                self._bus.tell(_TOPIC, {"kind": "part", "reader": reader, "part": answer})
             case "follow" if _instance_of(message["event"]) == self._bus.instance:
-                self._read_out(reader, message["session"], message["event"])
-            case _ if reader in self._reading_out:
-                self._reading_out[reader].note(message["kind"])
+                self._start_sending(reader, SessionKey.from_text(message["session"]), message["event"])
+            case "still" if reader in self._senders:
+                self._senders[reader].renew()
+            case "stop" if reader in self._senders:
+                self._senders[reader].stop()
 
     def _take(self, reader: str, part: str, number: int | None) -> None:
-        """Take a part for a reader; one of a stream has a number, because it may be sent again."""
-        if reader not in self._readers or (number is not None and number <= self._numbers[reader]):
+        """Add a part for a reader. A part of a stream has a number, because it may come twice."""
+        if reader not in self._parts or (number is not None and number <= self._numbers[reader]):
             return
         if number is not None:
             self._numbers[reader] = number
-        self._readers[reader].put_nowait(part)
+        self._parts[reader].put_nowait(part)
 
-    def _read_out(self, reader: str, session_id: str, event_id: str) -> None:
-        streams = self._find(session_id)
-        found = None if streams is None else streams.find(event_id)
-        if found is None:
+    def _start_sending(self, reader: str, key: SessionKey, event_id: str) -> None:
+        streams = self._find(key)
+        position = None if streams is None else streams.find(event_id)
+        if position is None:
             self._bus.tell(_TOPIC, {"kind": "part", "reader": reader, "part": _END})
             return
-        stream, after = found
-        reading = self._reading_out[reader] = _ReadingOut(self._bus, reader, stream.follow(after))
-        reading.task.add_done_callback(lambda _: self._reading_out.pop(reader))
+        sender = self._senders[reader] = _Sender(self._bus, reader, position.follow())
+        sender.task.add_done_callback(lambda _: self._senders.pop(reader))
 
 
-class _ReadingOut:
-    """Events that are read out to a reader at another instance, as long as it is there."""
+class _Sender:
+    """Sends the events of a stream to a reader at another instance."""
 
     def __init__(self, bus: Bus, reader: str, events: AsyncGenerator[bytes]) -> None:
         self._bus = bus
@@ -181,17 +198,19 @@ class _ReadingOut:
         self._events = events
         self._number = 0
         self.task = asyncio.ensure_future(self._run())
-        self._give_up = self._later()
+        self._timer = self._start_timer()
 
-    def note(self, kind: str) -> None:
-        """Take note that the reader is still there, or that it has gone."""
-        self._give_up.cancel()
-        if kind == "stop":
-            self.task.cancel()
-        else:
-            self._give_up = self._later()
+    def renew(self) -> None:
+        """Note that the reader still exists."""
+        self._timer.cancel()
+        self._timer = self._start_timer()
 
-    def _later(self) -> asyncio.TimerHandle:
+    def stop(self) -> None:
+        """Stop sending: the reader no longer exists."""
+        self._timer.cancel()
+        self.task.cancel()
+
+    def _start_timer(self) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(3 * RENEW_SECONDS, self.task.cancel)
 
     async def _run(self) -> None:
@@ -202,12 +221,12 @@ class _ReadingOut:
                     await self._send(event.decode())
                 await self._send(_END)
         except StoreAwayError:
-            return  # the reader can't be reached; the client will ask again
+            return  # the reader can't be reached; the client will resume the stream again
         finally:
-            self._give_up.cancel()
+            self._timer.cancel()
 
     async def _send(self, part: str) -> None:
-        """Send a part, again while the bus is away for a moment; raise StoreAwayError."""
+        """Send a part, several times if the bus is away; raise StoreAwayError."""
         self._number += 1
         message = {"kind": "part", "reader": self._reader, "part": part, "number": self._number}
         for _ in range(_ATTEMPTS - 1):
@@ -221,13 +240,13 @@ class _ReadingOut:
 
 
 def _instance_of(event_id: str) -> str:
-    """Return the name of the instance that gave a stream the id of an event; see `Streams.prefix`."""
+    """Return the name of the instance that has the stream of an event id, which ends with a dot; or ""."""
     instance, dot, _ = event_id.partition(".")
     return instance + dot if dot else ""
 
 
-async def _next(parts: asyncio.Queue[str], seconds: float) -> str | None:
-    """Return the next part, or None if there is none in so many seconds."""
+async def _next_part(parts: asyncio.Queue[str], seconds: float) -> str | None:
+    """Return the next part, or None if none comes within a number of seconds."""
     try:
         async with asyncio.timeout(seconds):
             return await parts.get()

@@ -1,7 +1,12 @@
-"""One request's answer as a stream of server-sent events, begun only when there is something to send before it.
+"""The event stream of one request, which begins only when there is a message to send before the answer.
 
-Source: "basic/transports, Streamable HTTP" (the final response ends the stream); HTML living standard, "Server-sent
-events" for the framing.
+How it works: the request runs in a task with a `StreamChannel`, onto which its feature puts messages. `stream_response`
+waits for whichever comes first. If the task ends first, the answer is plain JSON. If a message comes first, the answer
+is an event stream: the messages in their order, then the answer, which ends the stream. The channel is bounded, so that
+a run waits for a client that reads slowly. When the client disconnects, the channel is closed, and a `DisconnectWatch`
+cancels the run in the per-request era; in the handshake era the run continues.
+
+Source: "basic/transports, Streamable HTTP" (the final response ends the stream).
 """
 
 from __future__ import annotations
@@ -12,53 +17,32 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.run import RunCancelledError
-from funcmcp.transports.http.messages import HttpResponse
-from funcmcp.transports.http.status import EVENT_STREAM, JSON_HEADERS
+from funcmcp.transports.http.streams import sse
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 
     from funcmcp.protocol.replies import Reply
     from funcmcp.server.connections.conversation import Conversation
-    from funcmcp.server.run import Run
+    from funcmcp.transports.http.messages import HttpResponse
+    from funcmcp.transports.http.streams.disconnect import DisconnectWatch
 
-STREAM_HEADERS = (
-    ("content-type", EVENT_STREAM),
-    ("cache-control", "no-cache"),
-    ("x-accel-buffering", "no"),
-)
-KEEP_ALIVE = 15.0
-"""Seconds of silence after which a comment goes out, so that no proxy takes the stream for dead."""
+_MAX_QUEUED = 1000
+"""Messages that may be queued for a slow reader. Beyond that, the run waits."""
 
-_OK = 200
-_MAX_WAITING = 1000
-"""Messages that may wait for a slow reader; then the run waits too."""
-
-_MAX_BYTES = 1024 * 1024
-"""Bytes after which the run waits, too."""
+_MAX_QUEUED_BYTES = 1024 * 1024
+"""Bytes that may be queued for a slow reader. Beyond that, the run waits."""
 
 
-def event(data: bytes) -> bytes:
-    """Return one event with a JSON text, which is a single line, as its data."""
-    return b"event: message\ndata: %b\n\n" % data
-
-
-def as_stream(response: HttpResponse) -> HttpResponse:
-    """Return an answer as a stream of one event, for a client that takes nothing but event streams."""
-    if response.status != _OK or not isinstance(response.body, bytes) or response.headers[:1] != JSON_HEADERS:
-        return response
-    return HttpResponse(_OK, STREAM_HEADERS + response.headers[1:], event(response.body))
-
-
-class _Waiting(asyncio.Queue[bytes]):
-    """Messages that wait for a reader: so many, and hardly more than so many bytes."""
+class _BoundedQueue(asyncio.Queue[bytes]):
+    """A queue of messages that is bounded in their number and, up to the last message, in their bytes."""
 
     def __init__(self) -> None:
-        super().__init__(_MAX_WAITING)
+        super().__init__(_MAX_QUEUED)
         self._bytes = 0
 
     def full(self) -> bool:
-        return super().full() or self._bytes >= _MAX_BYTES
+        return super().full() or self._bytes >= _MAX_QUEUED_BYTES
 
     def _put(self, item: bytes) -> None:
         self._bytes += len(item)
@@ -74,24 +58,24 @@ class StreamChannel:
     """A channel onto the event stream of one request.
 
     Args:
-        conversation: where the client's answers to questions come in; None where the era has no such questions.
+        conversation: Receives the client's responses to questions; None in the era without such questions.
     """
 
     pushes = True
 
     def __init__(self, conversation: Conversation | None) -> None:
-        self.messages: asyncio.Queue[bytes] = _Waiting()
+        self.messages: asyncio.Queue[bytes] = _BoundedQueue()
         self._conversation = conversation
         self._closed = False
 
     def close(self) -> None:
-        """Send nothing more: the client has gone, and a run that waits for room must not wait for ever."""
+        """Drop queued messages and send no further ones. A run that waits for room in the queue continues."""
         self._closed = True
         while not self.messages.empty():
             self.messages.get_nowait()
 
     def close_stream(self) -> None:
-        """Do nothing: the client could not take the stream up again."""
+        """Do nothing: the client can't resume this stream."""
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification, unless the stream is closed."""
@@ -106,7 +90,7 @@ class StreamChannel:
 
 
 class BufferedChannel(StreamChannel):
-    """A channel onto a stream that reaches the client as a whole, with the answer: too late for any question."""
+    """A channel onto a stream that reaches the client only when it is complete, so that questions are impossible."""
 
     pushes = False
 
@@ -114,29 +98,9 @@ class BufferedChannel(StreamChannel):
         super().__init__(None)
 
     async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Refuse, whatever the questions are."""
+        """Refuse the questions."""
         del questions
         raise ToolError("The client can't be asked here: this platform sends an event stream only when it is complete.")
-
-
-class Leaving:
-    """A client's leaving means that its request is cancelled.
-
-    Args:
-        run: what to cancel.
-        disconnected: returns when the client has gone.
-    """
-
-    __slots__ = ("_disconnected", "run")
-
-    def __init__(self, run: Run, disconnected: Callable[[], Awaitable[None]]) -> None:
-        self.run = run
-        self._disconnected = disconnected
-
-    async def watch(self) -> None:
-        """Wait for the client to leave, and cancel the run then."""
-        await self._disconnected()
-        self.run.cancel()
 
 
 async def stream_response(
@@ -144,70 +108,54 @@ async def stream_response(
     channel: StreamChannel,
     *,
     respond: Callable[[Reply], HttpResponse],
-    leaving: Leaving | None = None,
+    watch: DisconnectWatch | None = None,
 ) -> HttpResponse:
-    """Run a request; return plain JSON if it sends nothing before its answer, and a stream if it does.
+    """Run a request; return plain JSON if it sends nothing before its answer, or else an event stream.
 
     Args:
-        work: the run; its messages go to `channel`.
-        channel: the channel of the run.
-        respond: makes the plain response.
-        leaving: what to do when the client leaves; None to let the run go on.
+        work: The run. It sends its messages to *channel*.
+        channel: The channel of the run.
+        respond: Returns the plain response for an answer.
+        watch: Cancels the run when the client disconnects; None lets the run continue.
     """
     task = asyncio.create_task(work)
-    task.add_done_callback(see_outcome)
-    first = asyncio.ensure_future(channel.messages.get())
-    watch = asyncio.ensure_future(leaving.watch()) if leaving is not None else None
+    task.add_done_callback(retrieve_outcome)
+    first_message = asyncio.ensure_future(channel.messages.get())
+    watching = None if watch is None else asyncio.ensure_future(watch.watch())
     try:
-        await asyncio.wait({task, first}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({task, first_message}, return_when=asyncio.FIRST_COMPLETED)
     except asyncio.CancelledError:
         task.cancel()
         raise
     finally:
-        for waiting in (first, watch):
+        for waiting in (first_message, watching):
             if waiting is not None and not waiting.done():
                 waiting.cancel()
-    if first.done() and not first.cancelled():
-        return HttpResponse(200, STREAM_HEADERS, _events(first.result(), task, channel, leaving))
+    if first_message.done() and not first_message.cancelled():
+        return sse.response(_events(first_message.result(), task, channel, watch))
     return respond(await task)
 
 
-def see_outcome(task: asyncio.Task[Reply]) -> None:
-    """Look at the outcome of a run whose client may have left, so that asyncio does not report it as unseen."""
+def retrieve_outcome(task: asyncio.Task[Reply]) -> None:
+    """Retrieve the outcome of a run whose client may have gone, so that asyncio does not log it as never retrieved."""
     if not task.cancelled():
         task.exception()
 
 
 async def _events(
-    first: bytes, task: asyncio.Task[Reply], channel: StreamChannel, leaving: Leaving | None
+    first_message: bytes, task: asyncio.Task[Reply], channel: StreamChannel, watch: DisconnectWatch | None
 ) -> AsyncIterator[bytes]:
     try:
-        yield event(first)
-        del first  # the stream may wait for long
-        while (message := await _next(task, channel)) is not None:
-            yield message
-            del message
+        yield sse.event(first_message)
+        del first_message  # a long stream must not hold its first message in memory
+        while (part := await sse.next_part(channel.messages, task)) is not None:
+            yield part
+            del part
         try:
-            yield event((await task).body)
+            yield sse.event((await task).body)
         except RunCancelledError:
-            return  # the client cancelled: nothing more may be sent for its request
+            return  # the client cancelled the request: nothing more may be sent for it
     finally:
         channel.close()
-        if leaving is not None and not task.done():
-            leaving.run.cancel()
-
-
-async def _next(task: asyncio.Task[Reply], channel: StreamChannel) -> bytes | None:
-    """Return the next message as an event, a comment after long silence, or None when only the answer is left."""
-    if channel.messages.empty():
-        if task.done():
-            return None
-        getter = asyncio.ensure_future(channel.messages.get())
-        try:
-            await asyncio.wait({task, getter}, timeout=KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)
-            if getter.done():
-                return event(getter.result())
-        finally:
-            getter.cancel()
-        return b": keep-alive\n\n" if not task.done() else await _next(task, channel)
-    return event(channel.messages.get_nowait())
+        if watch is not None and not task.done():
+            watch.run.cancel()

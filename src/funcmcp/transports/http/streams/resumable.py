@@ -1,7 +1,21 @@
-"""Streams of a session that a client can take up again where they broke off (handshake era).
+"""Event streams of a session that a client can resume after its connection broke (handshake era).
 
-Every event has an id. A client whose connection broke asks for the rest with GET and `Last-Event-ID`. What was sent
-is kept for that, bounded in number and size; of a stream nothing is replayed on another one.
+How it works: a session has one general stream, for messages that belong to no request, and a stream for each request
+that sends a message before its answer. Each event of a stream has an id, `NAME-NUMBER`, and is stored, bounded in
+number and size. A client resumes a stream with GET and `Last-Event-ID`; it gets the later events of that stream, and
+those of no other stream.
+
+- A `ResumableStream` is written to by a run (or by the session, for the general stream) and has at most one reader,
+  which is a response. A new reader replaces the earlier one. Without a reader, events are stored all the same: the run
+  continues when the client disconnects.
+- A stream is *finished* when its run has ended; the last event is the answer. A finished stream stays in the session's
+  `SessionStreams`, so that the client can still resume it, until one of the limits below drops it.
+- `FinishedStreams` bounds the memory of the finished streams of all sessions together.
+- `close_stream` of a channel ends the connection of a stream, not the stream: the client reconnects (SEP-1699). That
+  needs an event with an id on the stream before. Clients of 2025-11-25 understand an event without data, with which
+  each response begins ("priming").
+
+A stream that is stored in another process is the subject of `remote_streams`.
 
 Source: 2025-11-25 "basic/transports, Resumability and Redelivery" and "Sending Messages to the Server".
 """
@@ -10,37 +24,40 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import ToolError
-from funcmcp.transports.http.messages import HttpResponse
-from funcmcp.transports.http.streams.request_stream import KEEP_ALIVE, STREAM_HEADERS, see_outcome
+from funcmcp.transports.http.streams import sse
+from funcmcp.transports.http.streams.request_stream import retrieve_outcome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 
     from funcmcp.protocol.replies import Reply
     from funcmcp.server.connections.conversation import Conversation
+    from funcmcp.transports.http.messages import HttpResponse
 
 RETRY = 500
-"""Milliseconds that a client is asked to wait before it takes a stream up again."""
+"""Milliseconds that a client waits before it resumes a stream."""
 
 _MAX_EVENTS = 1000
+"""Stored events of one stream. Beyond that, the oldest ones are dropped."""
+
 _MAX_BYTES = 1024 * 1024
-"""Of one stream; beyond, the oldest events are forgotten."""
+"""Bytes of the stored events of one stream. Beyond that, the oldest ones are dropped."""
 
 _MAX_STREAMS = 16
-"""Of one session; beyond, the oldest finished ones are forgotten."""
+"""Streams of one session. Beyond that, the oldest finished ones are dropped."""
 
-_MAX_CHANGES = 100
-"""Events of the stream that belongs to no request."""
+_MAX_GENERAL_EVENTS = 100
+"""Stored events of a general stream."""
 
-_MAX_CHANGES_BYTES = 64 * 1024
-"""Bytes of that stream."""
+_MAX_GENERAL_BYTES = 64 * 1024
+"""Bytes of the stored events of a general stream."""
 
-_MAX_KEPT = 64 * 1024 * 1024
-"""Bytes of finished streams in this process; beyond, the oldest are forgotten, whoever's they are."""
+_MAX_FINISHED_BYTES = 64 * 1024 * 1024
+"""Bytes of the finished streams of all sessions in this process. Beyond that, the oldest ones are dropped."""
 
 _STREAM_OVERHEAD = 2560
 """Bytes of memory that a stream takes up without its events."""
@@ -48,53 +65,67 @@ _STREAM_OVERHEAD = 2560
 _EVENT_OVERHEAD = 160
 """Bytes of memory that an event takes up beside its data."""
 
+_MAX_DIGITS = 18
+"""Digits of an event's number that are read."""
 
-class EventStream:
-    """What was sent on one stream, and what is still to come.
+
+class Position(NamedTuple):
+    """A place in a stream: after the event with this number."""
+
+    stream: ResumableStream
+    number: int
+
+    def follow(self) -> AsyncGenerator[bytes]:
+        """Yield the events after this place."""
+        return self.stream.follow(self.number)
+
+
+class ResumableStream:
+    """The events of one stream, and a reader that waits for further ones.
 
     Args:
-        name: unique in the session; event ids begin with it.
-        priming: whether the client understands an event without data, which gives it an id to come back with.
-        limit: how many events are kept.
-        max_bytes: Bytes of events that are kept; the last event is kept however large it is.
+        name: The name of the stream, unique in the session. Event ids begin with it.
+        priming: Whether the client understands an event without data, which gives it an id to reconnect with.
+        max_events: The number of events that are stored.
+        max_bytes: The bytes of events that are stored. The last event is stored however large it is.
 
     Attributes:
-        finished: whether nothing more will come.
-        told: the number of the last event that was sent.
+        finished: Whether no further event will come.
+        last_sent: The number of the last event that was sent.
     """
 
     __slots__ = (
-        "_broken",
         "_bytes",
         "_events",
+        "_interrupted",
         "_last",
-        "_limit",
         "_max_bytes",
-        "_news",
+        "_max_events",
         "_priming",
         "_reader",
+        "_updated",
         "finished",
+        "last_sent",
         "name",
-        "told",
     )
 
-    def __init__(self, name: str, *, priming: bool, limit: int = _MAX_EVENTS, max_bytes: int = _MAX_BYTES) -> None:
+    def __init__(self, name: str, *, priming: bool, max_events: int = _MAX_EVENTS, max_bytes: int = _MAX_BYTES) -> None:
         self.name = name
-        self._limit = limit
-        self._max_bytes = max_bytes
         self.finished = False
-        self.told = 0
+        self.last_sent = 0
         self._priming = priming
+        self._max_events = max_events
+        self._max_bytes = max_bytes
         self._events: deque[tuple[int, bytes]] = deque()
         self._bytes = 0
         self._last = 0
-        self._news = asyncio.Event()
+        self._updated = asyncio.Event()
         self._reader: object = None
-        self._broken = False
+        self._interrupted = False  # whether the next reader ends after the events that are stored
 
     @property
     def is_read(self) -> bool:
-        """Whether somebody reads it now."""
+        """Whether the stream has a reader."""
         return self._reader is not None
 
     @property
@@ -104,177 +135,192 @@ class EventStream:
 
     @property
     def size(self) -> int:
-        """Bytes of memory that it takes up."""
+        """The bytes of memory that the stream takes up."""
         return self._bytes + _STREAM_OVERHEAD
 
     def append(self, data: bytes) -> None:
-        """Add a message."""
+        """Add an event with a message."""
         self._last += 1
         self._events.append((self._last, data))
         self._bytes += len(data) + _EVENT_OVERHEAD
-        while len(self._events) > self._limit or (self._bytes > self._max_bytes and len(self._events) > 1):
+        while len(self._events) > self._max_events or (self._bytes > self._max_bytes and len(self._events) > 1):
             self._bytes -= len(self._events.popleft()[1]) + _EVENT_OVERHEAD
-        self._news.set()
+        self._updated.set()
 
     def finish(self) -> None:
-        """Say that nothing more will come."""
+        """Note that no further event will come."""
         self.finished = True
-        self._news.set()
+        self._updated.set()
 
     def interrupt(self) -> None:
-        """End the connection that reads, or the first one that will, if the client can take the stream up again."""
+        """End the response of the reader, or of the next one if there is none, provided that the client can resume."""
         if self._priming or self._last:
-            self._broken = self._reader is None
+            self._interrupted = self._reader is None
             self._reader = None
-            self._news.set()
+            self._updated.set()
 
     async def follow(self, after: int) -> AsyncGenerator[bytes]:
-        """Yield what came after an event, and what is to come, as events; comments after long silence.
+        """Yield the events after the event with a number, and those to come, with comments after a long silence.
 
-        Another reader takes the place of this one, which ends then.
+        The generator becomes the reader of the stream. An earlier reader ends.
         """
         reader = self._reader = object()
-        self._news.set()  # for the reader before
+        self._updated.set()  # wakes the earlier reader
         try:
             if self._priming:
-                yield b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), after, RETRY)
-            broken, self._broken = self._broken, False
-            if broken and self._priming:
-                return  # the client has an id to come back with
+                yield sse.priming_event(self._event_id(after), RETRY)
+            interrupted, self._interrupted = self._interrupted, False
+            if interrupted and self._priming:
+                return  # the client can resume with the id of the priming event
             while self._reader is reader:
                 for number, data in [event for event in self._events if event[0] > after]:
-                    yield b"id: %b-%d\nevent: message\ndata: %b\n\n" % (self.name.encode(), number, data)
+                    yield sse.event(data, event_id=self._event_id(number))
                     after = number
-                    self.told = max(self.told, number)
-                if broken or (self.finished and after >= self._last):
+                    self.last_sent = max(self.last_sent, number)
+                if interrupted or (self.finished and after >= self._last):
                     return
-                if self._reader is reader and self._last <= after and not await self._changed():
-                    yield b": keep-alive\n\n"
+                if self._reader is reader and self._last <= after and not await self._wait_for_update():
+                    yield sse.KEEP_ALIVE
         finally:
             if self._reader is reader:
                 self._reader = None
 
-    async def _changed(self) -> bool:
-        self._news.clear()
+    def _event_id(self, number: int) -> bytes:
+        return b"%b-%d" % (self.name.encode(), number)
+
+    async def _wait_for_update(self) -> bool:
+        """Wait for a change of the stream; return False after a long silence."""
+        self._updated.clear()
         try:
-            async with asyncio.timeout(KEEP_ALIVE):
-                await self._news.wait()
+            async with asyncio.timeout(sse.KEEP_ALIVE_SECONDS):
+                await self._updated.wait()
         except TimeoutError:
             return False
         return True
 
 
-class Streams:
+class SessionStreams:
     """The streams of one session.
 
     Args:
-        priming: see `EventStream`.
-        prefix: begins the names of all streams.
-        kept_streams: The finished streams of all sessions.
+        priming: See `ResumableStream`.
+        prefix: The beginning of the names of all streams.
+        finished_streams: The finished streams of all sessions.
 
     Attributes:
-        general: carries what belongs to no request.
+        general: The stream of messages that belong to no request.
     """
 
-    def __init__(self, *, priming: bool, prefix: str = "", kept_streams: KeptStreams | None = None) -> None:
+    def __init__(self, *, priming: bool, prefix: str = "", finished_streams: FinishedStreams | None = None) -> None:
         self._priming = priming
         self._prefix = prefix
-        self._kept_streams = kept_streams or KeptStreams()
-        self.general = EventStream(f"{prefix}0", priming=priming, limit=_MAX_CHANGES, max_bytes=_MAX_CHANGES_BYTES)
-        self._streams: dict[str, EventStream] = {}
+        self._finished_streams = finished_streams or FinishedStreams()
+        self.general = ResumableStream(
+            f"{prefix}0", priming=priming, max_events=_MAX_GENERAL_EVENTS, max_bytes=_MAX_GENERAL_BYTES
+        )
+        self._streams: dict[str, ResumableStream] = {}
         self._count = 0
         self._closed = False
 
     @property
     def are_read(self) -> bool:
-        """Whether the client reads one of them now."""
+        """Whether one of the streams has a reader."""
         return self.general.is_read or any(stream.is_read for stream in self._streams.values())
 
-    def open(self) -> EventStream:
-        """Begin a stream."""
+    def open(self) -> ResumableStream:
+        """Create the stream of a request."""
         self._count += 1
         name = f"{self._prefix}{self._count}"
-        stream = self._streams[name] = EventStream(name, priming=self._priming)
+        stream = self._streams[name] = ResumableStream(name, priming=self._priming)
         if len(self._streams) > _MAX_STREAMS:
-            finished = next((old for old in self._streams.values() if old.finished), None)
+            finished = next((older for older in self._streams.values() if older.finished), None)
             if finished is not None:
-                self.forget(finished)
+                self.drop(finished)
         return stream
 
-    def find(self, event_id: str) -> tuple[EventStream, int] | None:
-        """Return the stream of an event id and the event's number, or None if it is not kept or never was."""
-        name, _, number = event_id.partition("-")
-        stream = self.general if name == self.general.name else self._streams.get(name)
-        if stream is None or not (number.isascii() and number.isdigit()) or int(number[:18]) > stream.last:
+    def find(self, event_id: str) -> Position | None:
+        """Return the place after an event, or None if its stream is not stored or the event never existed."""
+        name, _, digits = event_id.partition("-")
+        stream = self._streams.get(name)
+        if name == self.general.name:
+            stream = self.general
+        if stream is None or not (digits.isascii() and digits.isdigit()):
             return None
-        return stream, int(number[:18])
+        number = int(digits[:_MAX_DIGITS])
+        if number > stream.last:
+            return None
+        return Position(stream, number)
 
-    def keep(self, stream: EventStream) -> None:
-        """Keep a stream that is finished, so that the client can take it up again."""
+    def keep(self, stream: ResumableStream) -> None:
+        """Store a finished stream, so that the client can resume it."""
         if not self._closed:
-            self._kept_streams.add(self, stream)
+            self._finished_streams.add(self, stream)
 
-    def forget(self, stream: EventStream) -> None:
-        """Keep nothing more of a stream."""
+    def drop(self, stream: ResumableStream) -> None:
+        """Store a stream no longer."""
         self._streams.pop(stream.name, None)
-        self._kept_streams.remove(stream)
+        self._finished_streams.remove(stream)
 
     def close(self) -> None:
-        """Keep nothing more: the session has ended. Runs that are under way may still end their streams."""
+        """Drop all streams: the session has ended. Runs that are under way may still write to theirs."""
         self._closed = True
         self.general.finish()
         for stream in list(self._streams.values()):
-            self.forget(stream)
+            self.drop(stream)
 
 
-class KeptStreams:
-    """What finished streams of all sessions take up together.
+class FinishedStreams:
+    """The finished streams of all sessions, bounded in memory.
 
     Args:
-        limit: Bytes of memory; beyond, the oldest streams are forgotten.
+        max_bytes: The bytes of memory that the streams may take up. Beyond that, the oldest streams are dropped.
     """
 
-    def __init__(self, limit: int = _MAX_KEPT) -> None:
-        self._limit = limit
-        self._streams: dict[EventStream, tuple[Streams, int]] = {}
+    def __init__(self, max_bytes: int = _MAX_FINISHED_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._streams: dict[ResumableStream, tuple[SessionStreams, int]] = {}
         self._bytes = 0
 
     @property
     def size(self) -> int:
-        """Bytes of memory that they take up."""
+        """The bytes of memory that the streams take up."""
         return self._bytes
 
-    def add(self, streams: Streams, stream: EventStream) -> None:
-        """Take note of a stream that is finished."""
-        self._streams[stream] = streams, stream.size
+    def add(self, owner: SessionStreams, stream: ResumableStream) -> None:
+        """Add a stream of a session."""
+        self._streams[stream] = owner, stream.size
         self._bytes += stream.size
-        while self._bytes > self._limit:
+        while self._bytes > self._max_bytes:
             oldest = next(iter(self._streams))
-            self._streams[oldest][0].forget(oldest)
+            owner, _ = self._streams[oldest]
+            owner.drop(oldest)
 
-    def remove(self, stream: EventStream) -> None:
-        """Take note that a stream is kept no more, if it was."""
+    def remove(self, stream: ResumableStream) -> None:
+        """Remove a stream, if it is here."""
         _, size = self._streams.pop(stream, (None, 0))
         self._bytes -= size
 
 
 class ResumableChannel:
-    """A channel onto a stream that can be taken up again.
+    """A channel onto a stream that the client can resume.
 
     Args:
-        conversation: where the client's answers to questions come in.
-        stream: takes the messages.
+        conversation: Receives the client's responses to questions.
+        stream: Receives the messages.
+
+    Attributes:
+        used: Is set once the stream is necessary, because it has a message or was closed.
     """
 
     pushes = True
 
-    def __init__(self, conversation: Conversation, stream: EventStream) -> None:
+    def __init__(self, conversation: Conversation, stream: ResumableStream) -> None:
         self._conversation = conversation
         self._stream = stream
         self.used = asyncio.Event()
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
-        """Send a notification, unless the run is over."""
+        """Send a notification, unless the run has ended."""
         await self._send(encode({"jsonrpc": "2.0", "method": method, "params": params}))
 
     async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -284,7 +330,7 @@ class ResumableChannel:
         return await self._conversation.ask(questions, self._send)
 
     def close_stream(self) -> None:
-        """End the connection; the client takes the stream up again."""
+        """End the connection. The client resumes the stream."""
         self.used.set()
         self._stream.interrupt()
 
@@ -297,50 +343,48 @@ class ResumableChannel:
 async def resumable_response(
     work: Coroutine[object, object, Reply],
     channel: ResumableChannel,
-    stream: EventStream,
+    stream: ResumableStream,
+    streams: SessionStreams,
     *,
     respond: Callable[[Reply], HttpResponse],
-    unused: Callable[[], None],
-    finished: Callable[[], None],
 ) -> HttpResponse:
-    """Run a request; return plain JSON if it sends nothing before its answer, and a stream if it does.
+    """Run a request; return plain JSON if it sends nothing before its answer, or else an event stream.
 
-    The run goes on when the client leaves; its answer waits on the stream.
+    The run continues when the client disconnects. Its answer is then stored on the stream.
 
     Args:
-        work: the run; its messages go to `channel`.
-        channel: the channel of the run.
-        stream: what the channel leads to.
-        respond: makes the plain response.
-        unused: Called when the run has ended and sent nothing on the stream.
-        finished: called when all is on the stream.
+        work: The run. It sends its messages to *channel*.
+        channel: The channel of the run.
+        stream: The stream of the channel, one of *streams*. It is dropped if it was not used.
+        streams: The streams of the session.
+        respond: Returns the plain response for an answer.
 
     Raises:
-        RunCancelledError: the client cancelled the request before anything was sent.
+        RunCancelledError: The client cancelled the request before anything was sent.
     """
     task = asyncio.create_task(work)
-    task.add_done_callback(see_outcome)
+    task.add_done_callback(retrieve_outcome)
     used = asyncio.ensure_future(channel.used.wait())
     try:
         await asyncio.wait({task, used}, return_when=asyncio.FIRST_COMPLETED)
     except asyncio.CancelledError:
         task.cancel()
         stream.finish()
-        unused()
+        streams.drop(stream)
         raise
     finally:
         used.cancel()
     if not channel.used.is_set():
         stream.finish()
-        unused()
+        streams.drop(stream)
         return respond(await task)
-    task.add_done_callback(lambda _: _conclude(task, stream))
-    task.add_done_callback(lambda _: finished())
-    return HttpResponse(200, STREAM_HEADERS, stream.follow(0))
 
+    def finish(task: asyncio.Task[Reply]) -> None:
+        """End the stream with the answer; a request that was cancelled has none."""
+        if not task.cancelled() and task.exception() is None:
+            stream.append(task.result().body)
+        stream.finish()
+        streams.keep(stream)
 
-def _conclude(task: asyncio.Task[Reply], stream: EventStream) -> None:
-    """Put the answer at the end of a stream; nothing for a request that was cancelled."""
-    if not task.cancelled() and task.exception() is None:
-        stream.append(task.result().body)
-    stream.finish()
+    task.add_done_callback(finish)
+    return sse.response(stream.follow(0))
