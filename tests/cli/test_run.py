@@ -83,7 +83,7 @@ def test_a_random_key_is_only_spoken_of_where_other_machines_reach_the_server(
 def test_a_key_that_is_none_is_told_without_showing_it(folder: Path) -> None:
     ended = funcmcp("run", "server.py", env={"FUNCMCP_KEYS": "hunter2"}, folder=folder)
     assert ended.returncode == 1
-    assert "FUNCMCP_KEYS must be secrets of at least 32 bytes" in ended.stderr
+    assert "FUNCMCP_KEYS must contain secrets of at least 32 bytes" in ended.stderr
     assert "hunter2" not in ended.stdout + ended.stderr
 
 

@@ -52,7 +52,7 @@ def test_a_key_may_be_spelled_in_either_base64_and_with_or_without_padding(spell
 
 @pytest.mark.parametrize("text", ["", ",", "short", BOTH + ",", BOTH + ",short", "ä" * 43, "a" * 42 + "!", "a" * 41])
 def test_keys_that_are_none_are_refused_by_the_name_of_their_variable_alone(text: str) -> None:
-    with pytest.raises(ValueError, match="FUNCMCP_KEYS must be secrets of at least 32 bytes") as caught:
+    with pytest.raises(ValueError, match="FUNCMCP_KEYS must contain secrets of at least 32 bytes") as caught:
         configured_keys({"FUNCMCP_KEYS": text})
     for part in text.split(","):
         assert not part or part not in str(caught.value)
@@ -81,7 +81,7 @@ def test_the_sites_key_goes_before_the_containers() -> None:
 
 @pytest.mark.parametrize("text", ["g" * 64, "c2hvcnQ=", "no base64!", "ä" * 64])
 def test_a_platform_key_of_another_shape_is_refused_by_the_name_of_its_variable_alone(text: str) -> None:
-    with pytest.raises(ValueError, match="CONTAINER_ENCRYPTION_KEY must be a key of 32 bytes") as caught:
+    with pytest.raises(ValueError, match="CONTAINER_ENCRYPTION_KEY must contain a key of 32 bytes") as caught:
         configured_keys({"WEBSITE_AUTH_ENCRYPTION_KEY": "", "CONTAINER_ENCRYPTION_KEY": text})
     assert text not in str(caught.value)
 
@@ -126,5 +126,5 @@ def test_a_server_with_keys_that_are_none_is_not_made() -> None:
         check=False,
     )
     assert ended.returncode == 1
-    assert "ValueError: The environment variable FUNCMCP_KEYS must be" in ended.stderr
+    assert "ValueError: The environment variable FUNCMCP_KEYS must contain" in ended.stderr
     assert "hunter2" not in ended.stderr

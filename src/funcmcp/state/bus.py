@@ -1,7 +1,10 @@
-"""What the instances of a server tell each other: small JSON messages, by topic.
+"""The bus between the instances of a server, for small JSON messages.
 
-A message reaches the instances that are there when it is told; none is kept for later. It is told to the others, not
-to the instance itself.
+How it works: each message has a topic. An instance subscribes to topics before it starts, and then its callbacks get
+the messages of all other instances, but not its own. A message reaches the instances that are connected when it is
+sent, and is not stored. `tell` sends without waiting, and drops the message if the other instances are unreachable.
+`send` waits and raises instead. After an interruption the bus itself calls the subscribers of `RESUMED`, because
+messages may be missing.
 """
 
 from __future__ import annotations
@@ -13,87 +16,87 @@ Message: TypeAlias = Mapping[str, Any]
 Hear: TypeAlias = Callable[[Message], None]
 
 RESUMED = "resumed"
-"""A topic of the bus itself: this instance was cut off from the others for a while, and may have missed messages."""
+"""A topic of the bus itself: this instance was disconnected for a while and may have missed messages."""
 
 
 class Bus(Protocol):
-    """The line between the instances of a server.
+    """A connection to the other instances of a server.
 
     Attributes:
-        instance: names this instance among the others; empty where there are none.
+        instance: The name of this instance. It is empty if there are no other instances.
     """
 
     instance: str
 
     def subscribe(self, topic: str, hear: Hear) -> None:
-        """Call `hear`, on the event loop, with each message about a topic."""
+        """Call *hear* on the event loop with each message of a topic."""
 
     def tell(self, topic: str, message: Message) -> None:
-        """Tell the other instances, if they can be reached; from any thread."""
+        """Send a message from any thread, without waiting. It is dropped if the other instances are unreachable."""
 
     async def send(self, topic: str, message: Message) -> None:
-        """Tell the other instances; raise StoreAwayError if they can't be reached."""
+        """Send a message; raise StoreAwayError if the other instances are unreachable."""
 
     async def other_instances(self) -> frozenset[str]:
-        """Return the names of the other instances that listen now; raise StoreAwayError if they can't be reached.
+        """Return the names of the connected instances; raise StoreAwayError if they are unreachable.
 
-        An instance that has died may be among them for some seconds.
+        The names may include an instance that died a few seconds ago.
         """
 
     def start(self) -> None:
-        """Begin to hear the others, on the running event loop, unless that has begun."""
+        """Start to receive messages on the running event loop, unless the bus has started."""
 
     async def ready(self) -> None:
-        """Begin to hear the others, and wait until that is so; for a short while only if they can't be reached."""
+        """Start, and wait until messages are received, or for a short time if the other instances are unreachable."""
 
     async def aclose(self) -> None:
-        """Hear no more."""
+        """Stop receiving messages."""
 
 
 class LocalBus:
-    """A bus inside one process: of one server that is alone, or of several, each `beside` the first."""
+    """A bus inside one process: of a single instance, or of several that `beside` creates, as tests use them."""
 
     def __init__(self) -> None:
         self.instance = ""
-        self._line: list[LocalBus] = [self]
+        self._instances: list[LocalBus] = [self]
         self._hearers: dict[str, list[Hear]] = {}
 
     def beside(self) -> LocalBus:
-        """Return the bus of another instance on the same line."""
-        other = LocalBus()
-        other.instance = f"i{len(self._line)}."
-        other._line = self._line
-        self._line.append(other)
-        return other
+        """Return the bus of another instance that is connected to this one."""
+        bus = LocalBus()
+        bus.instance = f"i{len(self._instances)}."
+        bus._instances = self._instances
+        self._instances.append(bus)
+        return bus
 
     def subscribe(self, topic: str, hear: Hear) -> None:
-        """Call `hear` with each message about a topic."""
+        """Call *hear* with each message of a topic."""
         self._hearers.setdefault(topic, []).append(hear)
 
     def tell(self, topic: str, message: Message) -> None:
-        """Tell the other instances."""
-        for other in self._line:
-            if other is not self:
-                other.deliver(topic, message)
+        """Call the subscribers of the other instances."""
+        for bus in self._instances:
+            if bus is not self:
+                bus.deliver(topic, message)
 
     async def send(self, topic: str, message: Message) -> None:
-        """Tell the other instances."""
+        """Call the subscribers of the other instances."""
         self.tell(topic, message)
 
     async def other_instances(self) -> frozenset[str]:
         """Return the names of the other instances."""
-        return frozenset(other.instance for other in self._line if other is not self)
+        return frozenset(bus.instance for bus in self._instances if bus is not self)
 
     def deliver(self, topic: str, message: Message) -> None:
-        """Let this instance hear a message."""
+        """Call the subscribers of this instance."""
         for hear in self._hearers.get(topic, ()):
             hear(message)
 
     def start(self) -> None:
-        """Do nothing: it hears from the beginning."""
+        """Do nothing: messages are always received."""
 
     async def ready(self) -> None:
-        """Do nothing: it hears from the beginning."""
+        """Do nothing: messages are always received."""
 
     async def aclose(self) -> None:
-        """Do nothing: it has nothing to let go of."""
+        """Do nothing: there is nothing to close."""

@@ -1,7 +1,10 @@
-"""Where the keys come from that all processes and instances of a server share.
+"""The keys that all processes and instances of a server share, from the environment.
 
-Source: RFC 5869 for HKDF. On Azure the platform gives every instance of an app the same 256-bit key, in hexadecimal
-or base64 as its own functions host reads it: 64 characters are hexadecimal.
+How it works: the first of these sources gives the keys. FUNCMCP_KEYS has secrets that the operator chooses. On Azure
+the platform sets the same 256-bit key for each instance of an app, and the keys are derived from it for this purpose
+alone. Otherwise a process has a random key. `shared_by_children` gives the workers of one command a common random key.
+
+Source: RFC 5869 for HKDF. Azure's Functions host reads its key as hexadecimal if it has 64 characters, else as base64.
 """
 
 from __future__ import annotations
@@ -28,17 +31,14 @@ _INFO = b"key ring 1"
 
 
 def configured_keys(environment: Mapping[str, str]) -> KeyRing:
-    """Return the keys that the environment gives.
-
-    These are the secrets in FUNCMCP_KEYS, or else one derived from the key that Azure gives the app, or else a random
-    one that no other process has.
+    """Return the keys in FUNCMCP_KEYS, keys derived from the key of the Azure app, or a random key of this process.
 
     Args:
-        environment: such as `os.environ`. FUNCMCP_KEYS has base64url secrets of at least 32 bytes with commas between
-            them; the first one seals, and all of them open.
+        environment: The environment variables. FUNCMCP_KEYS has base64url secrets of at least 32 bytes, separated by
+            commas. The first one seals, and all of them open.
 
     Raises:
-        ValueError: a variable is set to something else. The text names the variable and never what is in it.
+        ValueError: The value of a variable is invalid. The text has the name of the variable, never its value.
     """
     if VARIABLE in environment:
         return KeyRing([_secret(text) for text in environment[VARIABLE].split(",")])
@@ -51,7 +51,7 @@ def configured_keys(environment: Mapping[str, str]) -> KeyRing:
 
 @contextlib.contextmanager
 def shared_by_children(environment: MutableMapping[str, str]) -> Iterator[None]:
-    """Give processes that are started inside a ``with`` block one random key, unless the environment gives some."""
+    """Set a random key for processes that start inside a ``with`` block, unless the environment has keys."""
     if any(environment.get(variable) for variable in (VARIABLE, *PLATFORM_VARIABLES)):
         yield
         return
@@ -63,21 +63,21 @@ def shared_by_children(environment: MutableMapping[str, str]) -> Iterator[None]:
 
 
 def hkdf(secret: bytes, *, salt: bytes, info: bytes) -> bytes:
-    """Return 32 bytes derived with HKDF-SHA-256; for so many, one round of its second step is enough."""
+    """Return 32 bytes derived with HKDF-SHA-256. This length needs a single round of the expand step."""
     extracted = hmac.digest(salt, secret, hashlib.sha256)
     return hmac.digest(extracted, info + b"\x01", hashlib.sha256)
 
 
 def _secret(text: str) -> bytes:
-    given = text.strip().rstrip("=").replace("+", "-").replace("/", "_")
+    unpadded = text.strip().rstrip("=").replace("+", "-").replace("/", "_")
     try:
-        secret = base64.b64decode(given + "=" * (-len(given) % 4), altchars=b"-_", validate=True)
+        secret = base64.b64decode(unpadded + "=" * (-len(unpadded) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         secret = b""
     if len(secret) < KEY_BYTES:
         raise ValueError(
-            f"The environment variable {VARIABLE} must be secrets of at least {KEY_BYTES} bytes in base64url, with "
-            f'commas between them. To make one: python -c "import secrets; print(secrets.token_urlsafe({KEY_BYTES}))"'
+            f"The environment variable {VARIABLE} must contain secrets of at least {KEY_BYTES} bytes in base64url, "
+            f'separated by commas. To create one: python -c "import secrets; print(secrets.token_urlsafe({KEY_BYTES}))"'
         )
     return secret
 
@@ -89,7 +89,7 @@ def _platform_secret(variable: str, text: str) -> bytes:
         secret = b""
     if len(secret) < KEY_BYTES:
         raise ValueError(
-            f"The environment variable {variable} must be a key of {KEY_BYTES} bytes, in hexadecimal or base64 as "
-            f"Azure has it. To use other keys, set {VARIABLE}."
+            f"The environment variable {variable} must contain a key of {KEY_BYTES} bytes in hexadecimal or base64, "
+            f"as Azure sets it. To use other keys, set {VARIABLE}."
         )
     return secret

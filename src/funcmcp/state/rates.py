@@ -1,7 +1,9 @@
-"""How many requests a caller may send in a time.
+"""Rates: the number of requests that a caller may send per second.
 
-Each caller has a bucket of `burst` tokens that fills up at `per_second`, and a request takes one. All that has to be
-remembered of a bucket is when it will be full again (the "generic cell rate algorithm"); a full one is none.
+How it works: each caller has a bucket of `burst` tokens, which is refilled with `per_second` tokens per second. A
+request takes a token. The only state of a bucket is the time when it will be full again (the "generic cell rate
+algorithm"), and a full bucket needs no state. `MemoryRates` stores these times for a limited number of callers, and
+forgets the one that has been inactive for longest.
 """
 
 from __future__ import annotations
@@ -16,28 +18,29 @@ if TYPE_CHECKING:
 
 
 class Rates(Protocol):
-    """Decides how many requests a caller may send. It never fails."""
+    """Limits the requests of each caller. Its methods raise no exceptions."""
 
     async def take(self, caller: str, count: int = 1) -> float:
-        """Count requests of a caller and return 0; or count none, and return the seconds until they would pass.
+        """Count requests of a caller and return 0, or count none of them and return the seconds to wait.
 
         Args:
-            caller: a principal or an address, marked as one or the other.
-            count: how many. More than the bucket holds are taken as all that it holds.
+            caller: A principal or an address, with a prefix that distinguishes the two.
+            count: Number of requests. A number larger than the bucket counts as a full bucket.
         """
 
 
 class MemoryRates:
-    """Rates of one process: several processes allow as many times more.
+    """Rates in the memory of one process. With several processes, each one allows the full rate.
 
     Args:
-        per_second: requests that a caller may send in the long run.
-        burst: requests that it may send at once, after a rest.
-        callers: how many are remembered. Beyond, whoever has sent nothing for the longest time begins anew.
-        clock: returns seconds; monotonic.
+        per_second: Requests per second that a caller may send on average.
+        burst: Requests that a caller may send at once after a pause.
+        callers: Maximum number of callers with a bucket. Beyond it, the caller that has been inactive for longest gets
+            a full bucket.
+        clock: A monotonic clock in seconds.
 
     Raises:
-        ValueError: a number is not positive.
+        ValueError: A number is not positive.
     """
 
     def __init__(
@@ -54,10 +57,10 @@ class MemoryRates:
         self._callers = callers
         self._clock = clock
         self._full_at: OrderedDict[str, float] = OrderedDict()
-        """By caller, when the bucket will be full; the one that was used last stands at the end."""
+        """The times when the buckets will be full, by caller, in the order of the last request."""
 
     async def take(self, caller: str, count: int = 1) -> float:
-        """Do what `Rates.take` says."""
+        """See `Rates.take`."""
         now = self._clock()
         buckets = self._full_at
         full_at = max(now, buckets.get(caller, now)) + min(count * self._interval, self._span)
@@ -75,7 +78,7 @@ class MemoryRates:
 
 
 def spacing(per_second: float, burst: int) -> tuple[float, float]:
-    """Return seconds between two requests, and those that an empty bucket takes to be full; raise ValueError."""
+    """Return the seconds between two requests and the seconds to fill an empty bucket; raise ValueError."""
     if not 0 < per_second < math.inf:
         raise ValueError(f"per_second must be a number above 0; got {per_second}.")
     if burst < 1:

@@ -1,8 +1,9 @@
-"""Text that only this server can have made: a payload with a message authentication code.
+"""Sealed texts: payloads with a message authentication code, which only servers with the same keys can create.
 
-The format is versioned: ``1.<payload>.<code>``, both parts base64url without padding. The code is HMAC-SHA-256
-under a key derived for one purpose, so that a token made for one is worthless for another. The payload is not
-secret: it holds only what the client knows already.
+How it works: a token is ``1.<payload>.<code>``, where 1 is the version of the format and both parts are base64url
+without padding. The code is HMAC-SHA-256 with a key that is derived for one purpose, so a token for one purpose is
+invalid for any other. The first key of a ring seals and all keys open, so keys can be replaced one after the other. The
+payload is readable: it contains only data that the client already has.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ if TYPE_CHECKING:
 
 _VERSION = "1"
 KEY_BYTES = 32
-"""That a secret must have at least."""
+"""Minimum length of a secret."""
 
 
 class KeyRing:
-    """Keys to seal with (the first) and to open with (all of them).
+    """Keys that seal and open texts. The first key seals, and all keys open.
 
     Args:
-        keys: secrets of at least 32 bytes, the current one first; by default one random key, which other
-            processes do not have.
+        keys: Secrets of at least 32 bytes, the current one first. Without keys the ring has a random key, which no
+            other process has.
 
     Attributes:
-        shared: whether other processes can have the same keys.
-        on_foreign: called when a token has the right form, but no key of this ring has made it.
+        shared: Whether other processes can have the same keys.
+        on_foreign: A function that is called for a token of the right form that no key of the ring has sealed.
 
     Raises:
-        ValueError: a key is shorter than 32 bytes.
+        ValueError: A key is shorter than 32 bytes.
     """
 
     def __init__(self, keys: Sequence[bytes] = ()) -> None:
@@ -45,25 +46,25 @@ class KeyRing:
         self._keys = tuple(keys) or (os.urandom(KEY_BYTES),)
 
     def of(self, server: str) -> KeyRing:
-        """Return keys of a server's own, made of these; another server with the same secret has others."""
+        """Return keys that are derived from these for one server. They differ from those of any other server."""
         ring = KeyRing([hmac.digest(key, b"funcmcp server " + server.encode(), hashlib.sha256) for key in self._keys])
         ring.shared = self.shared
         return ring
 
     def seal(self, purpose: str, payload: bytes) -> str:
-        """Return a token for a payload."""
+        """Return a token with a payload."""
         signed = f"{_VERSION}.{_to_text(payload)}"
         return f"{signed}.{_to_text(_code(self._keys[0], purpose, signed))}"
 
     def open(self, purpose: str, token: str) -> bytes | None:
-        """Return the payload of a token that `seal` made for this purpose, or None."""
+        """Return the payload of a token that `seal` created for this purpose, or None."""
         signed, _, code = token.rpartition(".")
         version, _, payload = signed.partition(".")
-        given = _to_bytes(code)
-        if version != _VERSION or given is None or not token.isascii():
+        received_code = _to_bytes(code)
+        if version != _VERSION or received_code is None or not token.isascii():
             return None
-        # Every key is tried, so that the time taken does not tell which one it was.
-        matches = [hmac.compare_digest(_code(key, purpose, signed), given) for key in self._keys]
+        # All keys are compared, so that the time does not depend on the matching key.
+        matches = [hmac.compare_digest(_code(key, purpose, signed), received_code) for key in self._keys]
         if any(matches):
             return _to_bytes(payload)
         if self.on_foreign is not None:
@@ -72,8 +73,8 @@ class KeyRing:
 
 
 def _code(key: bytes, purpose: str, signed: str) -> bytes:
-    own = hmac.digest(key, b"funcmcp " + purpose.encode(), hashlib.sha256)
-    return hmac.digest(own, signed.encode(), hashlib.sha256)
+    derived_key = hmac.digest(key, b"funcmcp " + purpose.encode(), hashlib.sha256)
+    return hmac.digest(derived_key, signed.encode(), hashlib.sha256)
 
 
 def _to_text(data: bytes) -> str:
@@ -85,5 +86,5 @@ def _to_bytes(text: str) -> bytes | None:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         return None
-    # Only the canonical spelling counts: the unused bits of the last character must be zero.
+    # Only the canonical encoding is valid: the unused bits of the last character must be zero.
     return data if _to_text(data) == text else None

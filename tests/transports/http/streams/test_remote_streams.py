@@ -141,7 +141,7 @@ async def test_a_reader_whose_instance_has_gone_is_given_up(cluster: Cluster, mo
     _, last = await cluster.speak(session)
     stream = await resume(cluster.there, session, last)
     await part(stream)
-    cluster.memory.bus._line.remove(cluster.there.server.bus)  # type: ignore[arg-type]
+    cluster.memory.bus._instances.remove(cluster.there.server.bus)  # type: ignore[arg-type]
     await until_unread(cluster)
     cluster.speaker.words.put_nowait("end")
 
@@ -153,7 +153,7 @@ async def test_a_stream_whose_instance_has_gone_ends(cluster: Cluster, monkeypat
     _, last = await cluster.speak(session)
     stream = await resume(cluster.there, session, last)
     await part(stream)
-    cluster.memory.bus._line.remove(cluster.here.server.bus)  # type: ignore[arg-type]
+    cluster.memory.bus._instances.remove(cluster.here.server.bus)  # type: ignore[arg-type]
     async with asyncio.timeout(PATIENCE):
         assert [piece async for piece in stream] == []
     cluster.speaker.words.put_nowait("end")
