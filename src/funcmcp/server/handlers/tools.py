@@ -35,7 +35,8 @@ class ToolCalls:
         arguments = context.request.params.get("arguments", {})
         if type(arguments) is not dict:
             raise InvalidParams('"arguments" must be an object.')
-        self._calls.open_rounds(context, tool)
+        if tool.interactive:
+            self._calls.open_rounds(context, tool)
         result: Any
         try:
             # As FeatureCalls.run, without its coroutine: most calls are over when `begin` returns.

@@ -18,6 +18,7 @@ from funcmcp.protocol.replies import error_reply
 from funcmcp.server.calls.channel import ClosedChannel
 from funcmcp.server.calls.context import RequestContext
 from funcmcp.server.calls.route import RoutedRequest
+from funcmcp.server.catalog.features import Tool
 from funcmcp.server.connections.client import Client
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
 from funcmcp.transports.http.messages import HttpResponse
@@ -26,9 +27,8 @@ from funcmcp.transports.http.streams.disconnect import DisconnectWatch
 from funcmcp.transports.http.streams.request_stream import BufferedChannel, StreamChannel, stream_response
 
 if TYPE_CHECKING:
-    from funcmcp.protocol.jsonrpc import Malformed
+    from funcmcp.protocol.jsonrpc import Malformed, Request
     from funcmcp.server.calls.route import RoutedBody
-    from funcmcp.server.catalog.features import Tool
     from funcmcp.server.dispatch import Server
     from funcmcp.transports.http.admission.header_checks import CheckedHeaders
     from funcmcp.transports.http.messages import HttpRequest
@@ -103,9 +103,10 @@ class PerRequestEra:
             _compare(http, version, request.method, said)
         if revision is None or not revision.per_request:
             raise envelope.unsupported_version(version, server.supported)
-        server.routes.handler(routed, revision)
-        if request.method == "tools/call":
-            _check_mirrored_arguments(http, routed)
+        tool = routed.feature
+        if isinstance(tool, Tool) and tool.mirrored:
+            server.routes.handler(routed, revision)  # an unknown method precedes wrong headers
+            _check_mirrored_arguments(http, request, tool)
         client = Client(revision, meta[envelope.CLIENT_CAPABILITIES], meta.get(envelope.CLIENT_INFO, {}))
         return RequestContext(routed, client, _CLOSED, http)
 
@@ -113,11 +114,10 @@ class PerRequestEra:
 _CLOSED = ClosedChannel()
 
 
-def _check_mirrored_arguments(http: HttpRequest, routed: RoutedRequest) -> None:
+def _check_mirrored_arguments(http: HttpRequest, request: Request, tool: Tool) -> None:
     """Compare the `Mcp-Param-*` headers with a tool's arguments; raise MCPError with the first difference."""
-    tool: Tool = routed.require_feature()
-    arguments = routed.request.params.get("arguments")
-    if tool.mirrored and type(arguments) is dict:
+    arguments = request.params.get("arguments")
+    if type(arguments) is dict:
         fault = headers.mirrored_mismatch(http.headers, arguments, tool.mirrored)
         if fault is not None:
             raise MCPError(HEADER_MISMATCH, fault)
