@@ -20,6 +20,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from funcmcp import MCPServer, ToolContext, ToolError
 from funcmcp.authoring.values.content import ToolResult
+from funcmcp.client import InvalidResponseError
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import MCPError
 from funcmcp.testing import Client, post, read_messages
@@ -362,7 +363,7 @@ async def test_the_span_of_a_call_that_its_client_cancels_ends_without_a_status(
         call = asyncio.create_task(client.call_tool("hang"))
         await begun.wait()
         await client.notify("notifications/cancelled", {"requestId": 2})  # 1 was initialize
-        with pytest.raises(RuntimeError, match="no answer"):
+        with pytest.raises(InvalidResponseError, match="no answer"):
             await call
     assert traced.span("tools/call hang").status.status_code is StatusCode.UNSET
 

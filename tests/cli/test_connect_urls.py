@@ -263,4 +263,4 @@ def test_a_table_has_a_bounded_number_of_rows(capsys: pytest.CaptureFixture[str]
     shown = capsys.readouterr().out
     assert "tool-999 " in shown
     assert "tool-1000" not in shown
-    assert shown.endswith("and 500 more; --json shows them all\n")
+    assert shown.endswith("and 500 more; --json prints all of them\n")

@@ -123,4 +123,4 @@ def test_files_that_can_not_be_served_with_are_one_line(
 def test_one_file_alone_is_refused(folder: Path, option: str) -> None:
     ended = funcmcp("run", "sums.py", option, "cert.pem", folder=folder)
     assert ended.returncode == 2
-    assert "HTTPS takes both --tls-cert and --tls-key." in " ".join(ended.stderr.split())
+    assert "HTTPS needs both --tls-cert and --tls-key." in " ".join(ended.stderr.split())

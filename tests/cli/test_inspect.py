@@ -155,7 +155,7 @@ def test_what_could_steer_a_terminal_is_spelled_out(folder: Path) -> None:
 
 def test_a_server_without_features_says_so(folder: Path) -> None:
     shown = funcmcp("inspect", "same.py", folder=folder)
-    assert shown.stdout.splitlines()[-1] == "It has no tools, resources or prompts."
+    assert shown.stdout.splitlines()[-1] == "The server has no tools, resources or prompts."
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
@@ -164,6 +164,6 @@ def test_a_tool_that_can_not_be_listed_is_named_and_the_others_are_shown(folder:
     assert shown.returncode == 1
     assert "fine" in shown.stdout
     assert shown.stderr == (
-        "The tool bad is left out of the list. Correct it: The annotations of bad name 'Foo', which is not to be "
-        "found; import it at run time, not only under TYPE_CHECKING.\n"
+        "The tool bad is left out of the list. Correct it: An annotation of bad uses the unknown name 'Foo'. "
+        "Import it at run time, not only under TYPE_CHECKING.\n"
     )

@@ -89,7 +89,7 @@ def test_the_command_makes_a_project_that_runs_at_once(tmp_path: Path) -> None:
     made = funcmcp("new", "demo", folder=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")
     install = "pip install -r requirements-dev.txt"
-    assert made.stdout == f"Created demo. Next: cd demo && {install} && funcmcp run (README.md says more)\n"
+    assert made.stdout == f"Created demo. Next: cd demo && {install} && funcmcp run (see README.md)\n"
     assert files_in(tmp_path / "demo") == EVERYWHERE | MORE["http"]
     assert [path.name for path in tmp_path.iterdir()] == ["demo"]
 
@@ -199,7 +199,7 @@ def test_what_is_there_already_is_left_alone(tmp_path: Path, kind: str) -> None:
     done = funcmcp("new", "demo", folder=tmp_path)
     assert (done.returncode, done.stderr) == (
         1,
-        "demo is there already. Choose another name, or remove it first.\n",
+        "demo exists already. Choose another name, or remove it first.\n",
     )
     assert [path.name for path in tmp_path.iterdir()] == ["demo"]
     assert there.read_text() == "mine" if kind == "file" else list(there.iterdir()) == []

@@ -10,9 +10,7 @@ from funcmcp import __version__
 from tests.cli.processes import funcmcp
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = (
-    "in this folder or among the installed ones. Name a file, such as server.py, or a module that can be imported."
-)
+ELSEWHERE = "is neither in this folder nor installed. Pass a file, such as server.py, or a module that can be imported."
 MISSING = "missing.py, line 2: ModuleNotFoundError: No module named 'no_such_library'. Install it, or correct its name."
 
 
@@ -52,23 +50,23 @@ def test_a_target_may_be_in_any_folder_and_its_siblings_can_be_imported(folder: 
             "127.0.0.1:8000/mcp",
             "127.0.0.1:8000/mcp looks like the endpoint of a running server. Write it as http://127.0.0.1:8000/mcp.",
         ),
-        ("nope.py", "There is no Python file nope.py. Name one, such as server.py, or a module, such as shop.server."),
+        ("nope.py", "nope.py is not a Python file. Pass a file, such as server.py, or a module, such as shop.server."),
         (
             "notes.txt/x",
-            "There is no Python file notes.txt/x. Name one, such as server.py, or a module, such as shop.server.",
+            "notes.txt/x is not a Python file. Pass a file, such as server.py, or a module, such as shop.server.",
         ),
-        ("odd", "odd is a folder without server.py. Name the file in it that has the server."),
+        ("odd", "odd is a folder without server.py. Pass the file in it that has the server."),
         (
             "nope",
-            f"There is no module 'nope' {ELSEWHERE}",
+            f"The module 'nope' {ELSEWHERE}",
         ),
         (
             "shop.nope:mcp",
-            f"There is no module 'shop.nope' {ELSEWHERE}",
+            f"The module 'shop.nope' {ELSEWHERE}",
         ),
         (
             "server.py:1",
-            "server.py:1: what stands after the colon must be the server's name in the file, such as :mcp.",
+            "server.py:1: the part after the colon must be the server's name in the file, such as :mcp.",
         ),
         ("server.py:app", "server.py:app does not exist. Use server.py:mcp."),
         ("server.py:greet", "server.py:greet is not an MCPServer. Use server.py:mcp."),
@@ -81,7 +79,7 @@ def test_a_target_may_be_in_any_folder_and_its_siblings_can_be_imported(folder: 
             "relative.py",
             (
                 "relative.py, line 1: ImportError: attempted relative import with no known parent package. "
-                "Import by the file's name, or put an __init__.py into the folder of relative.py."
+                "Import by the file's name, or add an __init__.py to the folder of relative.py."
             ),
         ),
         ("none.py", "none.py has no server. Make one at the top level: mcp = MCPServer('name')."),
@@ -97,7 +95,7 @@ def test_a_target_may_be_in_any_folder_and_its_siblings_can_be_imported(folder: 
         ),
         ("deep.py", "failing.py, line 2: ValueError: the setting is missing"),
         ("leaving.py", "leaving.py, line 1: SystemExit: 3"),
-        ("odd/pathlib.py", "odd/pathlib.py has the name of another module, pathlib: rename the file."),
+        ("odd/pathlib.py", "odd/pathlib.py has the name of another module, pathlib. Rename the file."),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "inspect"])
@@ -137,5 +135,5 @@ def test_a_folder_is_the_server_in_its_server_py_or_function_app_py(folder: Path
 
 def test_run_in_a_folder_without_a_server_says_what_to_name(tmp_path: Path) -> None:
     ended = funcmcp("run", folder=tmp_path)
-    line = ". is a folder without server.py. Name the file in it that has the server.\n"
+    line = ". is a folder without server.py. Pass the file in it that has the server.\n"
     assert (ended.returncode, ended.stderr) == (1, line)

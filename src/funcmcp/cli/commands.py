@@ -1,4 +1,4 @@
-"""The commands of the command line. What a command needs is imported when it runs."""
+"""The commands of the command line. Each one imports the modules that it needs when it runs."""
 
 # ruff: noqa: PLC0415 - the reason is above
 
@@ -39,8 +39,8 @@ TargetOrURL = Annotated[
 ]
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's callbacks get the option's value
-    if wanted:
+def _print_version(is_set: bool) -> None:  # noqa: FBT001 - typer passes the option's value
+    if is_set:
         write_line(f"funcmcp {__version__}")
         raise typer.Exit
 
@@ -52,7 +52,7 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Serve MCP servers made of typed Python functions, and try them out."""
+    """Serve MCP servers made of typed Python functions, and use them."""
 
 
 @app.command()
@@ -62,17 +62,17 @@ def new(
     hosting: Annotated[
         Literal["http", "triggers", "self-hosted"],
         typer.Option(
-            help="How Azure serves it: by HTTP triggers (all of MCP), by Azure's own MCP triggers, "
-            "or as a server of its own (a custom handler)."
+            help="How Azure serves the project: by HTTP triggers (all of MCP), by Azure's own MCP triggers, "
+            "or as its own server (a custom handler)."
         ),
     ] = "http",
 ) -> None:
-    """Make a project for Azure Functions in a new folder NAME: it runs at once, has tests, and azd deploys it."""
+    """Make a project for Azure Functions in a new folder NAME. It has tests, and azd deploys it."""
     from funcmcp.cli.new import create
 
     folder = create(name, Path.cwd(), hosting)
     install = "pip install -r requirements-dev.txt"
-    write_line(f"Created {folder.name}. Next: cd {folder.name} && {install} && funcmcp run (README.md says more)")
+    write_line(f"Created {folder.name}. Next: cd {folder.name} && {install} && funcmcp run (see README.md)")
 
 
 @app.command()
@@ -81,15 +81,18 @@ def doctor(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Check a project for Azure Functions; exit code 1 if something would not work.
+    """Check a project for Azure Functions. The exit code is 1 if there are errors.
 
-    It runs the project's code: it imports function_app.py, or the custom handler's file, in a process of its own.
+    The command runs the project's code: it imports function_app.py, or the custom handler's file, in a new process.
     """
     from funcmcp.cli import show
     from funcmcp.cli.doctor.examine import examine
 
     findings = examine(folder)
-    (show.print_findings_as_json if as_json else show.print_findings)(findings)
+    if as_json:
+        show.print_findings_as_json(findings)
+    else:
+        show.print_findings(findings)
     if any(finding.level == "error" for finding in findings):
         raise typer.Exit(1)
 
@@ -107,22 +110,22 @@ def run(  # noqa: PLR0913 - one for each option of the command
     workers: Annotated[
         int | None,
         typer.Option(
-            min=1, help="How many processes serve. They share what sessions='signed' keeps.", show_default="1"
+            min=1, help="The number of processes. They share signed sessions, which are the default.", show_default="1"
         ),
     ] = None,
     allowed_host: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A name, with or without a port, by which clients reach the server; may be repeated. '*' is any.",
+            help="A host name of the server, with or without a port; may be repeated. '*' allows any name.",
             show_default=False,
         ),
     ] = None,
     log_level: Annotated[
         Literal["critical", "error", "warning", "info", "debug"] | None,
         typer.Option(
-            help="The least severe messages to log. From info on there is a line for each request; on a terminal that "
-            "is the default.",
+            help="The least severe messages to log. With info and debug there is a line for each request, as there is "
+            "on a terminal by default.",
             show_default=False,
         ),
     ] = None,
@@ -135,31 +138,53 @@ def run(  # noqa: PLR0913 - one for each option of the command
     ] = None,
     stdio: Annotated[bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead.")] = False,
 ) -> None:
-    """Serve TARGET over HTTP until Ctrl+C or SIGTERM; calls in flight are finished."""
+    """Serve TARGET over HTTP until Ctrl+C or SIGTERM. Calls in flight are finished first."""
     if not stdio:
-        _allow(allowed_host or [], host)
-        if (tls_cert is None) != (tls_key is None):
-            raise typer.BadParameter("HTTPS takes both --tls-cert and --tls-key.")
-        files = None if tls_cert is None or tls_key is None else (tls_cert, tls_key)
-        options = _HTTPOptions(host or "127.0.0.1", port, workers or 1, reload=reload, log_level=log_level, files=files)
-        _serve_http(target, options)
+        _allow_hosts(allowed_host or [], host)
+        _serve_http(
+            target,
+            _HTTPOptions(
+                host or "127.0.0.1",
+                port,
+                workers or 1,
+                reload=reload,
+                log_level=log_level,
+                certificate_files=_certificate_files(tls_cert, tls_key),
+            ),
+        )
         return
-    chosen: dict[str, object] = {"--host": host, "--port": port, "--reload": reload or None, "--workers": workers}
-    chosen |= {"--allowed-host": allowed_host or None, "--log-level": log_level}
-    chosen |= {"--tls-cert": tls_cert, "--tls-key": tls_key}
-    named = [option for option, value in chosen.items() if value is not None]
-    if named:
-        raise typer.BadParameter(f"--stdio serves one client in one process: leave out {' and '.join(named)}.")
+    http_options: dict[str, object] = {
+        "--host": host,
+        "--port": port,
+        "--reload": reload or None,
+        "--workers": workers,
+        "--allowed-host": allowed_host or None,
+        "--log-level": log_level,
+        "--tls-cert": tls_cert,
+        "--tls-key": tls_key,
+    }
+    invalid = [option for option, value in http_options.items() if value is not None]
+    if invalid:
+        raise typer.BadParameter(f"--stdio serves one client in one process: leave out {' and '.join(invalid)}.")
     _serve_stdio(target)
 
 
-def _allow(names: list[str], host: str | None) -> None:
-    """Allow Host headers with these names, and with the name that is listened on, if it is one."""
+def _certificate_files(tls_cert: str | None, tls_key: str | None) -> tuple[str, str] | None:
+    """Return the files for HTTPS. Return None for HTTP."""
+    if tls_cert is None and tls_key is None:
+        return None
+    if tls_cert is None or tls_key is None:
+        raise typer.BadParameter("HTTPS needs both --tls-cert and --tls-key.")
+    return tls_cert, tls_key
+
+
+def _allow_hosts(names: list[str], host: str | None) -> None:
+    """Allow Host headers with these names, and with the name or address that the server listens on."""
     from funcmcp.transports.http.options import HOSTS_VARIABLE, hosts_of_environment
 
     for name in names:
         if name != "*" and not _HOST.fullmatch(name):
-            raise typer.BadParameter(f"--allowed-host {name!r} is no host name, such as orders.example.com.")
+            raise typer.BadParameter(f"--allowed-host {name!r} is not a host name, such as orders.example.com.")
     if host is not None and _HOST.fullmatch(host):
         names = [*names, host]
     os.environ[HOSTS_VARIABLE] = ",".join([*hosts_of_environment(), *names])
@@ -171,18 +196,27 @@ def _serve_stdio(target: str) -> None:
     from funcmcp.transports.stdio import StreamError, serve, standard_streams
 
     try:
-        with standard_streams() as (source, sink):  # before the import: what it prints is no message
+        with standard_streams() as (source, sink):  # before the import, whose output must not be on stdout
             server = load(target)
             if os.isatty(source):
                 write_line(f"{server.name} waits for JSON-RPC messages, one on a line (Ctrl+D ends it)", error=True)
             serve(server.server, server.aclose, source=source, sink=sink)
     except StreamError as error:
-        raise Failure(f"{error.strerror}. With --stdio the server talks to its client there.") from error
+        raise Failure(f"{error.strerror}. With --stdio the server exchanges messages with its client there.") from error
 
 
 @dataclass(frozen=True, slots=True)
 class _HTTPOptions:
-    """The options of ``funcmcp run`` for HTTP; `files` are a certificate and its key."""
+    """The options of ``funcmcp run`` for HTTP.
+
+    Attributes:
+        host: The address to listen on.
+        port: The port. None for the default one.
+        workers: The number of processes.
+        reload: Whether to start again when a Python file changes.
+        log_level: The least severe messages to log. None for the default.
+        certificate_files: The files with a certificate and its key. None for HTTP without TLS.
+    """
 
     host: str
     port: int | None
@@ -190,7 +224,7 @@ class _HTTPOptions:
     _: KW_ONLY
     reload: bool
     log_level: str | None
-    files: tuple[str, str] | None
+    certificate_files: tuple[str, str] | None
 
 
 def _serve_http(target: str, options: _HTTPOptions) -> None:
@@ -209,65 +243,74 @@ def _serve_http(target: str, options: _HTTPOptions) -> None:
     from funcmcp.cli.request_log import configure
     from funcmcp.cli.targets import find, load
 
-    host, port = options.host, default_port() if options.port is None else options.port
-    certificate = None if options.files is None else Certificate(*options.files)
+    host = options.host
+    port = default_port() if options.port is None else options.port
+    certificate = None if options.certificate_files is None else Certificate(*options.certificate_files)
+    has_workers = options.reload or options.workers > 1
     server = load(target)
-    ready = partial(_announce, server, host, here=not (options.reload or options.workers > 1))
+    on_ready = partial(_announce, server, host, in_this_process=not has_workers)
     try:
-        if options.reload or options.workers > 1:
+        if has_workers:
             serve_processes(
                 partial(_make_in_worker, target, options.log_level),
                 host=host,
                 port=port,
                 workers=options.workers,
                 watch=find(target).root if options.reload else None,
-                on_ready=ready,
+                on_ready=on_ready,
                 certificate=certificate,
             )
         else:
             configure(server, options.log_level)
-            serve(server, host=host, port=port, on_ready=ready, certificate=certificate)
+            serve(server, host=host, port=port, on_ready=on_ready, certificate=certificate)
     except AddressError as error:
         raise Failure(f"{error.strerror}. Choose another address with --host and --port.") from error
     except CertificateError as error:
         raise Failure(f"{error.strerror}. Correct --tls-cert and --tls-key.") from error
     except WorkerError as error:
-        raise Failure(f"{error} Its own message is above.") from error
+        raise Failure(f"{error} Its message is above.") from error
 
 
 def _make_in_worker(target: str, log_level: str | None) -> MCPServer:
-    """Return the server of a worker process, with its log."""
+    """Return the server of a worker process, with its request log."""
     from funcmcp.cli.request_log import configure
     from funcmcp.cli.targets import load_or_exit
 
     return configure(load_or_exit(target), log_level)
 
 
-def _announce(server: MCPServer, host: str, origin: str, *, here: bool) -> None:
-    """Say where the server is; then look for tools that no list can have, in the background if it is served `here`."""
+def _announce(server: MCPServer, host: str, origin: str, *, in_this_process: bool) -> None:
+    """Print where the server is, then a warning for each feature that no list can contain.
+
+    Args:
+        server: The server.
+        host: The address that it listens on.
+        origin: Scheme, host and port of its URL.
+        in_this_process: Whether this process serves. The warnings then come from a task beside the requests.
+    """
     write_line(f"{server.name} is served at {origin}{server.path} (Ctrl+C stops it)")
-    if server.keeps_sessions:
-        write_line("Sessions of clients before 2026-07-28 are kept in this process's memory.")
     if host in _ALL_ADDRESSES:
-        write_line("and at this machine's other addresses. Names that it has must be allowed: --allowed-host NAME")
-    if here:
-        looking = asyncio.get_running_loop().create_task(_warn(server))
-        _background.add(looking)
-        looking.add_done_callback(_background.discard)
+        write_line("It also listens at this machine's other addresses. Allow its host names: --allowed-host NAME")
+    if server.keeps_sessions:
+        write_line("Sessions are in this process's memory and end with it.")
+    if in_this_process:
+        task = asyncio.get_running_loop().create_task(_warn_of_faults(server))
+        _background.add(task)
+        task.add_done_callback(_background.discard)
     else:
-        asyncio.run(_warn(server))
+        asyncio.run(_warn_of_faults(server))
 
 
-async def _warn(server: MCPServer) -> None:
+async def _warn_of_faults(server: MCPServer) -> None:
     from funcmcp.cli.faults import faults_of
 
     async for fault in faults_of(server):
         write_line(fault, error=True)
 
 
-_ALL_ADDRESSES = {"0.0.0.0", "::", ""}  # noqa: S104 - to tell what it means
+_ALL_ADDRESSES = {"0.0.0.0", "::", ""}  # noqa: S104 - addresses to compare with, not to listen on
 _background: set[asyncio.Task[None]] = set()
-"""asyncio itself keeps no task alive."""
+"""Tasks that run. asyncio itself holds only weak references to tasks."""
 
 
 @app.command()
@@ -278,7 +321,7 @@ def inspect(
     header: Headers = None,
     bearer: Bearer = None,
 ) -> None:
-    """Show what a server says of itself, its tools, resources and prompts; exit code 1 if it can't list one."""
+    """Show a server's description, tools, resources and prompts. The exit code is 1 if one cannot be listed."""
     from funcmcp.cli.connect import inspect_server, open_source
     from funcmcp.cli.output import write_json
     from funcmcp.cli.show import print_server
@@ -308,7 +351,7 @@ def call(  # noqa: PLR0913 - one for each option of the command
     bearer: Bearer = None,
     verbose: Verbose = False,
 ) -> None:
-    """Call a tool and print its result; a tool's error goes to stderr, with exit code 1."""
+    """Call a tool and print its result. A tool's error goes to stderr, with exit code 1."""
     from funcmcp.cli import show
     from funcmcp.cli.connect import call_tool, open_source
 
@@ -328,7 +371,7 @@ def read(
     bearer: Bearer = None,
     verbose: Verbose = False,
 ) -> None:
-    """Read a resource and print what it holds: text, or bytes where the output is a file or a pipe."""
+    """Read a resource and print its contents. Bytes are printed only into a file or a pipe."""
     from funcmcp.cli import show
     from funcmcp.cli.connect import open_source, read_resource
 

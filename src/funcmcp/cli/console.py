@@ -1,4 +1,4 @@
-"""Tables, colours and forms at a terminal, by rich; control characters are spelled out as in `output.py`."""
+"""Tables, colours and forms on a terminal, by rich. Control characters are escaped as in `output.py`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ if TYPE_CHECKING:
     from rich.style import Style
 
 _PIPE_WIDTH = 160
+"""Columns of a table that is not on a terminal."""
 
 
 def styled(text: object, style: str | Style = "") -> Text:
-    """Return a text for a rich console: nothing in it steers the terminal, and nothing is read as markup."""
+    """Return a text for a rich console. Its control characters are escaped, and markup in it has no effect."""
     return Text(visible(text), style)
 
 
 class SafeConsole(Console):
-    """A rich console that spells out control characters of plain strings and reads no markup in them.
+    """A rich console that escapes control characters in plain strings and ignores markup in them.
 
-    A string that is printed, or stands in a table, becomes a `Text` by `render_str`. Styled text is made by `styled`.
+    `render_str` turns a string that is printed, or is in a table, into a `Text`. Use `styled` for text with a style.
     """
 
     def __init__(self, *, error: bool = False) -> None:
@@ -35,40 +36,42 @@ class SafeConsole(Console):
             self.width = _PIPE_WIDTH
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return a string as rich's text."""
+        """Return a string as rich's text, escaped."""
         return super().render_str(visible(text), **options)
 
 
 def ask(label: str, *, choices: Sequence[str] = (), default: str | None = None, required: bool = True) -> str:
-    """Ask at the terminal for a text, and return it.
+    """Ask for a text on the terminal, and return it.
 
     Args:
-        label: What is asked for.
-        choices: The texts that can be chosen from; any text if empty.
-        default: The answer if the person enters nothing.
-        required: Ask again if the person enters nothing and a default is missing; if false, the answer is "".
+        label: The question.
+        choices: The valid answers. Any text is valid if there are none.
+        default: The answer for an empty input.
+        required: Ask again after an empty input without a default. If false, the answer is then "".
     """
-    shown_choices = {visible(choice): choice for choice in choices}
-    shown_default: Any = ... if required else ""  # rich: ... means that a default is missing
+    choice_of = {visible(choice): choice for choice in choices}
+    visible_default: Any = ""
     if default is not None:
-        shown_default = visible(default)
+        visible_default = visible(default)
+    elif required:
+        visible_default = ...  # rich's mark of a missing default
     answer: Any = Prompt.ask(
         styled(label),
         console=_prompt_console(),
-        choices=list(shown_choices) or None,
-        default=shown_default,
+        choices=list(choice_of) or None,
+        default=visible_default,
         show_default=default is not None,
     )
-    if default is not None and answer == shown_default:
+    if default is not None and answer == visible_default:
         return default
-    return shown_choices.get(answer, str(answer))
+    return choice_of.get(answer, str(answer))
 
 
 def confirm(label: str, *, default: bool | None = None) -> bool:
-    """Ask at the terminal for yes or no."""
+    """Ask a yes-or-no question on the terminal, and return whether the answer is yes."""
     answer: Any = Confirm.ask(styled(label), console=_prompt_console(), default=... if default is None else default)
     return bool(answer)
 
 
 def _prompt_console() -> Console:
-    return Console(stderr=True)  # rich's own messages about a bad answer are markup
+    return Console(stderr=True)  # rich's own messages about an invalid answer are markup

@@ -1,11 +1,11 @@
-"""What goes wrong for a person at the command line, in one line that says what to do."""
+"""The error of a command."""
 
 from __future__ import annotations
 
 
 class Failure(Exception):
-    """The command can't do what it was asked.
+    """A command cannot be carried out. The command line prints the message and exits with code 1.
 
     Args:
-        message: one line for people: what is wrong, and what to do.
+        message: One line that says what is wrong and what to do.
     """

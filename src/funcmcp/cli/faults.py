@@ -1,4 +1,4 @@
-"""Features that no list can have, because a type in their signature is no JSON."""
+"""Features that no list can contain, because a type in their signature cannot be described in JSON Schema."""
 
 from __future__ import annotations
 
@@ -18,19 +18,25 @@ _NEWEST = REVISIONS[max(REVISIONS)]
 
 
 class Fault(NamedTuple):
-    """A feature that can't be described: its kind, its name or URI, and why."""
+    """A feature that cannot be described.
+
+    Attributes:
+        kind: The kind of feature, such as "tool".
+        key: Its name or URI.
+        reason: The error, with the line of the author's code.
+    """
 
     kind: str
     key: str
     reason: str
 
     def __str__(self) -> str:
-        """Return the line about it for people."""
+        """Return the line about the fault."""
         return f"The {self.kind} {self.key} is left out of the list. Correct it: {' '.join(self.reason.split())}"
 
 
 async def faults_of(server: MCPServer) -> AsyncIterator[Fault]:
-    """Yield each feature that can't be described; between two, other tasks have their turn."""
+    """Yield each feature that cannot be described. Other tasks run between two features."""
     for features in server.server.routes.lists.values():
         for feature in features.registry:
             try:

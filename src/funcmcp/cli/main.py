@@ -6,19 +6,20 @@ import sys
 
 from funcmcp.cli.failure import Failure
 
-_OF_THE_EXTRA = {"httpx2", "rich", "typer", "uvicorn", "watchfiles"}
+_EXTRA_LIBRARIES = {"httpx2", "rich", "typer", "uvicorn", "watchfiles"}
+"""The libraries that ``pip install "funcmcp[cli]"`` installs."""
 
 
 def main() -> None:
-    """Run the command; what goes wrong is one line on stderr and exit code 1."""
+    """Run the command. A failure is one line on stderr, and exit code 1."""
     try:
-        import funcmcp.cli.host  # noqa: F401, PLC0415 - adds its command
-        from funcmcp.cli.commands import app  # noqa: PLC0415 - without the extra it can't be imported
+        import funcmcp.cli.host  # noqa: F401, PLC0415 - it adds its command to the app
+        from funcmcp.cli.commands import app  # noqa: PLC0415 - it cannot be imported without the extra
 
         app()
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
-        if library not in _OF_THE_EXTRA:
+        if library not in _EXTRA_LIBRARIES:
             raise
         sys.exit(f'{library} is not installed. The command line needs: pip install "funcmcp[cli]"')
     except Failure as failure:

@@ -1,4 +1,4 @@
-"""New projects: what ``funcmcp new`` writes, from the templates beside this file.
+"""New projects: ``funcmcp new`` writes them from the templates in this package.
 
 Source: "Azure Functions Python developer guide" (the folder), "host.json reference", "Self-hosted remote MCP server on
 Azure Functions" (the profile mcp-custom-handler), and the schema of azure.yaml (the name).
@@ -26,22 +26,27 @@ PYTHON = "3.13"
 """The version of Python that a new project runs on in Azure."""
 
 _NAME = re.compile(r"[a-z](?!.*--)[a-z0-9-]*[a-z0-9]")
-_MIN_NAME, _MAX_NAME = 2, 32
-_RESERVED = {"aux", "con", "nul", "prn", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
-_SUFFIX = ".template"  # so that no tool takes a template for what it becomes
+_MIN_NAME_LENGTH, _MAX_NAME_LENGTH = 2, 32
+_DEVICES = {"aux", "con", "nul", "prn", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
+"""Names that Windows reserves for devices."""
+
+_SUFFIX = ".template"
+"""The suffix of templates. It prevents linters and test runners from reading them as Python files."""
+
 _DOTTED = {"gitignore", "funcignore"}
+"""Templates whose file names begin with a dot."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What differs between hostings.
+    """The differences between hostings.
 
     Attributes:
-        layers: folders of templates; a project gets the files of all of them, of two with one name the later one.
-        extras: of funcmcp that the app needs.
-        endpoint: the path of the endpoint on Azure.
-        key: where ``az functionapp keys list`` shows the key that callers need.
-        sign_in: what to know when callers sign in.
+        layers: The folders of templates. A file of a later folder replaces a file with the same name.
+        extras: The extras of funcmcp that the app needs.
+        endpoint: The path of the endpoint on Azure.
+        key: The place of the callers' key in the output of ``az functionapp keys list``.
+        sign_in: The paragraph about sign-in in the project's README.
     """
 
     layers: tuple[str, ...]
@@ -51,74 +56,77 @@ class _Plan:
     sign_in: str
 
 
-_OWN_SIGN_IN = (
-    'The server itself checks the tokens (`sign_in.py`), so a tool can ask for scopes: `@mcp.tool(scopes=["..."])`.'
+_SERVER_SIGN_IN = (
+    'The server itself validates the tokens (`sign_in.py`), so a tool can require scopes: `@mcp.tool(scopes=["..."])`.'
 )
 _PLANS: dict[str, _Plan] = {
-    "http": _Plan(("common", "sign_in", "http"), "azure,auth", "/mcp", "functionKeys.default", _OWN_SIGN_IN),
+    "http": _Plan(("common", "sign_in", "http"), "azure,auth", "/mcp", "functionKeys.default", _SERVER_SIGN_IN),
     "triggers": _Plan(
         ("common", "triggers"),
         "azure",
         "/runtime/webhooks/mcp",
         "systemKeys.mcp_extension",
-        "Azure checks the tokens before it calls the app: the tenant's users may call every tool, through the client\n"
-        "applications in `ENTRA_CLIENTS` (`azd env set ENTRA_CLIENTS <id>,<id>`). Without it: Visual Studio Code.",
+        "Azure validates the tokens before it calls the app. The tenant's users may call every tool, through the\n"
+        "client applications in `ENTRA_CLIENTS` (`azd env set ENTRA_CLIENTS <id>,<id>`). The default is Visual Studio\n"
+        "Code.",
     ),
     "self-hosted": _Plan(
-        ("common", "sign_in", "self-hosted"), "server,auth", "/mcp", "functionKeys.default", _OWN_SIGN_IN
+        ("common", "sign_in", "self-hosted"), "server,auth", "/mcp", "functionKeys.default", _SERVER_SIGN_IN
     ),
 }
 
 
 def create(name: str, parent: Path, hosting: Hosting) -> Path:
-    """Write a new project and return its folder. Either all of it is there afterwards, or nothing.
+    """Write a new project and return its folder. If something fails, nothing is left behind.
 
     Args:
-        name: of the project, its folder and its azd application.
-        parent: the folder that it is made in.
-        hosting: how Azure is to serve it.
+        name: The name of the project, of its folder and of its azd application.
+        parent: The folder that contains the project's folder.
+        hosting: How Azure serves the project.
 
     Raises:
-        Failure: the name can't be one, something of that name is there, or the folder can't be written.
+        Failure: The name is not valid or taken, or the folder cannot be written.
     """
-    _check(name)
+    _check_name(name)
     target = parent / name
     if target.exists():
-        raise Failure(f"{name} is there already. Choose another name, or remove it first.")
+        raise Failure(f"{name} exists already. Choose another name, or remove it first.")
     draft = parent / f".{name}-{secrets.token_hex(4)}"
     try:
-        _write(draft, _PLANS[hosting], _words(name, _PLANS[hosting]))
+        _write(draft, _PLANS[hosting], _placeholders(name, _PLANS[hosting]))
         draft.rename(target)
     except OSError as error:
-        raise Failure(f"{target} can't be written: {error.strerror}.") from error
+        raise Failure(f"{target} cannot be written: {error.strerror}.") from error
     finally:
-        shutil.rmtree(draft, ignore_errors=True)  # gone already where all went well
+        shutil.rmtree(draft, ignore_errors=True)  # after a success it has the project's name
     return target
 
 
 def title_of(name: str) -> str:
-    """Return a project's name as people read it: ``order-desk`` is "Order Desk"."""
+    """Return a project's name for people: "Order Desk" for ``order-desk``."""
     return name.replace("-", " ").title()
 
 
 def versions(version: str) -> str:
-    """Return the range of funcmcp's versions that keep what a version promises: up to the next minor one before 1.0."""
+    """Return the versions of funcmcp that are compatible with a version: before 1.0 up to the next minor one."""
     major, minor, *_ = version.split(".")
-    return f">={version},<{int(major) + 1}" if int(major) else f">={version},<0.{int(minor) + 1}"
+    if major == "0":
+        return f">={version},<0.{int(minor) + 1}"
+    return f">={version},<{int(major) + 1}"
 
 
-def _check(name: str) -> None:
-    if not _NAME.fullmatch(name) or not _MIN_NAME <= len(name) <= _MAX_NAME:
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name) or not _MIN_NAME_LENGTH <= len(name) <= _MAX_NAME_LENGTH:
         raise Failure(
-            f"{name!r} can't be the name: take {_MIN_NAME} to {_MAX_NAME} lower-case letters, digits and single "
-            "hyphens, with a letter first, such as order-desk."
+            f"{name!r} is not a valid name. Use {_MIN_NAME_LENGTH} to {_MAX_NAME_LENGTH} lower-case letters, digits "
+            "and single hyphens, with a letter first, such as order-desk."
         )
-    if name in _RESERVED:
-        raise Failure(f"{name!r} is a name that Windows keeps for itself. Choose another one.")
+    if name in _DEVICES:
+        raise Failure(f"{name!r} is the name of a device on Windows. Choose another one.")
 
 
-def _words(name: str, plan: _Plan) -> dict[str, str]:
-    """Return what stands in the templates for ``{{word}}``."""
+def _placeholders(name: str, plan: _Plan) -> dict[str, str]:
+    """Return the texts that replace ``{{placeholder}}`` in the templates."""
     return {
         "name": name,
         "title": title_of(name),
@@ -134,21 +142,23 @@ def _words(name: str, plan: _Plan) -> dict[str, str]:
     }
 
 
-def _write(folder: Path, plan: _Plan, words: dict[str, str]) -> None:
+def _write(folder: Path, plan: _Plan, placeholders: dict[str, str]) -> None:
     templates = files("funcmcp.cli") / "templates"
     for layer in plan.layers:
-        _fill(templates / layer, folder, words)
+        _fill(templates / layer, folder, placeholders)
 
 
-def _fill(source: Traversable, target: Path, words: dict[str, str]) -> None:
-    """Write the files of a folder of templates, and of the folders in it."""
+def _fill(source: Traversable, target: Path, placeholders: dict[str, str]) -> None:
+    """Write the files for a folder of templates and its subfolders."""
     target.mkdir(exist_ok=True)
     for entry in source.iterdir():
         if entry.is_dir():
-            _fill(entry, target / entry.name, words)
+            _fill(entry, target / entry.name, placeholders)
             continue
         name = entry.name.removesuffix(_SUFFIX)
+        if name in _DOTTED:
+            name = f".{name}"
         text = entry.read_text(encoding="utf-8")
-        for word, value in words.items():
-            text = text.replace("{{" + word + "}}", value)
-        (target / (f".{name}" if name in _DOTTED else name)).write_text(text, encoding="utf-8", newline="\n")
+        for placeholder, value in placeholders.items():
+            text = text.replace("{{" + placeholder + "}}", value)
+        (target / name).write_text(text, encoding="utf-8", newline="\n")

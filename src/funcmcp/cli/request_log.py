@@ -1,4 +1,10 @@
-"""The lines that ``funcmcp run`` writes for the requests it serves, and its log level."""
+"""The lines that ``funcmcp run`` writes for the requests it serves, and its log level.
+
+How it works: a line is about one HTTP request, which can carry several JSON-RPC requests (a batch), so there are two
+parts. The function around the server's exchange starts the clock, and writes the line after the last byte of the
+response. In between, the middleware `_describe_request` adds a description of each JSON-RPC request, with the code of
+its error. A context variable connects them: it holds the descriptions for the HTTP request that the task serves.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,7 @@ import logging
 import sys
 import time
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from funcmcp.cli.output import visible, write_line
 from funcmcp.server.log import FORMAT
@@ -22,83 +28,96 @@ if TYPE_CHECKING:
     from funcmcp.server.middleware import CallNext
     from funcmcp.transports.http.messages import HttpRequest
 
-_MAX_NAME = 100
-_NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_MAX_TEXT = 100
+"""Characters of a client's text in a line."""
 
-_messages: ContextVar[list[str] | None] = ContextVar("_messages", default=None)
-"""What the HTTP request that is being answered asks for, a text for each JSON-RPC request in it."""
+_NAME_MEMBERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""By method, the member of the params that names the feature."""
+
+_descriptions: ContextVar[list[str] | None] = ContextVar("_descriptions", default=None)
+"""The JSON-RPC requests of the HTTP request that the task serves, each as a text. None outside of HTTP requests."""
 
 
 def configure(server: MCPServer, level: str | None) -> MCPServer:
-    """Set the log level, if there is one, and log requests at info and below, or on a terminal; return the server."""
+    """Set the log level, write lines for requests if the level is low enough, and return the server.
+
+    Args:
+        server: The server.
+        level: The least severe level. None leaves the level alone, and writes the lines only on a terminal.
+    """
     if level is not None:
         logging.basicConfig(format=FORMAT)
         logging.getLogger().setLevel(level.upper())
-    shows = sys.stderr.isatty() if level is None else level in {"debug", "info"}
-    if shows:
-        _log_requests(server)
+    writes_lines = sys.stderr.isatty() if level is None else level in {"debug", "info"}
+    if writes_lines:
+        server.add_middleware(_describe_request)
+        _log_http_requests(server)
     return server
 
 
-def _log_requests(server: MCPServer) -> None:
-    """Write a line to stderr for each HTTP request from now on, once its answer has been sent."""
+async def _describe_request(context: RequestContext, call_next: CallNext) -> Reply:
+    """Add the description of a JSON-RPC request, with the code of its error, to those of its HTTP request."""
+    descriptions = _descriptions.get()
+    if descriptions is None:
+        return await call_next(context)
+    index = len(descriptions)  # the requests of a batch run at the same time
+    descriptions.append(_description_of(context.request))
+    reply = await call_next(context)
+    if reply.error is not None:
+        descriptions[index] += f" (error {reply.error})"
+    return reply
+
+
+def _log_http_requests(server: MCPServer) -> None:
+    """Write a line to stderr for each HTTP request from now on, after its response."""
     exchange = server.exchange
 
-    async def answer_and_note(context: RequestContext, call_next: CallNext) -> Reply:
-        messages = _messages.get()
-        if messages is None:
-            return await call_next(context)
-        place = len(messages)
-        messages.append(_described(context.request))
-        reply = await call_next(context)
-        if reply.error is not None:
-            messages[place] += f" (error {reply.error})"
-        return reply
-
     async def exchange_and_log(request: HttpRequest) -> HttpResponse:
-        messages: list[str] = []
-        token = _messages.set(messages)
+        descriptions: list[str] = []
+        token = _descriptions.set(descriptions)
         start = time.perf_counter()
         try:
             response = await exchange(request)
         finally:
-            _messages.reset(token)
+            _descriptions.reset(token)
         if isinstance(response.body, bytes):
-            _write(request, messages, response.status, start)
+            _write(request, descriptions, response.status, start)
             return response
-        body = _logged_stream(response.body, request, messages, response.status, start)
+        body = _logged_stream(response.body, response.status, request, descriptions, start)
         return HttpResponse(response.status, response.headers, body)
 
-    server.server.add_middleware(answer_and_note)
     server.exchange = exchange_and_log
 
 
 async def _logged_stream(
-    body: Any, request: HttpRequest, messages: list[str], status: int, start: float
+    body: AsyncIterator[bytes], status: int, request: HttpRequest, descriptions: list[str], start: float
 ) -> AsyncIterator[bytes]:
-    """Yield the parts of a body, and write the line after the last one."""
+    """Yield the parts of a response's body, and write the line after the last one."""
     try:
         async for part in body:
             yield part
     finally:
-        _write(request, messages, status, start)
+        _write(request, descriptions, status, start)
         if hasattr(body, "aclose"):
             await body.aclose()
 
 
-def _described(request: Request) -> str:
-    """Return a request's method and the name of what it uses."""
-    name = request.params.get(_NAMED_BY.get(request.method, ""))
-    return f"{_short(request.method)} {_short(name)}" if isinstance(name, str) else _short(request.method)
+def _description_of(request: Request) -> str:
+    """Return a request's method and the name of the feature that it uses."""
+    name = request.params.get(_NAME_MEMBERS.get(request.method, ""))
+    if isinstance(name, str):
+        return f"{_short(request.method)} {_short(name)}"
+    return _short(request.method)
 
 
 def _short(text: str) -> str:
-    """Return the beginning of a text that a client has sent, on one line and without control characters."""
-    shown = text if len(text) <= _MAX_NAME else text[:_MAX_NAME] + "..."
-    return visible(shown).replace("\n", "\\n").replace("\t", "\\t")
+    """Return the beginning of a client's text, on one line and without control characters."""
+    if len(text) > _MAX_TEXT:
+        text = f"{text[:_MAX_TEXT]}..."
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def _write(request: HttpRequest, messages: list[str], status: int, start: float) -> None:
-    subject = ", ".join(messages) or f"{_short(request.method)} {_short(request.path)}"
+def _write(request: HttpRequest, descriptions: list[str], status: int, start: float) -> None:
+    subject = ", ".join(descriptions) or f"{_short(request.method)} {_short(request.path)}"
     milliseconds = (time.perf_counter() - start) * 1000
     write_line(f"{subject} {status} {milliseconds:.1f} ms", error=True)

@@ -1,4 +1,4 @@
-"""From a target such as ``path/to/server.py:mcp`` or ``package.module:mcp`` to the MCPServer that it names."""
+"""Targets such as ``path/to/server.py:mcp`` or ``package.module:mcp``, and the MCPServer that each names."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
 _EXTRAS = {
     "azure": "azure",
     "azurefunctions": "azure-streams",
-    "httpx2": "auth",
+    "httpx2": "client",
     "joserfc": "auth",
     "opentelemetry": "otel",
     "redis": "redis",
     "uvicorn": "server",
 }
-"""The extra of funcmcp that installs a library which a server's file may need."""
+"""By library that a server's file may need, the extra of funcmcp that installs it."""
 
 _PROJECT_FILES = ("server.py", "function_app.py")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a server is.
+    """The place of a server.
 
     Attributes:
-        shown: the module as the person wrote it.
-        root: the folder that the module is imported from.
-        module: its dotted name.
-        attribute: the server's name in it; None for the only one.
-        file: the module's file, where the target names a file.
+        text: The file or module as it is on the command line.
+        root: The folder that the module is imported from.
+        module: The module's dotted name.
+        attribute: The server's name in the module. None for the only server in it.
+        file: The module's file. None if the target names a module.
     """
 
-    shown: str
+    text: str
     root: Path
     module: str
     attribute: str | None
@@ -53,14 +53,14 @@ def load(target: str) -> MCPServer:
     """Return the server that a target names.
 
     Raises:
-        Failure: there is no such file, module or server, or importing it fails.
+        Failure: The file, the module or the server does not exist, or importing it fails.
     """
-    found = find(target)
-    return _server_in(import_target(found), found)
+    place = find(target)
+    return _server_in(import_target(place), place)
 
 
 def load_or_exit(target: str) -> MCPServer:
-    """Return the server that a target names, or end the process with a line on stderr: for worker processes."""
+    """Return the server that a target names. A worker process ends with a line on stderr if that fails."""
     try:
         return load(target)
     except Failure as failure:
@@ -69,65 +69,66 @@ def load_or_exit(target: str) -> MCPServer:
 
 
 def find(target: str) -> Target:
-    """Return where a target is; raise Failure if it names a file that does not exist."""
+    """Return the place that a target names. Raise Failure if it names a file that does not exist."""
     if _looks_like_url(target):
         raise Failure(f"{target} looks like the endpoint of a running server. Write it as http://{target}.")
-    shown, attribute = _split(target)
-    if not shown.endswith(".py") and not Path(shown).is_dir() and "/" not in shown:
-        return Target(shown, Path.cwd(), shown, attribute, None)
-    if Path(shown).is_dir():
-        shown = _in_project(shown)
-    file = Path(shown).resolve()
+    text, attribute = _split(target)
+    if Path(text).is_dir():
+        text = _project_file(text)
+    elif not text.endswith(".py") and "/" not in text:
+        return Target(text, Path.cwd(), text, attribute, None)
+    file = Path(text).resolve()
     if not file.is_file() or file.suffix != ".py":
-        raise Failure(
-            f"There is no Python file {shown}. Name one, such as server.py, or a module, such as shop.server."
-        )
-    root, parts = file.parent, [file.stem]
-    while (root / "__init__.py").is_file():  # a module of a package is imported as such: it may import its siblings
+        raise Failure(f"{text} is not a Python file. Pass a file, such as server.py, or a module, such as shop.server.")
+    root = file.parent
+    parts = [file.stem]
+    while (root / "__init__.py").is_file():  # a module of a package is imported by its full name, for relative imports
         parts.insert(0, root.name)
         root = root.parent
-    return Target(shown, root, ".".join(parts), attribute, file)
+    return Target(text, root, ".".join(parts), attribute, file)
 
 
-def _in_project(folder: str) -> str:
-    """Return the file of a project's folder that has the server."""
-    for file in (Path(folder, name) for name in _PROJECT_FILES):
+def _project_file(folder: str) -> str:
+    """Return the file in a project's folder that has the server."""
+    for name in _PROJECT_FILES:
+        file = Path(folder, name)
         if file.is_file():
             return str(file)
-    raise Failure(f"{folder} is a folder without server.py. Name the file in it that has the server.")
+    raise Failure(f"{folder} is a folder without server.py. Pass the file in it that has the server.")
 
 
 def _looks_like_url(target: str) -> bool:
-    """Tell whether a target begins like a host with a port."""
+    """Return whether a target begins like a host with a port."""
     host, _, port = target.partition("/")[0].partition(":")
     return (port.isdecimal() and not host.endswith(".py")) or host == "localhost"
 
 
 def _split(target: str) -> tuple[str, str | None]:
-    before, colon, name = target.rpartition(":")
-    if not colon or not before or "/" in name or "\\" in name:  # the colon of C:\server.py names nothing
+    """Return the file or module of a target, and the server's name in it."""
+    text, colon, name = target.rpartition(":")
+    if not colon or not text or "/" in name or "\\" in name:  # the colon in C:\server.py is part of the path
         return target, None
     if not name.isidentifier():
-        raise Failure(f"{target}: what stands after the colon must be the server's name in the file, such as :mcp.")
-    return before, name
+        raise Failure(f"{target}: the part after the colon must be the server's name in the file, such as :mcp.")
+    return text, name
 
 
 def import_target(target: Target) -> ModuleType:
-    """Import the module of a target; raise Failure, with the line of the user's own code, if that fails."""
-    sys.path.insert(0, str(target.root))  # as Python does for a script: its siblings can be imported
+    """Import the module of a target. Raise Failure with the failing line of the user's code."""
+    sys.path.insert(0, str(target.root))  # as Python does for a script, so that it can import its siblings
     try:
         module = importlib.import_module(target.module)
     except ModuleNotFoundError as error:
         if target.file is None and error.name and _is_prefix(error.name, target.module):
             raise Failure(
-                f"There is no module {error.name!r} in this folder or among the installed ones. "
-                "Name a file, such as server.py, or a module that can be imported."
+                f"The module {error.name!r} is neither in this folder nor installed. "
+                "Pass a file, such as server.py, or a module that can be imported."
             ) from error
         raise Failure(_import_failure(target, error)) from error
     except (Exception, SystemExit) as error:
         raise Failure(_import_failure(target, error)) from error
     if target.file is not None and Path(module.__file__ or "").resolve() != target.file:
-        raise Failure(f"{target.shown} has the name of another module, {target.module}: rename the file.")
+        raise Failure(f"{target.text} has the name of another module, {target.module}. Rename the file.")
     return module
 
 
@@ -136,51 +137,57 @@ def _is_prefix(name: str, module: str) -> bool:
 
 
 def _import_failure(target: Target, error: BaseException) -> str:
-    """Return one line that says which line of the user's own code failed, and why."""
+    """Return one line with the failing line of the user's code, the error, and what to do."""
     if isinstance(error, SyntaxError) and error.filename:
-        return f"{_at(Path(error.filename), error.lineno)}: {type(error).__name__}: {error.msg}. Correct it there."
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename, target.root)]
-    where = _at(Path(frames[-1].filename), frames[-1].lineno) if frames else target.shown
+        line = _line(Path(error.filename), error.lineno)
+        return f"{line}: {type(error).__name__}: {error.msg}. Correct it there."
+    line = _failing_line(target, error)
     reason = " ".join(f"{type(error).__name__}: {error}".split())
     if isinstance(error, ModuleNotFoundError):
         if "pip install" in reason:
-            return f"{where}: {reason}"
+            return f"{line}: {reason}"
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is not None:
-            return f'{where}: {reason}. Install it: pip install "funcmcp[{extra}]"'
-        return f"{where}: {reason}. Install it, or correct its name."
+            return f'{line}: {reason}. Install it: pip install "funcmcp[{extra}]"'
+        return f"{line}: {reason}. Install it, or correct its name."
     if isinstance(error, ImportError) and "relative import" in str(error):
-        return f"{where}: {reason}. Import by the file's name, or put an __init__.py into the folder of {target.shown}."
-    return f"{where}: {reason}"
+        return f"{line}: {reason}. Import by the file's name, or add an __init__.py to the folder of {target.text}."
+    return f"{line}: {reason}"
 
 
-def _is_own(filename: str, root: Path) -> bool:
-    path = Path(filename)
-    return path.is_relative_to(root) and "site-packages" not in path.parts
+def _failing_line(target: Target, error: BaseException) -> str:
+    """Return the last line of the user's code in a traceback. Return the target if the traceback has none."""
+    text = target.text
+    for frame in traceback.extract_tb(error.__traceback__):
+        file = Path(frame.filename)
+        if file.is_relative_to(target.root) and "site-packages" not in file.parts:
+            text = _line(file, frame.lineno)
+    return text
 
 
-def _at(path: Path, line: int | None) -> str:
+def _line(file: Path, number: int | None) -> str:
     folder = Path.cwd()
-    shown = path.relative_to(folder) if path.is_relative_to(folder) else path
-    return f"{shown}, line {line}"
+    if file.is_relative_to(folder):
+        file = file.relative_to(folder)
+    return f"{file}, line {number}"
 
 
 def _server_in(module: ModuleType, target: Target) -> MCPServer:
+    """Return the server in a module that a target names, or the only one."""
     servers = {name: value for name, value in vars(module).items() if isinstance(value, MCPServer)}
-    named = ", ".join(f"{target.shown}:{name}" for name in servers)
+    targets = ", ".join(f"{target.text}:{name}" for name in servers)
     if target.attribute is not None:
         if target.attribute in servers:
             return servers[target.attribute]
-        what = "is not an MCPServer" if hasattr(module, target.attribute) else "does not exist"
-        hint = f"Use {named}." if servers else "Make a server at the top level: mcp = MCPServer('name')."
-        raise Failure(f"{target.shown}:{target.attribute} {what}. {hint}")
-    different = {id(server): server for server in servers.values()}
-    if len(different) == 1:
-        return next(iter(different.values()))
-    if different:
-        raise Failure(f"{target.shown} has more than one server. Use one of {named}.")
-    classes = [name for name, value in vars(module).items() if value is MCPServer and name != MCPServer.__name__]
-    if classes:
-        name = classes[0]
-        raise Failure(f"{name} in {target.shown} is the class MCPServer. Write {name} = MCPServer('name').")
-    raise Failure(f"{target.shown} has no server. Make one at the top level: mcp = MCPServer('name').")
+        problem = "is not an MCPServer" if hasattr(module, target.attribute) else "does not exist"
+        advice = f"Use {targets}." if servers else "Make a server at the top level: mcp = MCPServer('name')."
+        raise Failure(f"{target.text}:{target.attribute} {problem}. {advice}")
+    by_identity = {id(server): server for server in servers.values()}
+    if len(by_identity) == 1:
+        return next(iter(by_identity.values()))
+    if by_identity:
+        raise Failure(f"{target.text} has more than one server. Use one of {targets}.")
+    for name, value in vars(module).items():
+        if value is MCPServer and name != MCPServer.__name__:
+            raise Failure(f"{name} in {target.text} is the class MCPServer. Write {name} = MCPServer('name').")
+    raise Failure(f"{target.text} has no server. Make one at the top level: mcp = MCPServer('name').")

@@ -148,18 +148,18 @@ def as_program(folder: Path) -> None:
     put("host.json", ["run", "server.py"], "customHandler", "description", "arguments")(folder)
 
 
-def found(folder: Path) -> set[tuple[str, str]]:
-    return {(finding.level, finding.about) for finding in examine(folder) if finding.level != "ok"}
+def faults_in(folder: Path) -> set[tuple[str, str]]:
+    return {(finding.level, finding.subject) for finding in examine(folder) if finding.level != "ok"}
 
 
 @pytest.mark.parametrize(
-    ("hosting", "spoil", "level", "about", "words"),
+    ("hosting", "spoil", "level", "subject", "text"),
     [
         ("http", remove("host.json"), "error", "host.json", "is missing"),
-        ("http", write("host.json", "{"), "error", "host.json", "can't be read: Expecting property name"),
-        ("http", write("host.json", "[]"), "error", "host.json", "it is no JSON object"),
-        ("http", setting("A=B", "x"), "error", "local.settings.json", "'A=B', which no environment can have"),
-        ("http", setting("A", "\0"), "error", "local.settings.json", "'A', which no environment can have"),
+        ("http", write("host.json", "{"), "error", "host.json", "cannot be read: Expecting property name"),
+        ("http", write("host.json", "[]"), "error", "host.json", "it is not a JSON object"),
+        ("http", setting("A=B", "x"), "error", "local.settings.json", "'A=B', which cannot be a variable"),
+        ("http", setting("A", "\0"), "error", "local.settings.json", "'A', which cannot be a variable"),
         ("http", put("host.json", "1.0", "version"), "error", "host.json", '"version": "2.0"'),
         ("triggers", put("host.json", None, "extensionBundle"), "error", "extensionBundle", "is missing in host.json"),
         (
@@ -167,10 +167,10 @@ def found(folder: Path) -> set[tuple[str, str]]:
             write("host.json", "[" * 100_000),
             "error",
             "host.json",
-            "can't be read: the JSON is nested too deeply",
+            "cannot be read: the JSON is nested too deeply",
         ),
         ("triggers", bundle("[4.36.0, 5.0.0)", "Contoso.Bundle"), "error", "extensionBundle", "no MCP extension"),
-        ("triggers", bundle("[4.0.0, 4.42.0)", PREVIEW), "error", "extensionBundle", "has no bundle"),
+        ("triggers", bundle("[4.0.0, 4.42.0)", PREVIEW), "error", "extensionBundle", "has a range without"),
         ("triggers", bundle("[4.0.0, 5.0.0)", PREVIEW), "warning", "extensionBundle", '.Preview", "version": "[4.42.0'),
         (
             "triggers",
@@ -179,10 +179,10 @@ def found(folder: Path) -> set[tuple[str, str]]:
             "extensionBundle",
             "Experimental may have an MCP extension before 1.5",
         ),
-        ("triggers", bundle("[3.*, 4.0.0)"), "error", "extensionBundle", "has no bundle with the MCP extension 1.5"),
-        ("triggers", bundle("[4.0.0, 4.36.0)"), "error", "extensionBundle", "has no bundle"),
-        ("triggers", bundle("4.36.0"), "error", "extensionBundle", "not a range"),
-        ("triggers", bundle("[4.*, 5.0.0)"), "warning", "extensionBundle", "an old bundle that is installed already"),
+        ("triggers", bundle("[3.*, 4.0.0)"), "error", "extensionBundle", "has a range without the MCP extension 1.5"),
+        ("triggers", bundle("[4.0.0, 4.36.0)"), "error", "extensionBundle", "has a range without"),
+        ("triggers", bundle("4.36.0"), "error", "extensionBundle", "has a version that is not a range"),
+        ("triggers", bundle("[4.*, 5.0.0)"), "warning", "extensionBundle", "includes bundles before the extension"),
         ("http", remove("requirements.txt"), "error", "requirements.txt", "is missing"),
         ("http", write("requirements.txt", "azure-functions\n"), "error", "requirements.txt", "has no funcmcp"),
         ("http", write("requirements.txt", "funcmcp>=0.1\n"), "error", "requirements.txt", "Write funcmcp[azure]"),
@@ -193,19 +193,25 @@ def found(folder: Path) -> set[tuple[str, str]]:
             write("requirements.txt", "funcmcp>=0.1\nAzure_Functions==1.26.0\n"),
             "error",
             "requirements.txt",
-            "Python 3.13 on Azure needs azure-functions 2.x, not ==1.26.0",
+            "has azure-functions ==1.26.0, but Python 3.13 on Azure needs 2.x",
         ),
         (
             "http",
             write("requirements.txt", "funcmcp[azure]>=0.1\nazure-functions>=1.26,<2  # old\n"),
             "error",
             "requirements.txt",
-            "needs azure-functions 2.x",
+            "on Azure needs 2.x",
         ),
         ("http", change("infra/main.bicep", "'3.13'", "'3.10'"), "error", "Python", "3.10 is too old"),
-        ("http", change("infra/main.bicep", "'3.13'", "'3.14'"), "warning", "Python", "may not be on your plan"),
+        (
+            "http",
+            change("infra/main.bicep", "'3.13'", "'3.14'"),
+            "warning",
+            "Python",
+            "may not be available on your plan",
+        ),
         ("http", remove("local.settings.json"), "warning", "local.settings.json", "is missing"),
-        ("http", write("local.settings.json", "{"), "error", "local.settings.json", "can't be read"),
+        ("http", write("local.settings.json", "{"), "error", "local.settings.json", "cannot be read"),
         ("http", setting("FUNCTIONS_WORKER_RUNTIME", "node"), "error", "FUNCTIONS_WORKER_RUNTIME", '"python"'),
         ("http", setting("FUNCTIONS_WORKER_RUNTIME", None), "error", "FUNCTIONS_WORKER_RUNTIME", '"python"'),
         ("http", setting("FUNCMCP_ALLOWED_HOSTS", "a.example,*"), "warning", "FUNCMCP_ALLOWED_HOSTS", "every Host"),
@@ -216,11 +222,11 @@ def found(folder: Path) -> set[tuple[str, str]]:
             add(".funcignore", "*.py"),
             "error",
             ".funcignore",
-            "leaves out function_app.py, server.py, sign_in.py, which",
+            "excludes function_app.py, server.py, sign_in.py, which",
         ),
-        ("http", add(".funcignore", "/sign_in.*"), "error", ".funcignore", "leaves out sign_in.py"),
+        ("http", add(".funcignore", "/sign_in.*"), "error", ".funcignore", "excludes sign_in.py"),
         ("http", add(".funcignore", "*.json\n!host.json\nrequirements*"), "error", ".funcignore", "'requirements*'"),
-        ("self-hosted", add(".funcignore", "server.py"), "error", ".funcignore", "leaves out server.py"),
+        ("self-hosted", add(".funcignore", "server.py"), "error", ".funcignore", "excludes server.py"),
         ("http", remove("azure.yaml"), "warning", "azure.yaml", "is missing"),
         ("http", change("azure.yaml", "host: function", "host: containerapp"), "error", "azure.yaml", "'containerapp'"),
         ("http", change("azure.yaml", "    host: function\n", ""), "error", "azure.yaml", "has no host"),
@@ -266,14 +272,14 @@ def found(folder: Path) -> set[tuple[str, str]]:
             put("host.json", "api", "extensions", "http", "routePrefix"),
             "error",
             "routePrefix",
-            'set it to ""',
+            'Set it to ""',
         ),
         (
             "http",
             put("host.json", "api", "extensions", "http", "routePrefix"),
             "warning",
             "routePrefix",
-            "the endpoint is /api/mcp on Azure and /mcp with `funcmcp run`",
+            "path /api/mcp on Azure, but it is /mcp with `funcmcp run`",
         ),
         ("http", put("host.json", None, "extensions"), "warning", "routePrefix", "/api/mcp"),
         (
@@ -281,21 +287,21 @@ def found(folder: Path) -> set[tuple[str, str]]:
             change("function_app.py", "http_app(mcp", 'http_app(mcp, auth_level="anonymous"'),
             "warning",
             "auth_level",
-            "everybody may call it",
+            "any caller may use it",
         ),
         (
             "triggers",
             put("host.json", "Anonymous", "extensions", "mcp", "system", "webhookAuthorizationLevel"),
             "warning",
             "webhookAuthorizationLevel",
-            "everybody may call the triggers",
+            "any caller may use the triggers",
         ),
         (
             "self-hosted",
             put("host.json", "anonymous", "customHandler", "http", "DefaultAuthorizationLevel"),
             "warning",
             "defaultAuthorizationLevel",
-            "everybody may call it",
+            "any caller may use it",
         ),
         (
             "http",
@@ -309,14 +315,14 @@ def found(folder: Path) -> set[tuple[str, str]]:
             write("function_app.py", TOOLS + OWN_TRIGGERS["no description"]),
             "error",
             "say",
-            "no description",
+            "lacks description in its mcpToolTrigger",
         ),
         (
             "triggers",
             write("function_app.py", TOOLS + OWN_TRIGGERS["float"]),
             "error",
             "grow",
-            "the type of size is 'float', which is no type of JSON Schema: write \"number\".",
+            "has the property size of type 'float', which JSON Schema does not have. Write \"number\".",
         ),
         (
             "triggers",
@@ -330,20 +336,26 @@ def found(folder: Path) -> set[tuple[str, str]]:
             write("function_app.py", TOOLS + OWN_TRIGGERS["template"]),
             "error",
             "read",
-            "mcpResourceTemplateTrigger is no binding",
+            "mcpResourceTemplateTrigger, which Azure's MCP extension does not have",
         ),
-        ("triggers", write("function_app.py", TOOLS + OWN_TRIGGERS["twice"]), "error", "say", "is there twice"),
+        (
+            "triggers",
+            write("function_app.py", TOOLS + OWN_TRIGGERS["twice"]),
+            "error",
+            "say",
+            "is the name of two features",
+        ),
     ],
 )
 def test_what_is_wrong_is_found_and_nothing_else(
-    made: Path, tmp_path: Path, *, hosting: str, spoil: Break, level: str, about: str, words: str
+    made: Path, tmp_path: Path, *, hosting: str, spoil: Break, level: str, subject: str, text: str
 ) -> None:
     folder = tmp_path / hosting
     shutil.copytree(made / hosting, folder)
     spoil(folder)
     faults = [finding for finding in examine(folder) if finding.level != "ok"]
-    assert [(fault.level, fault.about) for fault in faults] == [(level, about)], faults
-    assert words in faults[0].text
+    assert [(fault.level, fault.subject) for fault in faults] == [(level, subject)], faults
+    assert text in faults[0].text
 
 
 @pytest.mark.parametrize(
@@ -367,7 +379,7 @@ def test_what_the_host_takes_is_not_a_fault(made: Path, tmp_path: Path, hosting:
     folder = tmp_path / hosting
     shutil.copytree(made / hosting, folder)
     alter(folder)
-    assert found(folder) == set()
+    assert faults_in(folder) == set()
 
 
 def test_the_help_says_that_the_code_is_run() -> None:
@@ -378,7 +390,7 @@ def test_prompts_need_no_newer_bundle_than_tools(made: Path, tmp_path: Path) -> 
     folder = tmp_path / "triggers"
     shutil.copytree(made / "triggers", folder)
     write("function_app.py", TOOLS + OWN_TRIGGERS["prompt"])(folder)
-    assert found(folder) == set()
+    assert faults_in(folder) == set()
 
 
 def test_a_key_is_not_asked_for_where_clients_sign_in(made: Path, tmp_path: Path) -> None:
@@ -386,9 +398,9 @@ def test_a_key_is_not_asked_for_where_clients_sign_in(made: Path, tmp_path: Path
     shutil.copytree(made / "http", folder)
     setting("ENTRA_CLIENT_ID", "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee")(folder)
     setting("ENTRA_TENANT_ID", "11111111-2222-3333-4444-555555555555")(folder)
-    assert found(folder) == set()
+    assert faults_in(folder) == set()
     change("function_app.py", "http_app(mcp", 'http_app(mcp, auth_level="function"')(folder)
-    assert found(folder) == {("error", "auth_level")}
+    assert faults_in(folder) == {("error", "auth_level")}
 
 
 def test_each_server_of_an_app_is_guarded_in_its_own_way(made: Path, tmp_path: Path) -> None:
@@ -400,16 +412,16 @@ def test_each_server_of_an_app_is_guarded_in_its_own_way(made: Path, tmp_path: P
     inner += "funcmcp.azure.http_app(inner, route='inner', app=app)"
     change("function_app.py", "http_app(mcp)\n", f"http_app(mcp)\n{inner}\n")(folder)
     change("function_app.py", "import funcmcp.azure\n", "import funcmcp.azure\nfrom funcmcp import MCPServer\n")(folder)
-    assert found(folder) == set()
+    assert faults_in(folder) == set()
     change("function_app.py", "route='inner'", "route='inner', auth_level='anonymous'")(folder)
-    assert found(folder) == {("warning", "auth_level")}
+    assert faults_in(folder) == {("warning", "auth_level")}
 
 
 def test_keys_that_are_none_stop_the_server_and_are_never_shown(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "http"
     shutil.copytree(made / "http", folder)
     setting("FUNCMCP_KEYS", "too-short-a-key")(folder)
-    assert found(folder) == {("error", "FUNCMCP_KEYS"), ("error", "the code")}
+    assert faults_in(folder) == {("error", "FUNCMCP_KEYS"), ("error", "the code")}
     assert not [finding for finding in examine(folder) if "too-short" in finding.text]
 
 
@@ -418,9 +430,9 @@ def test_an_older_python_on_azure_takes_the_older_library(made: Path, tmp_path: 
     shutil.copytree(made / "http", folder)
     change("infra/main.bicep", "'3.13'", "'3.12'")(folder)
     write("requirements.txt", "funcmcp>=0.1\nazure-functions>=1.26,<2\n")(folder)
-    assert found(folder) == set()
+    assert faults_in(folder) == set()
     write("requirements.txt", "funcmcp>=0.1\nazure-functions>=2.3\n")(folder)
-    assert found(folder) == {("error", "requirements.txt")}
+    assert faults_in(folder) == {("error", "requirements.txt")}
 
 
 def test_pyproject_toml_does_where_there_is_no_requirements_txt(made: Path, tmp_path: Path) -> None:
@@ -428,11 +440,11 @@ def test_pyproject_toml_does_where_there_is_no_requirements_txt(made: Path, tmp_
     shutil.copytree(made / "http", folder)
     remove("requirements.txt")(folder)
     write("pyproject.toml", '[project]\nname = "x"\ndependencies = ["funcmcp[azure]>=0.1"]\n')(folder)
-    assert found(folder) == set()
+    assert faults_in(folder) == set()
     write("pyproject.toml", "[project]\nname = 'x'\n")(folder)
-    assert found(folder) == {("error", "requirements.txt")}
+    assert faults_in(folder) == {("error", "requirements.txt")}
     write("pyproject.toml", "[project\n")(folder)
-    with pytest.raises(Failure, match=r"pyproject\.toml can't be read"):
+    with pytest.raises(Failure, match=r"pyproject\.toml cannot be read"):
         examine(folder)
 
 
@@ -441,7 +453,7 @@ def test_requirements_in_other_files_count_and_are_read_once(made: Path, tmp_pat
     shutil.copytree(made / "http", folder)
     write("requirements.txt", "-r missing.txt\n--requirement=more.txt  # ours\n")(folder)
     write("more.txt", "-r requirements.txt\nfuncmcp[azure,auth]>=0.1\n")(folder)
-    assert found(folder) == set()
+    assert faults_in(folder) == set()
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
@@ -451,7 +463,7 @@ def test_requirements_may_be_written_as_powershell_or_an_old_editor_does(
     folder = tmp_path / "http"
     shutil.copytree(made / "http", folder)
     (folder / "requirements.txt").write_bytes("# für uns\nfuncmcp[azure,auth]>=0.1\n".encode(encoding))
-    assert found(folder) == set()
+    assert faults_in(folder) == set()
 
 
 def test_without_infrastructure_it_is_this_python_that_counts(
@@ -460,9 +472,9 @@ def test_without_infrastructure_it_is_this_python_that_counts(
     folder = tmp_path / "http"
     shutil.copytree(made / "http", folder)
     shutil.rmtree(folder / "infra")
-    assert found(folder) <= {("warning", "Python")}
+    assert faults_in(folder) <= {("warning", "Python")}
     monkeypatch.setattr(sys, "version_info", (3, 10, 1))
-    assert found(folder) == {("error", "Python")}
+    assert faults_in(folder) == {("error", "Python")}
 
 
 def test_a_custom_handler_may_be_set_up_without_the_profile(made: Path, tmp_path: Path) -> None:
@@ -470,7 +482,7 @@ def test_a_custom_handler_may_be_set_up_without_the_profile(made: Path, tmp_path
     shutil.copytree(made / "self-hosted", folder)
     put("host.json", None, "configurationProfile")(folder)
     put("host.json", True, "customHandler", "http", "enableProxying")(folder)
-    assert found(folder) == set()
+    assert faults_in(folder) == set()
 
 
 def test_code_that_takes_too_long_to_import_is_told(
@@ -481,11 +493,11 @@ def test_code_that_takes_too_long_to_import_is_told(
     write("function_app.py", "import threading\n\nthreading.Event().wait()\n")(folder)
     monkeypatch.setattr(projects, "_PROBE_SECONDS", 2)
     (fault,) = (finding for finding in examine(folder) if finding.level == "error")
-    assert fault.text == "can't be imported: importing function_app.py takes more than 2 seconds."
+    assert fault.text == "cannot be imported: importing function_app.py takes more than 2 seconds."
 
 
 def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="There is no folder"):
+    with pytest.raises(Failure, match="does not exist"):
         examine(tmp_path / "nowhere")
 
 
@@ -509,7 +521,7 @@ def test_an_error_is_exit_code_1_and_a_warning_is_not(made: Path, tmp_path: Path
     assert done.stdout.startswith("error    host.json: is missing.")
 
 
-def test_json_has_level_about_and_text_of_each_finding(made: Path) -> None:
+def test_json_has_level_subject_and_text_of_each_finding(made: Path) -> None:
     findings = json.loads(funcmcp("doctor", "--json", folder=made / "triggers").stdout)
     assert {finding["level"] for finding in findings} == {"ok"}
-    assert {"level": "ok", "about": "extensionBundle", "text": "has Azure's MCP extension."} in findings
+    assert {"level": "ok", "subject": "extensionBundle", "text": "has Azure's MCP extension."} in findings

@@ -1,13 +1,12 @@
-"""What ``funcmcp doctor`` checks in a project's code, once it is imported.
+"""The checks of ``funcmcp doctor`` for a project's code after it is imported.
 
-Source: the binding contract of Azure's MCP extension 1.5 and 1.6: which keys a binding must have, and what is in them.
+Source: the binding contract of Azure's MCP extension 1.5 and 1.6, for the keys of a binding and their values.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-from collections import Counter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -25,50 +24,53 @@ _REQUIRED_KEYS = {
     "mcptoolproperty": ("propertyName", "propertyType", "description", "isRequired"),
     "mcppromptargument": ("argumentName", "description", "isRequired"),
 }
-_NAMES = {"mcptooltrigger": "toolName", "mcpresourcetrigger": "uri", "mcpprompttrigger": "promptName"}
+_NAME_KEYS = {"mcptooltrigger": "toolName", "mcpresourcetrigger": "uri", "mcpprompttrigger": "promptName"}
 _JSON_TYPES = {"string", "number", "integer", "boolean", "object", "array", "null"}
+_RUNNING_METHODS = {"run", "serve", "main"}
 
 
 def check_code(project: Project) -> Iterator[Finding]:
-    """The code can be imported and has what Azure looks for."""
-    about = "the code"
-    if project.loaded.error is not None:
-        yield Finding("error", about, f"can't be imported: {project.loaded.error}.".replace("..", "."))
+    """Check that the code can be imported, and has an app or a server for Azure."""
+    subject, code = "the code", project.code
+    if code.error is not None:
+        yield Finding("error", subject, f"cannot be imported: {code.error.removesuffix('.')}.")
     elif project.is_self_hosted:
-        if project.loaded.servers:
-            yield Finding("ok", about, f"has the server {project.loaded.servers[0]['name']}.")
+        if code.servers:
+            yield Finding("ok", subject, f"has the server {code.servers[0].name}.")
         else:
-            yield Finding("error", about, "has no MCPServer that the custom handler could serve.")
-    elif not project.loaded.has_app:
-        yield Finding("error", about, "has no FunctionApp: app = funcmcp.azure.http_app(mcp) in function_app.py.")
+            yield Finding("error", subject, "has no MCPServer for the custom handler to serve.")
+    elif not code.has_app:
+        yield Finding("error", subject, "has no FunctionApp. Add app = funcmcp.azure.http_app(mcp) to function_app.py.")
     elif not project.triggers and not project.endpoints:
         yield Finding(
-            "error", about, "has no MCP server in its app: funcmcp.azure.http_app or trigger_app puts one there."
+            "error", subject, "has no MCP server in its app. Make the app with funcmcp.azure.http_app or trigger_app."
         )
     else:
-        yield Finding("ok", about, f"has an app with {len(project.loaded.functions)} functions.")
+        yield Finding("ok", subject, f"has an app with {len(code.functions)} functions.")
 
 
-def check_handler(project: Project) -> Iterator[Finding]:
-    """A custom handler gets its requests as they are."""
+def check_custom_handler(project: Project) -> Iterator[Finding]:
+    """Check that a custom handler receives its requests unchanged."""
     if not project.is_self_hosted:
         return
     if at(project.host, "configurationProfile") == "mcp-custom-handler":
-        yield Finding("ok", "configurationProfile", "lets requests through to the server.")
+        yield Finding("ok", "configurationProfile", "forwards requests to the server.")
     elif at(project.host, "customHandler", "http", "enableProxying") is True:
-        yield Finding("ok", "customHandler", "lets requests through to the server.")
+        yield Finding("ok", "customHandler", "forwards requests to the server.")
     else:
         yield Finding(
-            "error", "customHandler", 'requests do not reach it: write "configurationProfile": "mcp-custom-handler".'
+            "error",
+            "customHandler",
+            'does not receive the requests. Add "configurationProfile": "mcp-custom-handler" to host.json.',
         )
 
 
 def check_start(project: Project) -> Iterator[Finding]:
-    """The file that a custom handler starts as a script runs its server."""
-    name = project.code.name
-    if not _is_started_as_script(project) or not project.loaded.servers:
+    """Check that the script of a custom handler runs its server."""
+    name = project.code_file.name
+    if not _is_started_as_script(project) or not project.code.servers:
         return
-    if _runs_something(ast.parse(project.code.read_bytes())):
+    if _runs_something(ast.parse(project.code_file.read_bytes())):
         yield Finding("ok", name, "runs the server.")
     else:
         yield Finding(
@@ -77,84 +79,95 @@ def check_start(project: Project) -> Iterator[Finding]:
 
 
 def _is_started_as_script(project: Project) -> bool:
-    """Return whether the custom handler is ``python server.py``, and not another program or ``python -m`` something."""
+    """Return whether the custom handler is ``python server.py``, and not another program or ``python -m`` a module."""
     description = at(project.host, "customHandler", "description")
     program = PurePath(str(at(description, "defaultExecutablePath"))).stem.lower()
     arguments = at(description, "arguments")
-    first = str(arguments[0]) if isinstance(arguments, list) and arguments else ""
-    return program.startswith("py") and project.folder / first == project.code
+    if not program.startswith("py") or not isinstance(arguments, list) or not arguments:
+        return False
+    return project.folder / str(arguments[0]) == project.code_file
 
 
 def _runs_something(module: ast.Module) -> bool:
-    """Return whether a script calls anything if it is ``__main__``, or `run`, `serve` or `main` of anything."""
+    """Return whether a script makes any call if it is ``__main__``, or calls a `run`, `serve` or `main`."""
     for node in ast.walk(module):
         if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
             return any(isinstance(part, ast.Call) for statement in node.body for part in ast.walk(statement))
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in {"run", "serve", "main"}:
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _RUNNING_METHODS:
             return True
     return False
 
 
 def check_deployed_files(project: Project) -> Iterator[Finding]:
-    """The files that the app needs are deployed."""
+    """Check that .funcignore does not exclude files that the app needs."""
     text = project.text_of(".funcignore")
-    left_out: dict[str, list[str]] = {}
-    for path in ("host.json", "requirements.txt", *project.loaded.files):
-        line = excluding_line(text, path) if (project.folder / path).is_file() else None
+    excluded_by: dict[str, list[str]] = {}
+    for path in ("host.json", "requirements.txt", *project.code.files):
+        if not (project.folder / path).is_file():
+            continue
+        line = excluding_line(text, path)
         if line is not None:
-            left_out.setdefault(line, []).append(path)
-    for line, paths in left_out.items():
+            excluded_by.setdefault(line, []).append(path)
+    for line, paths in excluded_by.items():
         yield Finding(
-            "error", ".funcignore", f"leaves out {', '.join(paths)}, which the app needs: remove the line {line!r}."
+            "error", ".funcignore", f"excludes {', '.join(paths)}, which the app needs. Remove the line {line!r}."
         )
 
 
 def check_route(project: Project) -> Iterator[Finding]:
-    """The endpoint has the same path on Azure and on a developer's machine."""
+    """Check that the endpoint has the same path on Azure and with ``funcmcp run``."""
     if "host.json" not in project.documents:
         return
-    default = "" if at(project.host, "configurationProfile") == "mcp-custom-handler" else "api"
-    given = at(project.host, "extensions", "http", "routePrefix")
-    prefix = str(default if given is None else given).strip("/")
+    prefix = _route_prefix(project)
     if project.is_self_hosted and prefix:
         yield Finding(
-            "error", "routePrefix", f'is "{prefix}", which the server does not know: set it to "" in host.json.'
+            "error", "routePrefix", f'is "{prefix}", which the server does not expect. Set it to "" in host.json.'
         )
-    local = {server["path"] for server in project.loaded.servers}
+    local_paths = {server.path for server in project.code.servers}
     for _, endpoint in project.endpoints:
-        path = "/" + "/".join(part for part in (prefix, str(endpoint.get("route", "")).strip("/")) if part)
-        if path in local or not local:
-            yield Finding("ok", "routePrefix", f"the endpoint is {path}.")
+        route = str(endpoint.get("route", "")).strip("/")
+        path = f"/{prefix}/{route}" if prefix and route else f"/{prefix}{route}"
+        if path in local_paths or not local_paths:
+            yield Finding("ok", "routePrefix", f"makes {path} the endpoint's path.")
         else:
             yield Finding(
                 "warning",
                 "routePrefix",
-                f"the endpoint is {path} on Azure and {min(local)} with `funcmcp run`: "
-                'set extensions.http.routePrefix to "" in host.json.',
+                f"makes the endpoint's path {path} on Azure, but it is {min(local_paths)} with `funcmcp run`. "
+                'Set extensions.http.routePrefix to "" in host.json.',
             )
 
 
+def _route_prefix(project: Project) -> str:
+    """Return the prefix of all routes on Azure, without slashes at its ends."""
+    prefix = at(project.host, "extensions", "http", "routePrefix")
+    if prefix is None:
+        prefix = "" if at(project.host, "configurationProfile") == "mcp-custom-handler" else "api"
+    return str(prefix).strip("/")
+
+
 def check_access(project: Project) -> Iterator[Finding]:
-    """Somebody asks who calls: the server, or Azure."""
+    """Check that the server or Azure authenticates callers."""
     if not (project.endpoints or project.triggers or project.is_self_hosted):
         return
     faults = [*_endpoint_faults(project), *_platform_faults(project)]
-    yield from faults or [Finding("ok", "access", "callers need a key of the app, or to sign in.")]
+    yield from faults or [Finding("ok", "access", "needs a key of the app, or a sign-in.")]
 
 
 def _endpoint_faults(project: Project) -> Iterator[Finding]:
     for name, endpoint in project.endpoints:
-        is_open = str(endpoint.get("authLevel", "")).lower() == "anonymous"
-        tells = f"{name}_metadata" in project.loaded.functions  # where clients get tokens, so its server asks for them
-        if is_open and not tells and not project.asks:
+        is_anonymous = str(endpoint.get("authLevel", "")).lower() == "anonymous"
+        # The function that serves the protected-resource metadata exists only if the endpoint's server requires tokens.
+        requires_tokens = f"{name}_metadata" in project.code.functions
+        if is_anonymous and not requires_tokens and not project.has_auth:
             yield Finding(
                 "warning",
                 "auth_level",
-                "is anonymous and the server has no auth=: everybody may call it. Give it auth=, or leave this out.",
+                "is anonymous and the server has no auth=, so any caller may use it. Pass auth=, or omit auth_level.",
             )
-        elif tells and not is_open:
+        elif requires_tokens and not is_anonymous:
             yield Finding(
-                "error", "auth_level", "asks for a key that clients who sign in do not have. Leave auth_level out."
+                "error", "auth_level", "requires a key that clients who sign in do not have. Omit auth_level."
             )
 
 
@@ -164,63 +177,64 @@ def _platform_faults(project: Project) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "webhookAuthorizationLevel",
-            "is Anonymous: everybody may call the triggers, unless App Service authentication is on.",
+            "is Anonymous, so any caller may use the triggers, unless App Service authentication is on.",
         )
     level = at(project.host, "customHandler", "http", "defaultAuthorizationLevel")
-    if project.is_self_hosted and str(level).lower() == "anonymous" and not project.asks:
+    if project.is_self_hosted and str(level).lower() == "anonymous" and not project.has_auth:
         yield Finding(
             "warning",
             "defaultAuthorizationLevel",
-            'is anonymous and the server has no auth=: everybody may call it. Give it auth=, or write "function".',
+            'is anonymous and the server has no auth=, so any caller may use it. Pass auth=, or write "function".',
         )
 
 
 def check_sessions(project: Project) -> Iterator[Finding]:
-    """Sessions outlive the instance that began them."""
-    for server in project.loaded.servers:
-        if server["keeps_sessions"]:
+    """Check that sessions do not end with the instance that began them."""
+    for server in project.code.servers:
+        if server.keeps_sessions:
             yield Finding(
                 "warning",
                 "sessions",
-                f"of {server['name']} are in one instance's memory, and Azure starts several: "
-                'leave sessions="signed", or take RedisSessions.',
+                f"of {server.name} are in one instance's memory, and Azure starts several instances. "
+                'Leave sessions="signed", or pass RedisSessions.',
             )
 
 
 def check_triggers(project: Project) -> Iterator[Finding]:
-    """MCP triggers, whoever wrote them, have what the functions host needs."""
+    """Check that MCP triggers have the keys that the functions host requires, whoever wrote them."""
     if not project.triggers:
         return
-    faults = [fault for function, binding in project.triggers for fault in _binding_faults(function, binding)]
-    names = Counter(
-        (kind_of(binding), str(binding.get(_NAMES[kind_of(binding)])).lower())
-        for _, binding in project.triggers
-        if kind_of(binding) in _NAMES
-    )
-    faults += [
-        Finding("error", name, "is there twice: the functions host does not tell upper from lower case.")
-        for (_, name), count in names.items()
-        if count > 1
-    ]
-    yield from faults or [Finding("ok", "triggers", f"{len(names)} tools, resources and prompts are complete.")]
+    faults: list[Finding] = []
+    counts: dict[tuple[str, str], int] = {}
+    for function, binding in project.triggers:
+        faults += _binding_faults(function, binding)
+        kind = kind_of(binding)
+        if kind in _NAME_KEYS:
+            name = str(binding.get(_NAME_KEYS[kind])).lower()
+            counts[kind, name] = counts.get((kind, name), 0) + 1
+    for (_, name), count in counts.items():
+        if count > 1:
+            faults.append(Finding("error", name, "is the name of two features: the functions host ignores its case."))
+    yield from faults or [Finding("ok", "triggers", f"of {len(counts)} tools, resources and prompts are complete.")]
 
 
 def _binding_faults(function: str, binding: Mapping[str, Any]) -> Iterator[Finding]:
-    kind, type_ = kind_of(binding), binding.get("type")
+    kind = kind_of(binding)
     if kind not in _REQUIRED_KEYS:
-        yield Finding("error", function, f"{type_} is no binding of Azure's MCP extension: {_known()}.")
+        yield Finding(
+            "error",
+            function,
+            f"has the binding {binding.get('type')}, which Azure's MCP extension does not have. "
+            "Use mcpToolTrigger, mcpResourceTrigger (also for templates) or mcpPromptTrigger.",
+        )
         return
     missing = [key for key in _REQUIRED_KEYS[kind] if key not in binding]
     if missing:
         yield Finding(
-            "error", function, f"its {type_} has no {' and no '.join(missing)}, without which Azure does not load it."
+            "error", function, f"lacks {' and '.join(missing)} in its {binding.get('type')}. Azure does not load it."
         )
     if "toolProperties" in binding:
         yield from _property_faults(function, binding["toolProperties"])
-
-
-def _known() -> str:
-    return "there are mcpToolTrigger, mcpResourceTrigger (templates, too) and mcpPromptTrigger"
 
 
 def _property_faults(function: str, properties: object) -> Iterator[Finding]:
@@ -229,14 +243,15 @@ def _property_faults(function: str, properties: object) -> Iterator[Finding]:
     except ValueError:
         rows = None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        yield Finding("error", function, "its toolProperties must be a JSON array in a string.")
+        yield Finding("error", function, "has toolProperties that are not a JSON array in a string.")
         return
     for row in rows:
         kind = row.get("propertyType")
-        if kind not in _JSON_TYPES:
-            yield Finding(
-                "error",
-                function,
-                f"the type of {row.get('propertyName')} is {kind!r}, which is no type of JSON Schema"
-                + (': write "number".' if kind == "float" else "."),
-            )
+        if kind in _JSON_TYPES:
+            continue
+        advice = ' Write "number".' if kind == "float" else ""
+        yield Finding(
+            "error",
+            function,
+            f"has the property {row.get('propertyName')} of type {kind!r}, which JSON Schema does not have.{advice}",
+        )

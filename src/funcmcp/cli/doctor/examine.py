@@ -17,11 +17,11 @@ CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     file_checks.check_requirements,
     file_checks.check_python,
     file_checks.check_settings,
-    file_checks.check_ignored,
-    file_checks.check_deployment,
+    file_checks.check_ignore_files,
+    file_checks.check_azure_yaml,
     app_checks.check_code,
     app_checks.check_deployed_files,
-    app_checks.check_handler,
+    app_checks.check_custom_handler,
     app_checks.check_start,
     app_checks.check_route,
     app_checks.check_access,
@@ -31,12 +31,12 @@ CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
 
 
 def examine(folder: Path) -> list[Finding]:
-    """Return what all checks found in a folder.
+    """Return the findings of all checks of a folder.
 
-    The project's code is imported, with the settings of its local.settings.json, in a process of its own.
+    The project's code is imported in a new process, with the settings of its local.settings.json.
 
     Raises:
-        Failure: there is no such folder.
+        Failure: The folder does not exist, or its pyproject.toml is not valid.
     """
     project = read_project(folder)
     return [finding for check in CHECKS for finding in check(project)]

@@ -1,4 +1,4 @@
-"""What ``funcmcp doctor`` checks in a project's files.
+"""The checks of ``funcmcp doctor`` for a project's files.
 
 Source: "host.json reference", "Azure Functions extension bundles" (interval notation), "Supported languages in Azure
 Functions"; the bundles' own lists of extensions for the versions.
@@ -24,29 +24,32 @@ if TYPE_CHECKING:
 
 BUNDLE = "Microsoft.Azure.Functions.ExtensionBundle"
 FIRST_BUNDLES = {BUNDLE.lower(): (4, 36, 0), f"{BUNDLE}.Preview".lower(): (4, 42, 0)}
-"""By bundle, the first version with Azure's MCP extension 1.5, the first with all the keys that our triggers send."""
+"""By bundle, its first version with Azure's MCP extension 1.5, the first with all keys of funcmcp's triggers."""
 
 EXPERIMENTAL = f"{BUNDLE}.Experimental".lower()
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
-"""Of those that funcmcp and Azure have in common. 3.14 is a preview there."""
+"""The versions of Python that both funcmcp and Azure support. 3.14 is a preview on Azure."""
 
 FIRST_WITH_LIBRARY_2 = (3, 13)
-"""From here on an app needs azure-functions 2, and before it 1: Azure's Python worker changed."""
+"""The first version of Python whose worker on Azure needs azure-functions 2. Earlier ones need azure-functions 1."""
 
 _INTERVAL = re.compile(r"[\[(]\s*([0-9.*]+)\s*,\s*([0-9.*]+)\s*([\])])")
-_PINNED_PYTHON = re.compile(r"^param pythonVersion string = '(\d+)\.(\d+)'", re.MULTILINE)
-_HOST = re.compile(r"""^\s+host:\s*["']?([\w.-]+)""", re.MULTILINE)
+_BICEP_PYTHON = re.compile(r"^param pythonVersion string = '(\d+)\.(\d+)'", re.MULTILINE)
+_SERVICE_HOST = re.compile(r"""^\s+host:\s*["']?([\w.-]+)""", re.MULTILINE)
 _CLAUSE = re.compile(r"([=~<>!]=?=?)\s*([0-9.*]+)")
+_IGNORED_FILES = {".gitignore": ("local.settings.json",), ".funcignore": ("local.settings.json", ".venv")}
 
 
 def check_host(project: Project) -> Iterator[Finding]:
-    """host.json is there, and of the version that Azure runs."""
-    if "host.json" in project.broken:
-        yield Finding("error", "host.json", f"can't be read: {project.broken['host.json']}. It must be a JSON object.")
+    """Check that host.json exists and has the version that Azure supports."""
+    if "host.json" in project.errors:
+        yield Finding("error", "host.json", f"cannot be read: {project.errors['host.json']}. It must be a JSON object.")
     elif "host.json" not in project.documents:
         yield Finding(
-            "error", "host.json", 'is missing. The least is {"version": "2.0"}; `funcmcp new` writes a whole one.'
+            "error",
+            "host.json",
+            'is missing. It needs at least {"version": "2.0"}. `funcmcp new` writes a complete one.',
         )
     elif at(project.host, "version") != "2.0":
         yield Finding("error", "host.json", 'must have "version": "2.0".')
@@ -55,61 +58,65 @@ def check_host(project: Project) -> Iterator[Finding]:
 
 
 def check_bundle(project: Project) -> Iterator[Finding]:
-    """An app with MCP triggers loads a bundle that has Azure's MCP extension."""
+    """Check that an app with MCP triggers loads a bundle with Azure's MCP extension."""
     if project.triggers:
         yield _bundle_finding(at(project.host, "extensionBundle"))
 
 
 def _bundle_finding(bundle: object) -> Finding:
-    subject, identity = "extensionBundle", str(at(bundle, "id"))
+    subject = "extensionBundle"
+    identity = str(at(bundle, "id"))
     if bundle is None:
-        return Finding("error", subject, f"is missing in host.json, and MCP triggers need it: {_advice(BUNDLE)}.")
+        return Finding("error", subject, f"is missing in host.json. MCP triggers need {_recommended(BUNDLE)}.")
     if identity.lower() == EXPERIMENTAL:
         return Finding(
-            "warning", subject, f"{identity} may have an MCP extension before 1.5. The released one: {_advice(BUNDLE)}."
+            "warning", subject, f"{identity} may have an MCP extension before 1.5. Use {_recommended(BUNDLE)}."
         )
     first = FIRST_BUNDLES.get(identity.lower())
     if first is None:
-        return Finding("error", subject, f"{identity} has no MCP extension: {_advice(BUNDLE)}.")
+        return Finding("error", subject, f"{identity} has no MCP extension. Use {_recommended(BUNDLE)}.")
     interval = _INTERVAL.fullmatch(str(at(bundle, "version")))
     if interval is None:
-        return Finding("error", subject, f"version is not a range of versions: {_advice(identity)}.")
-    if (_version(interval[2]), interval[3] == "]") <= (first, False):
-        return Finding("error", subject, f"that range has no bundle with the MCP extension 1.5: {_advice(identity)}.")
-    if _version(interval[1]) < first:
+        return Finding("error", subject, f"has a version that is not a range. Use {_recommended(identity)}.")
+    lowest, highest, includes_highest = _version(interval[1]), _version(interval[2]), interval[3] == "]"
+    if highest < first or (highest == first and not includes_highest):
+        return Finding("error", subject, f"has a range without the MCP extension 1.5. Use {_recommended(identity)}.")
+    if lowest < first:
         return Finding(
-            "warning", subject, f"an old bundle that is installed already fits that range: {_advice(identity)}."
+            "warning", subject, f"has a range that includes bundles before the extension. Use {_recommended(identity)}."
         )
     return Finding("ok", subject, "has Azure's MCP extension.")
 
 
-def _advice(identity: str) -> str:
-    first = _shown(FIRST_BUNDLES[identity.lower()])
+def _recommended(identity: str) -> str:
+    first = _text_of(FIRST_BUNDLES[identity.lower()])
     return f'"extensionBundle": {{"id": "{identity}", "version": "[{first}, 5.0.0)"}}'
 
 
 def check_requirements(project: Project) -> Iterator[Finding]:
-    """requirements.txt, which Azure installs from, has funcmcp and what belongs to it."""
-    about = "requirements.txt"
+    """Check that requirements.txt, which Azure installs from, has funcmcp and the packages that it needs."""
+    subject = "requirements.txt"
     if project.requirements is None:
-        yield Finding("error", about, "is missing: Azure installs what is in it. Write funcmcp[azure] there.")
+        yield Finding(
+            "error", subject, "is missing, and Azure installs nothing without it. Write funcmcp[azure] there."
+        )
         return
     funcmcp = project.requirements.get("funcmcp")
     if funcmcp is None:
-        yield Finding("error", about, "has no funcmcp. Add funcmcp[azure].")
+        yield Finding("error", subject, "has no funcmcp. Add funcmcp[azure].")
         return
     faults = [*_missing_extra(project, funcmcp), *_wrong_library(project)]
     if not funcmcp.versions:
-        faults.append(Finding("warning", about, "takes any version of funcmcp. Say which: funcmcp[...]>=X.Y,<Z."))
-    yield from faults or [Finding("ok", about, "has funcmcp and what it needs on Azure.")]
+        faults.append(Finding("warning", subject, "allows any version of funcmcp. Write funcmcp[...]>=X.Y,<Z."))
+    yield from faults or [Finding("ok", subject, "has funcmcp and what it needs on Azure.")]
 
 
 def _missing_extra(project: Project, funcmcp: Requirement) -> Iterator[Finding]:
-    names = set(project.requirements or ())
+    packages = set(project.requirements or ())
     if project.is_self_hosted:
-        if not funcmcp.extras & {"server", "cli", "websocket", "azure-streams"} and "uvicorn" not in names:
-            yield Finding("error", "requirements.txt", "has no server to serve with. Write funcmcp[server].")
-    elif not funcmcp.extras & {"azure", "azure-streams"} and "azure-functions" not in names:
+        if not funcmcp.extras & {"server", "cli", "websocket", "azure-streams"} and "uvicorn" not in packages:
+            yield Finding("error", "requirements.txt", "has no HTTP server. Write funcmcp[server].")
+    elif not funcmcp.extras & {"azure", "azure-streams"} and "azure-functions" not in packages:
         yield Finding("error", "requirements.txt", "has no azure-functions. Write funcmcp[azure].")
 
 
@@ -117,112 +124,117 @@ def _wrong_library(project: Project) -> Iterator[Finding]:
     library = (project.requirements or {}).get("azure-functions")
     if library is None:
         return
-    python = _python_of(project)
-    wanted = 2 if python >= FIRST_WITH_LIBRARY_2 else 1
-    clauses = _CLAUSE.findall(library.versions)
-    if not all(_allows(operator, _version(version), wanted) for operator, version in clauses):
-        yield Finding(
-            "error",
-            "requirements.txt",
-            f"Python {_shown(python)} on Azure needs azure-functions {wanted}.x, not {library.versions}. "
-            "funcmcp[azure] brings the right one.",
-        )
+    python = _bicep_python(project) or sys.version_info[:2]
+    major = 2 if python >= FIRST_WITH_LIBRARY_2 else 1
+    for operator, version in _CLAUSE.findall(library.versions):
+        if not _allows(operator, _version(version), major):
+            yield Finding(
+                "error",
+                "requirements.txt",
+                f"has azure-functions {library.versions}, but Python {_text_of(python)} on Azure needs {major}.x. "
+                "Remove the line: funcmcp[azure] requires the right version.",
+            )
+            return
 
 
-def _allows(operator: str, version: Version, wanted: int) -> bool:
-    """Tell whether a clause such as ``>=2.3`` leaves any version of the wanted major one."""
+def _allows(operator: str, version: Version, major: int) -> bool:
+    """Return whether a clause such as ``>=2.3`` allows any version with a major number."""
     if operator in {"==", "===", "~="}:
-        return version[0] == wanted
+        return version[0] == major
     if operator in {">", ">="}:
-        return version[0] <= wanted
-    return operator == "!=" or version > (wanted, 0, 0) or (operator == "<=" and version[0] == wanted)
+        return version[0] <= major
+    if operator == "<=":
+        return version >= (major, 0, 0)
+    if operator == "<":
+        return version > (major, 0, 0)
+    return True  # != excludes single versions only
 
 
 def check_python(project: Project) -> Iterator[Finding]:
-    """The version of Python is one that Azure and funcmcp have."""
-    pinned, here = _pinned_python(project), sys.version_info[:2]
-    python = pinned or here
-    supported = f"Azure and funcmcp both have {_shown(OLDEST_PYTHON)} to {_shown(NEWEST_PYTHON)}"
+    """Check that both Azure and funcmcp support the version of Python."""
+    here = sys.version_info[:2]
+    azure = _bicep_python(project)
+    python = azure or here
+    supported = f"Azure and funcmcp both support {_text_of(OLDEST_PYTHON)} to {_text_of(NEWEST_PYTHON)}"
     if python < OLDEST_PYTHON:
-        yield Finding("error", "Python", f"{_shown(python)} is too old: {supported}.")
+        yield Finding("error", "Python", f"{_text_of(python)} is too old. {supported}.")
     elif python > NEWEST_PYTHON:
-        yield Finding("warning", "Python", f"{_shown(python)} may not be on your plan yet: {supported}.")
+        yield Finding("warning", "Python", f"{_text_of(python)} may not be available on your plan. {supported}.")
+    elif azure is None:
+        yield Finding("ok", "Python", f"{_text_of(python)} runs on Azure.")
     else:
-        where = f" on Azure (infra/main.bicep); here it is {_shown(here)}" if pinned else " runs on Azure"
-        yield Finding("ok", "Python", f"{_shown(python)}{where}.")
+        yield Finding("ok", "Python", f"{_text_of(python)} on Azure (infra/main.bicep), {_text_of(here)} here.")
 
 
 def check_settings(project: Project) -> Iterator[Finding]:
-    """Settings that would stop the app, or open it."""
-    about = "local.settings.json"
-    if about in project.broken:
-        yield Finding("error", about, f"can't be read: {project.broken[about]}.")
-        return
-    if about not in project.documents:
-        yield Finding("warning", about, "is missing: `func start` needs FUNCTIONS_WORKER_RUNTIME in it.")
-        return
-    yield from list(_setting_faults(project)) or [Finding("ok", about, "has what the app needs on this machine.")]
+    """Check the settings that could stop the app, or allow any caller."""
+    subject = "local.settings.json"
+    if subject in project.errors:
+        yield Finding("error", subject, f"cannot be read: {project.errors[subject]}.")
+    elif subject not in project.documents:
+        yield Finding("warning", subject, "is missing. `func start` needs FUNCTIONS_WORKER_RUNTIME in it.")
+    else:
+        faults = list(_setting_faults(project))
+        yield from faults or [Finding("ok", subject, "has the settings that the app needs on this machine.")]
 
 
 def _setting_faults(project: Project) -> Iterator[Finding]:
     settings = project.settings
-    allowed = {"python", "custom"} if project.is_self_hosted else {"python"}
-    if settings.get("FUNCTIONS_WORKER_RUNTIME") not in allowed:
+    runtimes = {"python", "custom"} if project.is_self_hosted else {"python"}
+    if settings.get("FUNCTIONS_WORKER_RUNTIME") not in runtimes:
         yield Finding("error", "FUNCTIONS_WORKER_RUNTIME", 'must be "python" in local.settings.json.')
     for name, value in settings.items():
         if not can_be_set(name, value):
-            yield Finding("error", "local.settings.json", f"has the setting {name!r}, which no environment can have.")
+            yield Finding("error", "local.settings.json", f"has the setting {name!r}, which cannot be a variable.")
     try:
         configured_keys(settings)
     except ValueError as error:
         yield Finding("error", VARIABLE, str(error))
-    if "*" in {host.strip() for host in settings.get(HOSTS_VARIABLE, "").split(",")}:
+    hosts = {host.strip() for host in settings.get(HOSTS_VARIABLE, "").split(",")}
+    if "*" in hosts:
         yield Finding(
-            "warning", HOSTS_VARIABLE, "allows every Host header. On Azure the app's own name is allowed without it."
+            "warning", HOSTS_VARIABLE, "allows every Host header. Leave it out: on Azure the app's name is allowed."
         )
 
 
-def check_ignored(project: Project) -> Iterator[Finding]:
-    """Settings of this machine get neither into git nor to Azure."""
-    wanted = {".gitignore": ("local.settings.json",), ".funcignore": ("local.settings.json", ".venv")}
+def check_ignore_files(project: Project) -> Iterator[Finding]:
+    """Check that the settings of this machine get neither into git nor to Azure."""
     faults = []
-    for name, entries in wanted.items():
+    for name, entries in _IGNORED_FILES.items():
         lines = {line.strip().strip("/") for line in project.text_of(name).splitlines()}
         missing = [entry for entry in entries if entry not in lines]
         if missing:
-            faults.append(Finding("warning", name, f"does not name {' and '.join(missing)}. Add a line for each."))
-    yield from faults or [Finding("ok", ".gitignore", "and .funcignore keep this machine's settings here.")]
+            faults.append(Finding("warning", name, f"does not exclude {' and '.join(missing)}. Add a line for each."))
+    yield from faults or [Finding("ok", ".gitignore", "and .funcignore exclude this machine's settings.")]
 
 
-def check_deployment(project: Project) -> Iterator[Finding]:
-    """azure.yaml, which ``azd up`` reads, has a service that is a function app."""
+def check_azure_yaml(project: Project) -> Iterator[Finding]:
+    """Check that azure.yaml, which ``azd up`` reads, has a service that is a function app."""
     subject = "azure.yaml"
     if (project.folder / subject).is_file():
-        hosts = _HOST.findall(project.text_of(subject))
+        hosts = _SERVICE_HOST.findall(project.text_of(subject))
         if "function" in hosts:
             yield Finding("ok", subject, "deploys a function app.")
         else:
-            named = f"the host {hosts[0]!r}" if hosts else "no host"
-            yield Finding("error", subject, f"has {named}. The service of a function app needs `host: function`.")
+            current = f"the host {hosts[0]!r}" if hosts else "no host"
+            yield Finding("error", subject, f"has {current}. The service of a function app needs `host: function`.")
     elif any((folder / subject).is_file() for folder in project.folder.resolve().parents):
-        yield Finding("ok", subject, "is in a folder above.")
+        yield Finding("ok", subject, "is in a parent folder.")
     else:
-        yield Finding("warning", subject, "is missing: `azd up` needs it. `funcmcp new` writes one.")
+        yield Finding("warning", subject, "is missing. `azd up` needs it, and `funcmcp new` writes one.")
 
 
-def _python_of(project: Project) -> Version:
-    return _pinned_python(project) or sys.version_info[:2]
-
-
-def _pinned_python(project: Project) -> Version | None:
-    found = _PINNED_PYTHON.search(project.text_of("infra/main.bicep"))
-    return (int(found[1]), int(found[2])) if found else None
+def _bicep_python(project: Project) -> Version | None:
+    """Return the version of Python in infra/main.bicep. Return None if the file does not set one."""
+    match = _BICEP_PYTHON.search(project.text_of("infra/main.bicep"))
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def _version(text: str) -> Version:
+    """Return the first three numbers of a version, with zeros for missing ones and for ``*``."""
     parts = [int(part) if part.isdecimal() else 0 for part in text.split(".")]
     return tuple([*parts, 0, 0][:3])
 
 
-def _shown(version: Version) -> str:
+def _text_of(version: Version) -> str:
     return ".".join(map(str, version))

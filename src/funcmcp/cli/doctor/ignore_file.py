@@ -1,4 +1,4 @@
-"""Which files an ignore file such as .funcignore leaves out of a deployment.
+"""The files that an ignore file such as .funcignore excludes from a deployment.
 
 Source: "gitignore - Pattern format", which Core Tools and azd apply to .funcignore.
 """
@@ -11,6 +11,15 @@ from typing import NamedTuple
 
 
 class _Pattern(NamedTuple):
+    """A line of an ignore file.
+
+    Attributes:
+        line: The line as it is written.
+        segments: The parts of the path, with ``**`` for any number of them.
+        excludes: Whether the line excludes files. A line that begins with ``!`` includes them again.
+        only_folders: Whether the line is for folders alone, because it ends with a slash.
+    """
+
     line: str
     segments: list[str]
     excludes: bool
@@ -18,7 +27,7 @@ class _Pattern(NamedTuple):
 
 
 def excluding_line(text: str, path: str) -> str | None:
-    """Return the line of an ignore file that excludes a file, or None if the file is kept.
+    """Return the line of an ignore file that excludes a file. Return None if the file is included.
 
     Args:
         text: The ignore file's text.
@@ -27,10 +36,12 @@ def excluding_line(text: str, path: str) -> str | None:
     patterns = [_pattern(line.rstrip()) for line in text.splitlines() if line.strip() and not line.startswith("#")]
     file = PurePosixPath(path)
     folders = [parent for parent in reversed(file.parents) if parent.name]
-    for place in (*folders, file):  # no pattern brings back a file whose folder is excluded
+    for place in (*folders, file):  # no pattern includes a file again whose folder is excluded
         line = None
         for pattern in patterns:
-            if (place != file or not pattern.only_folders) and _matches(pattern.segments, list(place.parts)):
+            if pattern.only_folders and place == file:
+                continue
+            if _matches(pattern.segments, list(place.parts)):
                 line = pattern.line if pattern.excludes else None
         if line is not None:
             return line
@@ -39,15 +50,18 @@ def excluding_line(text: str, path: str) -> str | None:
 
 def _pattern(line: str) -> _Pattern:
     excludes = not line.startswith("!")
-    body = line.removeprefix("!").removeprefix("\\")
-    only_folders = body.endswith("/")
-    body = body.rstrip("/")
-    segments = body.removeprefix("/").split("/") if "/" in body else ["**", body]
+    path = line.removeprefix("!").removeprefix("\\")
+    only_folders = path.endswith("/")
+    path = path.rstrip("/")
+    if "/" in path:
+        segments = path.removeprefix("/").split("/")
+    else:
+        segments = ["**", path]
     return _Pattern(line, segments, excludes, only_folders)
 
 
 def _matches(segments: list[str], parts: list[str]) -> bool:
-    """Return whether segments of a pattern match a complete path; ``**`` stands for any number of parts."""
+    """Return whether segments of a pattern match a complete path."""
     if not segments:
         return not parts
     if segments[0] == "**":

@@ -1,4 +1,4 @@
-"""Imports a project's code and says in JSON what is in it: a process of its own, for ``funcmcp doctor``."""
+"""Imports a project's code and prints its contents as JSON. ``funcmcp doctor`` runs this module in a new process."""
 
 from __future__ import annotations
 
@@ -16,50 +16,57 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-def look(code: Path) -> dict[str, Any]:
-    """Return what `Loaded` is made of; raise Failure if the file can't be imported."""
-    module = import_target(find(str(code)))
+def contents_of(code_file: Path) -> dict[str, Any]:
+    """Return the members of `ImportedCode`. Raise Failure if the file cannot be imported."""
+    module = import_target(find(str(code_file)))
     app = _app_in(module)
-    modules = _modules(code.parent)
+    modules = _project_modules(code_file.parent)
     files = sorted(Path(os.path.relpath(str(module.__file__))).as_posix() for module in modules)
     return {"has_app": app is not None, "functions": _functions(app), "servers": _servers(modules), "files": files}
 
 
 def _app_in(module: ModuleType) -> Any:
-    library = sys.modules.get("azure.functions")  # without it there is no app
-    if library is None:
+    """Return the function app in a module. Return None if it has none."""
+    library = sys.modules.get("azure.functions")
+    if library is None:  # an app's module would have imported it
         return None
-    kinds = (library.FunctionApp, library.AsgiFunctionApp, library.WsgiFunctionApp)
-    return next((value for value in vars(module).values() if isinstance(value, kinds)), None)
+    for value in vars(module).values():
+        if isinstance(value, library.FunctionApp | library.AsgiFunctionApp | library.WsgiFunctionApp):
+            return value
+    return None
 
 
 def _functions(app: Any) -> dict[str, Any]:
+    """Return the bindings of an app's functions, by the function's name."""
     if app is None:
         return {}
     try:
         functions = app.get_functions()
-    except ValueError as error:  # what the library finds wrong with a decorator
+    except ValueError as error:  # the library rejects a decorator
         raise Failure(f"function_app.py: {error}") from error
-    return {
-        function.get_function_name(): [json.loads(text) for text in function.get_raw_bindings()]
-        for function in functions
-    }
+    bindings_of = {}
+    for function in functions:
+        bindings_of[function.get_function_name()] = [json.loads(text) for text in function.get_raw_bindings()]
+    return bindings_of
 
 
-def _modules(folder: Path) -> list[ModuleType]:
-    """Return the project's own modules."""
+def _project_modules(folder: Path) -> list[ModuleType]:
+    """Return the imported modules whose files are in the project's folder."""
     return [module for module in list(sys.modules.values()) if _is_in(folder, getattr(module, "__file__", None))]
 
 
 def _servers(modules: list[ModuleType]) -> list[dict[str, Any]]:
-    servers = {
-        id(value): value for module in modules for value in vars(module).values() if isinstance(value, MCPServer)
-    }
+    """Return the members of `ImportedServer` for each server in the modules."""
+    servers = {}
+    for module in modules:
+        for value in vars(module).values():
+            if isinstance(value, MCPServer):
+                servers[id(value)] = value
     return [
         {
             "name": server.name,
             "path": server.path,
-            "asks": server.server.guard is not None,
+            "has_auth": server.server.guard is not None,
             "keeps_sessions": server.keeps_sessions,
         }
         for server in servers.values()
@@ -71,16 +78,16 @@ def _is_in(folder: Path, file: str | None) -> bool:
 
 
 def main() -> None:
-    """Print the JSON of what is in the file that the command line names; what its code prints goes to stderr."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    """Print the contents of the file in the first argument, as JSON. What its code prints goes to stderr."""
+    stdout = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     try:
-        found = look(Path(sys.argv[1]))
+        contents = contents_of(Path(sys.argv[1]))
     except Failure as failure:
-        found = {"error": str(failure)}
-    with answers:
-        json.dump(found, answers)
-    os._exit(0)  # a thread that the project's code started must not keep us here
+        contents = {"error": str(failure)}
+    with stdout:
+        json.dump(contents, stdout)
+    os._exit(0)  # a thread that the project's code started must not keep the process alive
 
 
 if __name__ == "__main__":

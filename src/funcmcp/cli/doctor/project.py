@@ -1,4 +1,4 @@
-"""A project's folder as ``funcmcp doctor`` sees it: its files, and what its code has once it is imported."""
+"""A project's folder as ``funcmcp doctor`` reads it: its files, and the contents of its code after it is imported."""
 
 from __future__ import annotations
 
@@ -22,33 +22,34 @@ if TYPE_CHECKING:
 Level: TypeAlias = Literal["error", "warning", "ok"]
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?\s*([^;#]*)")
-_INCLUDED = re.compile(r"(?:-r|--requirement)[\s=]*([^\s#]+)")
+_INCLUDE = re.compile(r"(?:-r|--requirement)[\s=]*([^\s#]+)")
 _PROBE_SECONDS = 60
-_FAILURE_LINES = 3
+_STDERR_LINES = 3
+"""Lines at the end of a failed process's stderr that are part of the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found.
+    """A result of a check.
 
     Attributes:
-        level: "error" where the app would not work, "warning" where it may not do what its author wants, "ok".
-        about: the file or setting that it is about.
-        text: what is the matter, and what to do.
+        level: "error" if the app would not work, "warning" if it may not work as its author expects, otherwise "ok".
+        subject: The file or setting that the finding is about.
+        text: The rest of the sentence that begins with the subject: the fault, and what to do.
     """
 
     level: Level
-    about: str
+    subject: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A package that the app needs.
+    """A package that the app requires.
 
     Attributes:
-        extras: in the brackets.
-        versions: what follows, such as ">=1.26,<2".
+        extras: The extras in the brackets.
+        versions: The versions after the name, such as ">=1.26,<2".
     """
 
     extras: frozenset[str]
@@ -56,53 +57,70 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """What importing the project's code brought.
+class ImportedServer:
+    """An MCPServer in the project's code.
 
     Attributes:
-        error: why it failed; None if it did not.
-        has_app: whether a FunctionApp is in it.
-        functions: the bindings of each function, by its name.
-        servers: of each MCPServer its name and path, whether it asks who calls (`asks`), and whether it keeps sessions
-            in memory (`keeps_sessions`).
-        files: the project's own files that were imported, relative to its folder, with slashes.
+        name: Its name.
+        path: The path of its endpoint.
+        has_auth: Whether it authenticates callers.
+        keeps_sessions: Whether it keeps sessions in the memory of its process.
+    """
+
+    name: str
+    path: str
+    has_auth: bool
+    keeps_sessions: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedCode:
+    """The contents of the project's code after it is imported.
+
+    Attributes:
+        error: The error of the import. None if it succeeded.
+        has_app: Whether the code has a FunctionApp.
+        functions: The bindings of each function, by the function's name.
+        servers: The MCPServer objects.
+        files: The project's files that the import read, relative to its folder, with slashes.
     """
 
     error: str | None = None
     has_app: bool = False
     functions: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
-    servers: list[dict[str, Any]] = field(default_factory=list)
+    servers: list[ImportedServer] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A folder.
+    """A project's folder.
 
     Attributes:
-        folder: where it is.
-        documents: the JSON objects host.json and local.settings.json, by name, as far as they are there.
-        broken: of those that could not be read, why.
-        requirements: by name in lower case with hyphens; None without requirements.txt and pyproject.toml.
-        code: the file that Azure starts with: that of the custom handler, or function_app.py.
-        loaded: what its code has.
+        folder: The path of the folder.
+        documents: The JSON objects in host.json and local.settings.json, by file name. A missing file is left out.
+        errors: The errors in these files, by file name.
+        requirements: The required packages, by name in lower case with hyphens. None if the project has neither
+            requirements.txt nor pyproject.toml.
+        code_file: The file that Azure starts with: the script of the custom handler, or function_app.py.
+        code: The contents of the code.
     """
 
     folder: Path
     documents: Mapping[str, dict[str, Any]]
-    broken: Mapping[str, str]
+    errors: Mapping[str, str]
     requirements: Mapping[str, Requirement] | None
-    code: Path
-    loaded: Loaded
+    code_file: Path
+    code: ImportedCode
 
     @property
     def host(self) -> dict[str, Any]:
-        """host.json, or nothing."""
+        """The object in host.json. Empty if the file is missing."""
         return self.documents.get("host.json", {})
 
     @property
     def settings(self) -> dict[str, str]:
-        """The app settings of local.settings.json."""
+        """The app settings in local.settings.json."""
         return _settings(self.documents)
 
     @property
@@ -112,68 +130,71 @@ class Project:
 
     @property
     def triggers(self) -> list[tuple[str, dict[str, Any]]]:
-        """The MCP bindings of all functions, with the functions' names."""
+        """The MCP bindings of all functions, each with its function's name."""
         return [(name, binding) for name, binding in self._bindings() if kind_of(binding).startswith("mcp")]
 
     @property
     def endpoints(self) -> list[tuple[str, dict[str, Any]]]:
-        """The HTTP triggers that `http_app` made, by name: those that have one for preflight requests beside them."""
-        return [
-            (name, binding)
-            for name, binding in self._bindings()
-            if kind_of(binding) == "httptrigger" and f"{name}_preflight" in self.loaded.functions
-        ]
+        """The HTTP triggers that `http_app` made, each with its function's name.
+
+        They are the ones with another function for preflight requests.
+        """
+        endpoints = []
+        for name, binding in self._bindings():
+            if kind_of(binding) == "httptrigger" and f"{name}_preflight" in self.code.functions:
+                endpoints.append((name, binding))
+        return endpoints
 
     @property
-    def asks(self) -> bool:
-        """Whether every server asks who calls."""
-        return all(server["asks"] for server in self.loaded.servers)
+    def has_auth(self) -> bool:
+        """Whether every server authenticates callers."""
+        return all(server.has_auth for server in self.code.servers)
 
     def text_of(self, name: str) -> str:
-        """Return a file's text, or nothing if it is not there."""
+        """Return a file's text. Return an empty text if the file is missing."""
         file = self.folder / name
         return file.read_text(encoding="utf-8-sig", errors="replace") if file.is_file() else ""
 
     def _bindings(self) -> list[tuple[str, dict[str, Any]]]:
-        return [(name, binding) for name, all_of_it in self.loaded.functions.items() for binding in all_of_it]
+        return [(name, binding) for name, bindings in self.code.functions.items() for binding in bindings]
 
 
 def kind_of(binding: Mapping[str, Any]) -> str:
-    """Return a binding's type, whose case does not matter to the functions host."""
+    """Return a binding's type in lower case: the functions host ignores its case."""
     return str(binding.get("type", "")).lower()
 
 
 def can_be_set(name: str, value: str) -> bool:
-    """Tell whether an environment can have a variable of that name and value."""
+    """Return whether an environment variable can have this name and value."""
     return bool(name) and "=" not in name and "\0" not in name + value
 
 
 def read_project(folder: Path) -> Project:
-    """Read a folder, and import its code in a process of its own.
+    """Read a folder, and import its code in a new process.
 
     Raises:
-        Failure: there is no such folder.
+        Failure: The folder does not exist, or its pyproject.toml is not valid.
     """
     if not folder.is_dir():
-        raise Failure(f"There is no folder {folder}.")
+        raise Failure(f"The folder {folder} does not exist.")
     documents: dict[str, dict[str, Any]] = {}
-    broken = {}
+    errors = {}
     for name in ("host.json", "local.settings.json"):
         try:
             documents[name] = _object((folder / name).read_text(encoding="utf-8-sig"))
         except FileNotFoundError:
             continue
         except ValueError as error:
-            broken[name] = str(error)
-    code = _code_of(folder, documents.get("host.json", {}))
-    loaded = _load(folder, code, _settings(documents))
-    return Project(folder, documents, broken, _requirements(folder), code, loaded)
+            errors[name] = str(error)
+    code_file = _code_file(folder, documents.get("host.json", {}))
+    code = _import(folder, code_file, _settings(documents))
+    return Project(folder, documents, errors, _requirements(folder), code_file, code)
 
 
 def _object(text: str) -> dict[str, Any]:
     value = parse(text)
     if not isinstance(value, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004 - as for all else that it may be instead
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - the caller handles both kinds of invalid JSON alike
     return value
 
 
@@ -182,66 +203,75 @@ def _settings(documents: Mapping[str, dict[str, Any]]) -> dict[str, str]:
     return {str(name): str(value) for name, value in values.items()} if isinstance(values, dict) else {}
 
 
-def _code_of(folder: Path, host: Mapping[str, Any]) -> Path:
-    """Return the file that Azure starts with: that of the custom handler, or function_app.py."""
-    arguments = at(host, "customHandler", "description", "arguments")
-    scripts = [str(argument) for argument in arguments or [] if str(argument).endswith(".py")]
-    return folder / (scripts[0] if scripts else "function_app.py")
+def _code_file(folder: Path, host: Mapping[str, Any]) -> Path:
+    """Return the file that Azure starts with: the script of the custom handler, or function_app.py."""
+    for argument in at(host, "customHandler", "description", "arguments") or []:
+        if str(argument).endswith(".py"):
+            return folder / str(argument)
+    return folder / "function_app.py"
 
 
 def _requirements(folder: Path) -> dict[str, Requirement] | None:
-    """Return what Azure's build installs: from requirements.txt, or else what pyproject.toml depends on."""
+    """Return the packages that Azure's build installs: of requirements.txt, or else of pyproject.toml."""
     if (folder / "requirements.txt").is_file():
-        lines = _lines(folder / "requirements.txt", set())
+        lines = _requirement_lines(folder / "requirements.txt", set())
     elif (folder / "pyproject.toml").is_file():
         lines = _dependencies(folder / "pyproject.toml")
     else:
         return None
-    found = {}
+    requirements = {}
     for line in lines:
-        if match := _REQUIREMENT.match(line.strip()):
-            extras = frozenset(extra.strip().lower() for extra in (match[2] or "").split(",") if extra.strip())
-            found[re.sub("[-_.]+", "-", match[1]).lower()] = Requirement(extras, match[3].strip())
-    return found
+        match = _REQUIREMENT.match(line.strip())
+        if match:
+            extras = {extra.strip().lower() for extra in (match[2] or "").split(",")} - {""}
+            requirements[_normalized(match[1])] = Requirement(frozenset(extras), match[3].strip())
+    return requirements
 
 
-def _lines(file: Path, read: set[Path]) -> list[str]:
-    """Return a file's lines, and those of the files that it takes in with ``-r``, each once."""
-    read.add(file)
-    found = []
+def _normalized(package: str) -> str:
+    """Return a package's name in lower case with hyphens, as package indexes compare names."""
+    return re.sub("[-_.]+", "-", package).lower()
+
+
+def _requirement_lines(file: Path, files_read: set[Path]) -> list[str]:
+    """Return the lines of a file and of the files that it includes with ``-r``. Each file is read once."""
+    files_read.add(file.resolve())
+    lines = []
     for line in _decoded(file.read_bytes()).splitlines():
-        other = _INCLUDED.match(line.strip())
-        included = file.parent / other[1] if other else None
-        if included is None:
-            found.append(line)
-        elif included.is_file() and included.resolve() not in {known.resolve() for known in read}:
-            found += _lines(included, read)
-    return found
+        include = _INCLUDE.match(line.strip())
+        if include is None:
+            lines.append(line)
+            continue
+        included = file.parent / include[1]
+        if included.is_file() and included.resolve() not in files_read:
+            lines += _requirement_lines(included, files_read)
+    return lines
 
 
 def _decoded(data: bytes) -> str:
-    """Return the text that pip reads: PowerShell's ``pip freeze > requirements.txt`` writes UTF-16."""
+    """Return the text as pip decodes it: ``pip freeze > requirements.txt`` in PowerShell writes UTF-16."""
     encoding = "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
     return data.decode(encoding, "replace")
 
 
 def _dependencies(file: Path) -> list[str]:
     try:
-        found = at(tomllib.loads(file.read_text(encoding="utf-8-sig")), "project", "dependencies")
+        dependencies = at(tomllib.loads(file.read_text(encoding="utf-8-sig")), "project", "dependencies")
     except ValueError as error:
-        raise Failure(f"{file} can't be read: {error}.") from error
-    return [str(line) for line in found] if isinstance(found, list) else []
+        raise Failure(f"{file} cannot be read: {error}.") from error
+    return [str(line) for line in dependencies] if isinstance(dependencies, list) else []
 
 
-def _load(folder: Path, code: Path, settings: Mapping[str, str]) -> Loaded:
-    if not code.is_file():
-        return Loaded(error=f"{code.name} is missing")
-    command = [sys.executable, "-m", "funcmcp.cli.doctor.probe", str(code.resolve())]
+def _import(folder: Path, code_file: Path, settings: Mapping[str, str]) -> ImportedCode:
+    """Import the code in a new process, with the app settings as environment variables, and return its contents."""
+    if not code_file.is_file():
+        return ImportedCode(error=f"{code_file.name} is missing")
+    variables = {name: value for name, value in settings.items() if can_be_set(name, value)}
     try:
-        run = subprocess.run(  # noqa: S603 - the project's own code, which its author asked us to look at
-            command,
+        process = subprocess.run(  # noqa: S603 - the user's own code, which the command's help says that it runs
+            [sys.executable, "-m", "funcmcp.cli.doctor.probe", str(code_file.resolve())],
             cwd=folder,
-            env={**os.environ, **{name: value for name, value in settings.items() if can_be_set(name, value)}},
+            env={**os.environ, **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -250,7 +280,10 @@ def _load(folder: Path, code: Path, settings: Mapping[str, str]) -> Loaded:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Loaded(error=f"importing {code.name} takes more than {_PROBE_SECONDS} seconds")
-    if run.returncode or not run.stdout:
-        return Loaded(error=" ".join(run.stderr.strip().splitlines()[-_FAILURE_LINES:]) or "its process ended")
-    return Loaded(**json.loads(run.stdout))
+        return ImportedCode(error=f"importing {code_file.name} takes more than {_PROBE_SECONDS} seconds")
+    if process.returncode or not process.stdout:
+        last_lines = process.stderr.strip().splitlines()[-_STDERR_LINES:]
+        return ImportedCode(error=" ".join(last_lines) or "its process ended")
+    contents = json.loads(process.stdout)
+    servers = [ImportedServer(**server) for server in contents.pop("servers", [])]
+    return ImportedCode(**contents, servers=servers)
