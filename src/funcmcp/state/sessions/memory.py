@@ -1,4 +1,10 @@
-"""Sessions in the memory of this process, bounded in number and age."""
+"""Sessions in the memory of this process, bounded in number and age.
+
+How it works: a session ends with `end`, or when it has been idle for too long. Each use postpones that. Expired
+sessions are removed when they are used, and by a sweep that runs in `create`: ten times per idle time, and when the
+store is full. A sweep that leaves a full store computes the earliest time at which a session can expire. Until then new
+sessions are refused without another sweep. A principal has a limit of its own, so that it can't fill the store alone.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 """Signed sessions: the session id is a signed token that contains the handshake.
 
-Every process with the same keys can check the token. A signed session has no streams between requests and no
-subscriptions. An ended session is recorded until it would have expired: by this process and the other workers of
-``funcmcp run --workers`` (`EndedSessions`), or by a store that all processes share (`Revocations`).
+How it works: `create` seals the handshake, its owner, the time of expiry and random bytes into the id, and stores
+nothing. Every process with the same keys can open the id; opened ids are cached. The session ends when it expires. A
+session that the client ends earlier is recorded until then: by this process and the other workers of ``funcmcp run
+--workers`` (`EndedSessions`), or by a store that all processes share (`Revocations`). A signed session has no streams
+between requests and no subscriptions, because there is no state to keep them in.
 """
 
 from __future__ import annotations
