@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import traffic
+from peers import PACKAGES, run_with_peers
 from targets import SERVERS, environment, free_port
 
 if TYPE_CHECKING:
@@ -381,10 +382,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=list(ATTACKS), help="one attack; may be repeated")
     parser.add_argument("--server", action="append", choices=["before", *LIBRARIES], help="one server; may be repeated")
     options = parser.parse_args()
-    from run import PACKAGES, PYTHON, again_with_the_peers
-
-    if Path(sys.prefix) != PYTHON.parent.parent.resolve():
-        again_with_the_peers(Path(__file__))
+    run_with_peers(Path(__file__))
     outcomes = []
     with earlier(options.before) as source:
         servers: list[tuple[str, Path | None]] = [("before", source)] if source else []

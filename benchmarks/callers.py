@@ -14,7 +14,7 @@ from traffic import ERAS, HANDSHAKE, Load, Request, call, check_call, load, open
 
 if TYPE_CHECKING:
     from joserfc.jwk import RSAKey
-    from run import Plan
+    from plan import Plan
 
 ISSUER, AUDIENCE = "https://login.example.com", "https://bench.example.com/mcp"
 ASKED, OPEN = "with a token", "without"

@@ -13,7 +13,7 @@ from targets import FRAMEWORKS, LOAD_CORE, SERVER_CORE, SERVERS, Target, environ
 from traffic import ERAS, PER_REQUEST, Request, call, check_call, load, many, open_session, request
 
 if TYPE_CHECKING:
-    from run import Plan
+    from plan import Plan
 
 Row = dict[str, Any]
 MEASURED = (*FRAMEWORKS, "floor")

@@ -16,7 +16,7 @@ from traffic import DISH, PER_REQUEST, Request, request, send
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from run import Plan
+    from plan import Plan
     from targets import Target
 
 Row = dict[str, Any]

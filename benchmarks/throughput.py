@@ -26,7 +26,7 @@ from traffic import (
 )
 
 if TYPE_CHECKING:
-    from run import Plan
+    from plan import Plan
 
 Row = dict[str, Any]
 

@@ -20,7 +20,7 @@ from traffic import PER_REQUEST, request
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from run import Plan
+    from plan import Plan
 
 HERE = Path(__file__).parent
 PYTHON = HERE / ".venv-3.13" / "bin" / "python"
