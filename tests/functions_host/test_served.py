@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +14,7 @@ import pytest_asyncio
 
 from funcmcp.functions_host.keys import KeysError
 from funcmcp.functions_host.served import PATH, FunctionsHost, HostSettings
+from funcmcp.functions_host.workers.supervised import RestartPolicy
 from funcmcp.protocol.errors import MCPError
 from funcmcp.testing import Client
 from funcmcp.transports.http.messages import HttpRequest
@@ -260,3 +263,20 @@ async def test_the_host_key_does_not_reach_the_app(host: FunctionsHost, caplog: 
     assert json.loads(text)["transport"]["properties"]["headers"]["X-Custom"] == "1"
     assert KEY not in text
     assert KEY not in caplog.text
+
+
+async def test_an_app_that_stays_away_is_503(tmp_path: Path) -> None:
+    restart = RestartPolicy(first_delay=30, wait_seconds=0.1)
+    settings = HostSettings(engine="library", restart=restart)
+    host = FunctionsHost(write_app(tmp_path, KINDS), dict(os.environ), settings)
+    await host.start()
+    try:
+        (tmp_path / "function_app.py").write_text("broken")
+        os.kill(host.worker.pids[0], signal.SIGKILL)
+        result = await answer(host, Post(request_of("tools/call", {"name": "aecho"})))
+        assert result["result"] == {"content": [{"type": "text", "text": "The function app stopped."}], "isError": True}
+        await asyncio.sleep(0.2)
+        refused = await host.exchange(Post(request_of("tools/list")))
+        assert (refused.status, dict(refused.headers)["retry-after"]) == (503, "5")
+    finally:
+        await host.aclose()

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -41,6 +42,13 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
         Literal["auto", "runtime", "library"],
         typer.Option(help="What runs a Python app: azure-functions-runtime (Python 3.13) or azure-functions alone."),
     ] = "auto",
+    workers: Annotated[int, typer.Option(min=1, help="How many processes run the functions.")] = 1,
+    reload: Annotated[
+        bool | None,
+        typer.Option(
+            "--reload/--no-reload", help="Load the app again when its files change.", show_default="on a terminal"
+        ),
+    ] = None,
     storage: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where blobs and queues are.", show_default="DIR/.funcmcp/storage"),
@@ -61,7 +69,15 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger().setLevel(log_level.upper())
-    settings = HostSettings(port=port, python=python, engine=engine, storage=storage, timeout=timeout)
+    settings = HostSettings(
+        port=port,
+        python=python,
+        engine=engine,
+        storage=storage,
+        timeout=timeout,
+        workers=workers,
+        reload=sys.stderr.isatty() if reload is None else reload,
+    )
     if stdio:
         _serve_stdio(folder, settings)
     else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from funcmcp.adapters.asgi.application import ASGIApplication
@@ -12,9 +13,13 @@ from funcmcp.functions_host.features import AppFeatures
 from funcmcp.functions_host.folder import read_folder, worker_environment
 from funcmcp.functions_host.invocation import SSE_PATH
 from funcmcp.functions_host.keys import MCP_NAMES, Keys
+from funcmcp.functions_host.reload import reload_on_change
 from funcmcp.functions_host.workers.python import python_worker
+from funcmcp.functions_host.workers.supervised import RestartPolicy, Supervised, WorkerPool
+from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.server.options import ListOptions
 from funcmcp.transports.http.options import HTTPOptions
+from funcmcp.transports.http.status import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,12 +29,16 @@ if TYPE_CHECKING:
     from funcmcp.functions_host.folder import Folder
     from funcmcp.functions_host.workers.process import ProcessWorker
     from funcmcp.functions_host.workers.python import Engine
+    from funcmcp.functions_host.workers.worker import FunctionInfo
     from funcmcp.server.dispatch import Server
     from funcmcp.server.limits import Limits
     from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 
 PATH = "/runtime/webhooks/mcp"
 """Where the Functions host has the endpoint, so that configurations of clients stay as they are."""
+
+_AWAY = "The function app does not start; try again later."
+_RETRY_SECONDS = 5
 
 PORT = 7071
 """The port of Azure Functions Core Tools."""
@@ -45,6 +54,9 @@ class HostSettings:
         engine: The library that runs the functions of a Python app.
         storage: The folder of blobs and queues; by default ``.funcmcp/storage`` in the app.
         timeout: Seconds that a call may take, in place of host.json's; 0 for any time.
+        workers: The number of worker processes.
+        reload: Load the app again when its files change.
+        restart: When a worker that has ended is started again.
     """
 
     port: int = PORT
@@ -52,6 +64,9 @@ class HostSettings:
     engine: Engine = "auto"
     storage: Path | None = None
     timeout: float | None = None
+    workers: int = 1
+    reload: bool = False
+    restart: RestartPolicy = field(default_factory=RestartPolicy)
 
 
 class FunctionsHost(ASGIApplication):
@@ -70,6 +85,8 @@ class FunctionsHost(ASGIApplication):
     def __init__(self, path: Path, environment: Mapping[str, str], settings: HostSettings | None = None) -> None:
         self.settings = settings or HostSettings()
         self.folder: Folder = read_folder(path, environment)
+        self._environment = environment
+        self._reloading: asyncio.Task[None] | None = None
         self.left_out: Sequence[LeftOut] = ()
         self._keys = Keys.of_environment(environment)
         options = self.folder.options
@@ -83,15 +100,11 @@ class FunctionsHost(ASGIApplication):
                 allowed_hosts=[f"0.0.0.0:{self.settings.port}"],
                 optional_sessions=True,
             ),
+            sessions="memory" if self.settings.reload else "signed",  # only the former can push list_changed
             lists=ListOptions(enable_resources=True, enable_prompts=True),
         )
         super().__init__(self._answer)
-        self.worker: ProcessWorker = python_worker(
-            self.folder.path,
-            worker_environment(self.folder, f"localhost:{self.settings.port}"),
-            python=self.settings.python,
-            engine=self.settings.engine,
-        )
+        self.worker = WorkerPool([self._supervised(number) for number in range(self.settings.workers)])
         storage = Storage(
             self.settings.storage or self.folder.path / ".funcmcp" / "storage",
             self.folder.settings,
@@ -137,10 +150,10 @@ class FunctionsHost(ASGIApplication):
         return f"{', '.join(listed) or 'no MCP functions'} ({self.worker.description})"
 
     async def start(self) -> None:
-        """Start the worker and offer the app's features; raise LoadFailed."""
+        """Start the workers and offer the app's features; raise LoadFailed."""
         await self.worker.start()
-        update = self._features.update(self.worker.functions)
-        self.left_out = update.left_out
+        if self.settings.reload:
+            self._reloading = asyncio.create_task(reload_on_change(self.folder.path, self._reload))
 
     def begin(self) -> None:
         """Take note that the application is about to be served."""
@@ -151,7 +164,10 @@ class FunctionsHost(ASGIApplication):
         self.mcp.drain()
 
     async def aclose(self) -> None:
-        """End the worker."""
+        """End the workers."""
+        if self._reloading is not None:
+            self._reloading.cancel()
+            await asyncio.gather(self._reloading, return_exceptions=True)
         await self.mcp.aclose()
         await self.worker.aclose()
 
@@ -162,7 +178,30 @@ class FunctionsHost(ASGIApplication):
             refusal = self._keys.refusal(request, MCP_NAMES)
             if refusal is not None:
                 return refusal
+        if self.worker.away_seconds > self.settings.restart.wait_seconds:
+            return refuse(503, INTERNAL_ERROR, _AWAY, headers=(("retry-after", str(_RETRY_SECONDS)),))
         return await self.mcp.exchange(request)
+
+    def _supervised(self, number: int) -> Supervised:
+        """Return one of the workers; the features follow the first one."""
+        if number:
+            return Supervised(self._make_worker, self.settings.restart)
+        return Supervised(self._make_worker, self.settings.restart, self._update)
+
+    def _make_worker(self) -> ProcessWorker:
+        return python_worker(
+            self.folder.path,
+            worker_environment(self.folder, f"localhost:{self.settings.port}"),
+            python=self.settings.python,
+            engine=self.settings.engine,
+        )
+
+    def _update(self, functions: Sequence[FunctionInfo]) -> None:
+        self.left_out = self._features.update(functions).left_out
+
+    async def _reload(self) -> None:
+        self.folder = read_folder(self.folder.path, self._environment)
+        await self.worker.replace()
 
     def _seconds(self) -> float | None:
         if self.settings.timeout is None:

@@ -87,6 +87,11 @@ class ProcessWorker:
         return None if self._process is None else self._process.pid
 
     @property
+    def exit_code(self) -> int | None:
+        """The exit code of the process, or the negative number of the signal that ended it; None while it runs."""
+        return None if self._process is None else self._process.returncode
+
+    @property
     def ended(self) -> asyncio.Future[None]:
         """Done when the connection to the process is closed."""
         if self._link is None:
@@ -171,6 +176,13 @@ class ProcessWorker:
             return False
         return True
 
+    async def idle(self) -> None:
+        """Wait until no call is open, or the process has ended."""
+        while self._link is not None and self._link.calls and not self._link.closed.done():
+            waiting: list[asyncio.Future[Any]] = [call.future for call in self._link.calls.values()]
+            await asyncio.wait([*waiting, self._link.closed], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(0)  # the callers take their answers
+
     async def aclose(self) -> None:
         """End the process: close the socket, then SIGTERM, then SIGKILL for all of its process group."""
         if self._link is not None:
@@ -183,19 +195,15 @@ class ProcessWorker:
                 async with asyncio.timeout(_EXIT_SECONDS):
                     await self._process.wait()
                 break
-        self._signal(signal.SIGKILL)  # also for processes that the app has started
+        self._signal(signal.SIGKILL)
         await self._process.wait()
         if self._output is not None:
             self._output.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._output
 
-    def kill(self) -> None:
-        """End the process group at once."""
-        self._signal(signal.SIGKILL)
-
     def _signal(self, number: signal.Signals | None) -> None:
-        if number is not None and self._process is not None:
+        if number is not None and self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
 

@@ -63,7 +63,7 @@ class Link:
             with self._lock:
                 self.connection.sendall(b"".join([_LENGTH.pack(len(text)), text, *parts]))
         except OSError:
-            os._exit(0)
+            end_all()
 
     def read(self) -> list[tuple[dict[str, Any], list[bytes]]]:
         """Return the frames that have arrived; end the process if the host has gone."""
@@ -74,7 +74,7 @@ class Link:
         except OSError:
             data = b""
         if not data:
-            os._exit(0)
+            end_all()
         self._buffer += data
         return self._frames()
 
@@ -606,6 +606,13 @@ def end_with_parent(parent: int) -> None:
     """End the process when its parent is another one than at the start, even if the event loop is blocked."""
     while os.getppid() == parent:
         time.sleep(_PARENT_SECONDS)
+    end_all()
+
+
+def end_all() -> None:
+    """End this process and those that the app has started."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
     os.killpg(0, signal.SIGKILL)
 
 

@@ -1,0 +1,104 @@
+"""Reload: a good change, a broken one and a good one again, as connected clients notice them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.functions_host.reload import is_part_of_app
+from funcmcp.functions_host.served import PATH, FunctionsHost, HostSettings
+from funcmcp.testing import Client
+from tests.functions_host.apps import write_app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+
+APP = '''
+import azure.functions as func
+
+app = func.FunctionApp()
+
+
+@app.mcp_tool()
+def stays() -> str:
+    """Stays."""
+    return "{answer}"
+
+
+@app.mcp_tool()
+def {name}() -> str:
+    """Has another name later."""
+    return ""
+'''
+
+
+@pytest.mark.parametrize(
+    ("path", "is_part"),
+    [
+        ("function_app.py", True),
+        ("tools/orders.py", True),
+        ("host.json", True),
+        ("local.settings.json", True),
+        ("data.json", False),
+        ("notes.txt", False),
+        ("app.db", False),
+        (".venv/lib/x.py", False),
+        ("node_modules/x/index.js", False),
+        ("dist/index.js", True),
+        (".funcmcp/storage/a.py", False),
+    ],
+)
+def test_code_and_configuration_are_watched(path: str, is_part: bool) -> None:
+    assert is_part_of_app(Path("app"), f"app/{path}") is is_part
+    assert not is_part_of_app(Path("app"), f"other/{path}")
+
+
+async def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:  # noqa: ASYNC110 - a process starts meanwhile
+        await asyncio.sleep(0.05)
+    assert condition()
+
+
+async def test_good_then_broken_then_good(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = write_app(tmp_path, APP.format(answer="one", name="before"))
+    file = folder / "function_app.py"
+    host = FunctionsHost(folder, dict(os.environ), HostSettings(engine="library", reload=True))
+    notified: list[dict[str, Any]] = []
+    changed: list[int] = []
+
+    async def exchange(http: HttpRequest) -> HttpResponse:
+        http.path = PATH
+        return await host.exchange(http)
+
+    async with Client(exchange, revision="2025-11-25", on_notification=notified.append) as client:
+        await host.start()
+        host.server.catalog.tools.listeners.append(lambda _feature, count: changed.append(count))
+        try:
+            await asyncio.sleep(0.3)  # the watch begins
+            file.write_text(APP.format(answer="two", name="after"))
+            await wait_until(lambda: host.server.catalog.tools.get("after") is not None)
+            assert {tool["name"] for tool in await client.list_tools()} == {"stays", "after"}
+            assert (await client.call_tool("stays"))["content"][0]["text"] == "two"
+            assert changed == [-1, 1]  # the tool that stayed is neither removed nor added
+            file.write_text("def broken(:")
+            await wait_until(lambda: "so the one before goes on" in caplog.text)
+            assert (await client.call_tool("stays"))["content"][0]["text"] == "two"
+            file.write_text(APP.format(answer="three", name="after"))
+            await wait_until(lambda: "three" in file.read_text() and len(host.worker.pids) == 1)
+            deadline = time.monotonic() + 10
+            while time.monotonic() < deadline:
+                if (await client.call_tool("stays"))["content"][0]["text"] == "three":
+                    break
+                await asyncio.sleep(0.1)
+            assert (await client.call_tool("stays"))["content"][0]["text"] == "three"
+            assert changed == [-1, 1]  # no definition has changed
+        finally:
+            await host.aclose()
