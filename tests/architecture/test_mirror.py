@@ -96,7 +96,6 @@ EXCEPTIONS = {
     "src/funcmcp/server/calls/route.py": "tests/server/test_routes",
     "src/funcmcp/protocol/apps.py": "tests/authoring/features/test_ui",
     "src/funcmcp/redis.py": "tests/architecture/test_public_names",
-    "src/funcmcp/testing.py": "It re-exports the client, which tests/client tests.",
     "src/funcmcp/transports/batch.py": "tests/transports/test_connection and tests/wire/test_wire_jsonrpc",
     "src/funcmcp/transports/exit_deadline.py": "tests/transports/test_stdio and tests/adapters/uvicorn/test_server",
     "src/funcmcp/transports/http/admission/cors.py": "tests/wire/test_wire_auth",
