@@ -98,10 +98,10 @@ class Connection:
         self.sent += len(data)
         return True
 
-    async def flood(self, data: bytes, *, most: int = 2**34, seconds: float = SECONDS) -> None:
+    async def flood(self, data: bytes, *, max_bytes: int = 2**34, seconds: float = SECONDS) -> None:
         """Send the same bytes until the server ends it, for some seconds at most."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and self.sent < most:
+        while time.monotonic() < deadline and self.sent < max_bytes:
             if not await self.send(data):
                 return
 
@@ -149,7 +149,7 @@ async def endless_trailers(port: int) -> str:
 async def pipelining(port: int) -> str:
     """Send many short requests on one connection and read no answer."""
     connection = await Connection.open(port)
-    await connection.flood(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 1000, most=17_000_000)
+    await connection.flood(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 1000, max_bytes=17_000_000)
     await asyncio.sleep(2)
     connection.close()
     return f"{_megabytes(connection.sent)}, 1 connection|{connection.ended}"

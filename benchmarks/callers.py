@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from plan import Plan
 
 ISSUER, AUDIENCE = "https://login.example.com", "https://bench.example.com/mcp"
-ASKED, OPEN = "with a token", "without"
+SIGNED, OPEN = "with a token", "without"
 
 
 def signed(plan: Plan) -> list[dict[str, Any]]:
@@ -26,30 +26,32 @@ def signed(plan: Plan) -> list[dict[str, Any]]:
 
     key = RSAKey.generate_key(2048, {"kid": "bench"})
     with ExitStack() as stack:
-        asked = stack.enter_context(running(("funcmcp",), BENCH_JWK=json.dumps(key.as_dict(private=False))))["funcmcp"]
-        not_asked = stack.enter_context(running(("funcmcp",)))["funcmcp"]
-        targets = {ASKED: asked, OPEN: not_asked}
+        guarded = stack.enter_context(running(("funcmcp",), BENCH_JWK=json.dumps(key.as_dict(private=False))))[
+            "funcmcp"
+        ]
+        unguarded = stack.enter_context(running(("funcmcp",)))["funcmcp"]
+        targets = {SIGNED: guarded, OPEN: unguarded}
         return [_row(plan, targets, era, {"Authorization": f"Bearer {_token(key)}"}) for era in ERAS]
 
 
 def _row(plan: Plan, targets: dict[str, Target], era: str, who: dict[str, str]) -> dict[str, Any]:
-    messages = {name: _call(target, era, who if name == ASKED else {}) for name, target in targets.items()}
+    messages = {name: _call(target, era, who if name == SIGNED else {}) for name, target in targets.items()}
     rounds: list[dict[str, Load]] = []
     for turn in range(plan.rounds + 1):
         seconds = plan.seconds if turn else plan.warm_up
-        found = {
+        loads = {
             name: load(targets[name].port, messages[name], connections=16, seconds=seconds, core=LOAD_CORE)
             for name in rotated(tuple(targets), turn)
         }
         if turn:
-            rounds.append(found)
+            rounds.append(loads)
     row = {
         "row": "tools/call with a JWT",
         "era": era,
         "tool": "add",
         "connections": 16,
-        "rates": {name: round(median(found[name].rate for found in rounds)) for name in targets},
-        "share_of_open": round(median(found[ASKED].rate / found[OPEN].rate for found in rounds), 3),
+        "rates": {name: round(median(loads[name].rate for loads in rounds)) for name in targets},
+        "share_of_open": round(median(loads[SIGNED].rate / loads[OPEN].rate for loads in rounds), 3),
     }
     plan.show(row)
     return row

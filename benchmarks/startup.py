@@ -39,9 +39,9 @@ def _import_time(name: str, *, compiled: bool) -> float:
     with tempfile.TemporaryDirectory() as empty:
         nothing = {} if compiled else {"PYTHONPYCACHEPREFIX": empty, "PYTHONDONTWRITEBYTECODE": "1"}
         command = ["taskset", "-c", str(SERVER_CORE), sys.executable, "-c", code]
-        begun = time.perf_counter()
+        started = time.perf_counter()
         subprocess.run(command, cwd=SERVERS, env=environment(nothing), check=True, timeout=120)
-        return time.perf_counter() - begun
+        return time.perf_counter() - started
 
 
 def first_calls(plan: Plan) -> list[Row]:
@@ -66,9 +66,9 @@ def first_calls(plan: Plan) -> list[Row]:
 
 
 def _medians(times: dict[str, list[float]]) -> Row:
-    found = {name: median(values) for name, values in times.items()}
+    medians = {name: median(values) for name, values in times.items()}
     return {
-        "milliseconds": {name: round(value * 1000, 1) for name, value in found.items()},
+        "milliseconds": {name: round(value * 1000, 1) for name, value in medians.items()},
         "times_the_floor": {
             name: round(median(a / b for a, b in zip(times[name], times["floor"], strict=True)), 2)
             for name in FRAMEWORKS
@@ -86,8 +86,8 @@ def memory(plan: Plan) -> list[Row]:
                 session = open_session(target.port) if era != PER_REQUEST and name != "floor" else None
                 kib[name] = _growth(target, call(era, "add", session), plan.requests)
         grown = {name: round((marks[2] / marks[1] - 1) * 100, 2) for name, marks in kib.items()}
-        what = {"row": "memory", "era": era, "after_requests": [0, *plan.requests]}
-        rows.append({**what, "resident_kib": kib, "growth_percent_after_the_first": grown})
+        labels = {"row": "memory", "era": era, "after_requests": [0, *plan.requests]}
+        rows.append({**labels, "resident_kib": kib, "growth_percent_after_the_first": grown})
         plan.show(rows[-1])
     rows.append(_sessions(plan))
     plan.show(rows[-1])
@@ -96,11 +96,11 @@ def memory(plan: Plan) -> list[Row]:
 
 def _growth(target: Target, message: Request, requests: tuple[int, int]) -> list[int]:
     marks = [target.memory()]
-    for more in (requests[0], requests[1] - requests[0]):
+    for count in (requests[0], requests[1] - requests[0]):
         sent = 0.0
-        while sent < more:
-            begun = load(target.port, message, connections=16, seconds=1, core=LOAD_CORE)
-            sent += begun.rate
+        while sent < count:
+            round_load = load(target.port, message, connections=16, seconds=1, core=LOAD_CORE)
+            sent += round_load.rate
         marks.append(target.memory())
     return marks
 

@@ -53,11 +53,11 @@ async def _measure(plan: Plan, target: Target) -> Row:
 
 async def _tell(target: Target, streams: list[asyncio.StreamReader]) -> list[float]:
     """Change the resource once; return the seconds after which each stream told of it."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
 
     async def arrival(stream: asyncio.StreamReader) -> float:
         await _next(stream, b"notifications/resources/updated")
-        return time.perf_counter() - begun
+        return time.perf_counter() - started
 
     waiting = [asyncio.ensure_future(arrival(stream)) for stream in streams]
     status, _, body = await asyncio.to_thread(send, target.port, _CHANGE)
@@ -66,7 +66,7 @@ async def _tell(target: Target, streams: list[asyncio.StreamReader]) -> list[flo
     return await asyncio.gather(*waiting)
 
 
-async def _next(stream: asyncio.StreamReader, wanted: bytes) -> None:
+async def _next(stream: asyncio.StreamReader, method: bytes) -> None:
     """Read up to the next event, and see to it that it is the one that is wanted."""
     async with asyncio.timeout(_SECONDS):
         while True:
@@ -75,7 +75,7 @@ async def _next(stream: asyncio.StreamReader, wanted: bytes) -> None:
                 break
             if not line:
                 raise RuntimeError("A stream ended.")
-    if wanted not in line:
+    if method not in line:
         raise RuntimeError(f"A stream said {line!r}.")
 
 
@@ -108,9 +108,9 @@ def _bytes_of(message: Request, port: int) -> bytes:
 @contextmanager
 def _on_core(core: int) -> Iterator[None]:
     """Keep this process on one core, so that it does not disturb the server."""
-    own = os.sched_getaffinity(0)
+    cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
         yield
     finally:
-        os.sched_setaffinity(0, own)
+        os.sched_setaffinity(0, cores)

@@ -23,8 +23,8 @@ LIMITS = ("const", "floor")
 
 def environment(settings: Mapping[str, object]) -> dict[str, str]:
     """Return the environment of a target."""
-    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**own, **{name: str(value) for name, value in settings.items()}}
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**inherited, **{name: str(value) for name, value in settings.items()}}
 
 
 def free_port() -> int:

@@ -41,9 +41,9 @@ def calls(plan: Plan) -> list[Row]:
                     messages = {name: _call(target, era, tool) for name, target in targets.items()}
                     answer = check_call(targets["funcmcp"].port, messages["funcmcp"], tool)
                     for connections in plan.concurrency:
-                        what = {"row": "tools/call", "tool": tool, "era": era, "connections": connections}
-                        what["function"] = "plain" if plain else "async"
-                        rows.append({**what, **_compare(plan, targets, messages, answer, connections)})
+                        labels = {"row": "tools/call", "tool": tool, "era": era, "connections": connections}
+                        labels["function"] = "plain" if plain else "async"
+                        rows.append({**labels, **_compare(plan, targets, messages, answer, connections)})
                         plan.show(rows[-1])
     return rows
 
@@ -69,8 +69,8 @@ def _gets(plan: Plan, method: str) -> list[Row]:
             if len(answers["floor"]) != len(answers["funcmcp"]):
                 raise RuntimeError(f"The floor's answer has another size: {answers['floor']!r}, {answers['funcmcp']!r}")
             for connections in plan.concurrency:
-                what = {"row": method, "era": era, "function": "async", "connections": connections}
-                rows.append({**what, **_compare(plan, targets, messages, answers["funcmcp"], connections)})
+                labels = {"row": method, "era": era, "function": "async", "connections": connections}
+                rows.append({**labels, **_compare(plan, targets, messages, answers["funcmcp"], connections)})
                 plan.show(rows[-1])
     return rows
 
@@ -82,9 +82,9 @@ def many_tools(plan: Plan) -> list[Row]:
         with running(FRAMEWORKS, BENCH_TOOLS=tools) as targets:
             for era in ERAS:
                 for method in ("tools/list", "tools/call"):
-                    what = {"row": method, "tools": tools, "era": era, "connections": 1}
+                    labels = {"row": method, "tools": tools, "era": era, "connections": 1}
                     messages, answer = _prepare(targets, era, method, tools)
-                    rows.append({**what, **_compare(plan, targets, messages, answer, 1)})
+                    rows.append({**labels, **_compare(plan, targets, messages, answer, 1)})
                     plan.show(rows[-1])
     return rows
 
@@ -122,14 +122,14 @@ def _compare(
         rounds: list[dict[str, Load]] = []
         for turn in range(plan.rounds + 1):
             seconds = plan.seconds if turn else plan.warm_up
-            found = {
+            loads = {
                 name: load(
                     everyone[name].port, messages[name], connections=connections, seconds=seconds, core=LOAD_CORE
                 )
                 for name in rotated(tuple(everyone), turn)
             }
             if turn:  # the first one only warms up
-                rounds.append(found)
+                rounds.append(loads)
     return summary(rounds)
 
 
@@ -137,12 +137,12 @@ def summary(rounds: list[dict[str, Load]]) -> Row:
     """Return medians for each target, and medians of its share of each limit in the same round."""
     row: Row = {"answers_per_second": {}, "p50_ms": {}, "p99_ms": {}}
     for name in rounds[0]:
-        row["answers_per_second"][name] = round(median(found[name].rate for found in rounds))
-        row["p50_ms"][name] = round(median(found[name].p50 for found in rounds), 3)
-        row["p99_ms"][name] = round(median(found[name].p99 for found in rounds), 3)
+        row["answers_per_second"][name] = round(median(loads[name].rate for loads in rounds))
+        row["p50_ms"][name] = round(median(loads[name].p50 for loads in rounds), 3)
+        row["p99_ms"][name] = round(median(loads[name].p99 for loads in rounds), 3)
     for limit in ("floor", "const"):
         if limit in rounds[0]:
             row[f"share_of_{limit}"] = {
-                name: round(median(found[name].rate / found[limit].rate for found in rounds), 3) for name in FRAMEWORKS
+                name: round(median(loads[name].rate / loads[limit].rate for loads in rounds), 3) for name in FRAMEWORKS
             }
     return row

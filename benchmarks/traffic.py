@@ -141,9 +141,9 @@ def check_get(port: int, message: Request, method: str) -> bytes:
 def check_list(port: int, message: Request, tools: int) -> bytes:
     """Send a `tools/list` once and count the tools; return the body."""
     status, _, body = send(port, message)
-    found = len(json.loads(body).get("result", {}).get("tools", []))
-    if status != 200 or found != tools:
-        raise RuntimeError(f"tools/list was answered {status} with {found} tools.")
+    count = len(json.loads(body).get("result", {}).get("tools", []))
+    if status != 200 or count != tools:
+        raise RuntimeError(f"tools/list was answered {status} with {count} tools.")
     return body
 
 
@@ -167,10 +167,10 @@ def load(port: int, message: Request, *, connections: int, seconds: int, core: i
         command = ["taskset", "-c", str(core), "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency"]
         command += ["-s", script.name, f"http://127.0.0.1:{port}/mcp"]
         run = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60, check=True)
-    found = re.search(r"^\{.*\}$", run.stdout, re.MULTILINE)
-    if found is None:
+    match = re.search(r"^\{.*\}$", run.stdout, re.MULTILINE)
+    if match is None:
         raise RuntimeError(f"wrk said nothing: {run.stdout}{run.stderr}")
-    summary = json.loads(found[0])
+    summary = json.loads(match[0])
     if summary["bad"]:
         raise RuntimeError(f"{summary['bad']} answers were not 2xx.")
     return Load(summary["requests"] / summary["microseconds"] * 1e6, summary["p50"] / 1000, summary["p99"] / 1000)

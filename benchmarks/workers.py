@@ -52,9 +52,9 @@ def function_apps(plan: Plan) -> list[dict[str, Any]]:
     starts: dict[str, list[Start]] = {name: [] for name in APPS}
     for turn in range(plan.starts + 1):
         for name in rotated(APPS, turn):
-            found = _start(name)
+            measured = _start(name)
             if turn:
-                starts[name].append(found)
+                starts[name].append(measured)
     cold = {
         name: {
             "until the first answer": _ms(start.ready for start in starts[name]),
@@ -82,8 +82,8 @@ def _ms(seconds: Iterable[float]) -> float:
 def _start(name: str) -> Start:
     arguments: dict[str, dict[str, Any]] = {"add": {"a": 17, "b": 4}, "nap": {}}
     messages = {
-        tool: vars(request(PER_REQUEST, "tools/call", {"name": tool, "arguments": given}))
-        for tool, given in arguments.items()
+        tool: vars(request(PER_REQUEST, "tools/call", {"name": tool, "arguments": values}))
+        for tool, values in arguments.items()
     }
     command = ["taskset", "-c", str(SERVER_CORE), str(PYTHON), str(SERVERS / "worker_library.py")]
     began = time.perf_counter()
@@ -97,10 +97,10 @@ def _start(name: str) -> Start:
         assert process.stdout is not None
         line = process.stdout.readline()
         ready = time.perf_counter() - began
-        rest, errors = process.communicate(timeout=SECONDS)
-    if process.returncode or not rest:
+        output, errors = process.communicate(timeout=SECONDS)
+    if process.returncode or not output:
         raise RuntimeError(f"{name}: {errors}")
-    first, last = json.loads(line), json.loads(rest)
+    first, last = json.loads(line), json.loads(output)
     if "21" not in first["answer"] or "true" not in last["answer"]:
         raise RuntimeError(f"{name} answered {first['answer']} and {last['answer']}.")
     return Start(ready, first["cpu_seconds"], last["seconds"])
@@ -108,23 +108,23 @@ def _start(name: str) -> Start:
 
 def _install() -> bool:
     """Make the virtual environment if need be; return False where there is no Python 3.13 for it."""
-    wanted = (HERE / "requirements-azure.txt").read_text()
+    expected = (HERE / "requirements-azure.txt").read_text()
     mark = PYTHON.parent.parent / ".ready"
-    if mark.exists() and mark.read_text() == wanted:
+    if mark.exists() and mark.read_text() == expected:
         return True
-    found = subprocess.run(
+    completed = subprocess.run(
         [HERE.parent / "scripts" / "find-python.sh", "v == (3, 13)", "python3.13", *_of_pyenv()],
         capture_output=True,
         text=True,
         check=False,
     )
-    if found.returncode:
+    if completed.returncode:
         return False
-    subprocess.run([found.stdout.strip(), "-m", "venv", "--clear", PYTHON.parent.parent], check=True)
+    subprocess.run([completed.stdout.strip(), "-m", "venv", "--clear", PYTHON.parent.parent], check=True)
     install = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     requirements = str(HERE / "requirements-azure.txt")
     subprocess.run([*install, "-r", requirements, "-e", f"{HERE.parent}[azure]"], check=True)
-    mark.write_text(wanted)
+    mark.write_text(expected)
     return True
 
 

@@ -115,12 +115,12 @@ def _repeats(value: Any) -> bool:
     return False
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(first: Any, second: Any) -> bool:
     """Tell whether two values are the same, in type and in the sign of zero, too."""
-    if type(one) is not type(other):
+    if type(first) is not type(second):
         return False
-    if isinstance(one, dict):
-        return list(one) == list(other) and all(_same(one[name], other[name]) for name in one)
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other) and (one != 0 or not isinstance(one, float) or str(one) == str(other))
+    if isinstance(first, dict):
+        return list(first) == list(second) and all(_same(first[name], second[name]) for name in first)
+    if isinstance(first, list):
+        return len(first) == len(second) and all(map(_same, first, second))
+    return bool(first == second) and (first != 0 or not isinstance(first, float) or str(first) == str(second))

@@ -26,13 +26,13 @@ _PARAMETERS = (
 
 def check(data: bytes) -> None:
     """Take the first line as a header's value, and the rest as what the message says or as a tool's schema."""
-    value, _, rest = data.partition(b"\n")
+    value, _, body = data.partition(b"\n")
     _check_negotiation(value)
-    said = rest.decode("utf-8", "ignore")
-    _check_value(value.decode("latin-1"), said)
-    _check_agreement(value, said)
+    text = body.decode("utf-8", "ignore")
+    _check_value(value.decode("latin-1"), text)
+    _check_agreement(value, text)
     try:
-        message = decode(rest)
+        message = decode(body)
     except ValueError:
         return
     if isinstance(message, dict):
@@ -47,27 +47,27 @@ def _check_negotiation(value: bytes) -> None:
         assert not is_json(value + b"x") or b";" in value
 
 
-def _check_value(value: str, said: str) -> None:
-    encoded = encode_value(said)
+def _check_value(value: str, text: str) -> None:
+    encoded = encode_value(text)
     assert encoded.isascii()
     assert encoded.isprintable()
-    assert decode_value(encoded) == said
+    assert decode_value(encoded) == text
     decoded = decode_value(value)
     if decoded is not None:
         assert decode_value(encode_value(decoded)) == decoded
         assert decode_value(f" {value}\t") == decoded
 
 
-def _check_agreement(value: bytes, said: str) -> None:
+def _check_agreement(value: bytes, expected: str) -> None:
     """The short way and the long way to compare never contradict each other."""
-    for given in (value, encode_value(said).encode()):
-        fields = {b"mcp-protocol-version": _VERSION.encode(), b"mcp-method": b"tools/call", b"mcp-name": given}
+    for received in (value, encode_value(expected).encode()):
+        fields = {b"mcp-protocol-version": _VERSION.encode(), b"mcp-method": b"tools/call", b"mcp-name": received}
         headers = {name.decode("latin-1"): text.decode("latin-1") for name, text in fields.items()}
-        message = {"mcp-protocol-version": _VERSION, "mcp-method": "tools/call", "mcp-name": said}
+        message = {"mcp-protocol-version": _VERSION, "mcp-method": "tools/call", "mcp-name": expected}
         differs = mismatch(headers, message) is not None
-        assert not (differs and agree(fields, _VERSION, "tools/call", said))
-        assert differs or decode_value(given.decode("latin-1")) == said
-    assert mismatch({"mcp-name": encode_value(said)}, {"mcp-name": said}) is None
+        assert not (differs and agree(fields, _VERSION, "tools/call", expected))
+        assert differs or decode_value(received.decode("latin-1")) == expected
+    assert mismatch({"mcp-name": encode_value(expected)}, {"mcp-name": expected}) is None
 
 
 def _check_schema(message: dict[str, Any], value: str) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _STATUSES = {200, 202, 204, 400, 401, 403, 404, 405, 406, 409, 413, 415, 421}
 _OK, _ACCEPTED, _NO_CONTENT = 200, 202, 204
 _MOST_PARTS, _MOST_TURNS, _MOST_LINES = 6, 50, 40
-_KEPT = 500
+_LIFETIME = 500
 """Inputs after which the servers and their sessions are new."""
 
 _HOST = "127.0.0.1:8000"
@@ -91,7 +91,7 @@ class Endpoint:
     def check(self, data: bytes) -> None:
         """Answer one input, and a good request behind it; fail if an answer is wrong."""
         self._answered += 1
-        if self._answered % _KEPT == 0:
+        if self._answered % _LIFETIME == 0:
             self._begin()
         self._loop.run_until_complete(self._check(data))
 
@@ -124,11 +124,11 @@ class Endpoint:
             text = f"POST {path}\nhost: {_HOST}\ncontent-type: application/json\n{key}\n{body}"
             response = await self._serve(parse(text.encode(), {}))
             self._names[name.encode()] = dict(response.headers)["mcp-session-id"].encode()
-        asked = await self._serve(
+        question = await self._serve(
             parse(_GOOD.replace(b"add", b"ask").replace(b'ities":{}', b'ities":{"elicitation":{}}'), {})
         )
-        assert isinstance(asked.body, bytes)
-        self._names[b"@STATE@"] = json.loads(asked.body)["result"]["requestState"].encode()
+        assert isinstance(question.body, bytes)
+        self._names[b"@STATE@"] = json.loads(question.body)["result"]["requestState"].encode()
         self._names[b"@KEY@"] = KEY.encode()
 
 

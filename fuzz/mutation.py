@@ -140,12 +140,12 @@ def _in_lines(data: bytes, random: Random) -> bytes:
     head, blank, body = data.partition(b"\n\n")
     lines = head.split(b"\n")
     place = random.randrange(len(lines))
-    what = random.randrange(4)
-    if what == 0:
+    change = random.randrange(4)
+    if change == 0:
         lines.insert(place + 1, random.choice(_LINES))
-    elif what == 1:
+    elif change == 1:
         del lines[place]
-    elif what == 2:
+    elif change == 2:
         lines.insert(place, lines[random.randrange(len(lines))])
     else:
         lines[place] = _in_bytes(lines[place], random)
@@ -176,13 +176,13 @@ def _changed(value: Any, random: Random) -> Any:
     if isinstance(value, list) and value and random.random() < 0.85:
         place = random.randrange(len(value))
         return [*value[:place], _changed(value[place], random), *value[place + 1 :]]
-    what = random.randrange(6)
-    if what == 0 and isinstance(value, dict):
+    change = random.randrange(6)
+    if change == 0 and isinstance(value, dict):
         return {**value, random.choice(_TEXTS): random.choice((*_VALUES, *_TEXTS))}
-    if what == 1:
+    if change == 1:
         return [value] * random.choice((0, 1, 2, 101))
-    if what == 2:
+    if change == 2:
         for _ in range(_DEEPEST):
             value = [value]
         return value
-    return random.choice(_TEXTS if what == 3 else (*_VALUES, *_TEXTS))
+    return random.choice(_TEXTS if change == 3 else (*_VALUES, *_TEXTS))

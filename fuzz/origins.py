@@ -17,17 +17,17 @@ _REFUSALS = {400, 403, 421}
 
 def check(data: bytes) -> None:
     """Take the lines as Host, Origin and any other headers."""
-    host, _, rest = data.partition(b"\n")
-    origin, more, others = rest.partition(b"\n")
+    host, _, lines = data.partition(b"\n")
+    origin, separator, extra = lines.partition(b"\n")
     pairs = [(b"host", host)]
-    if origin or more:
+    if origin or separator:
         pairs.append((b"origin", origin))
     for server in (_LOCAL, "203.0.113.9", "::1", None):
         verdict = _CHECK.refusal(HttpRequest("POST", "/mcp", pairs, server))
         _check_verdict(verdict, host, origin if len(pairs) > 1 else None, server)
-    told = HttpRequest("POST", "/mcp", [*pairs, *((header, others) for header in _OF_PROXIES)], _LOCAL)
-    assert (_CHECK.refusal(told) is None) == (_CHECK.refusal(HttpRequest("POST", "/mcp", pairs, _LOCAL)) is None)
-    twice = HttpRequest("POST", "/mcp", [*pairs, (b"host", others)], _LOCAL)
+    proxied = HttpRequest("POST", "/mcp", [*pairs, *((header, extra) for header in _OF_PROXIES)], _LOCAL)
+    assert (_CHECK.refusal(proxied) is None) == (_CHECK.refusal(HttpRequest("POST", "/mcp", pairs, _LOCAL)) is None)
+    twice = HttpRequest("POST", "/mcp", [*pairs, (b"host", extra)], _LOCAL)
     refused = _CHECK.refusal(twice)
     assert refused is not None
     assert refused[0] == 400

@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SEEDS, KEPT = ROOT / "fuzz" / "corpus", ROOT / ".fuzz"
+SEEDS, OUTPUT = ROOT / "fuzz" / "corpus", ROOT / ".fuzz"
 TARGETS = tuple(sorted(path.name for path in SEEDS.iterdir() if path.is_dir()))
-LOG = KEPT / "log.md"
+LOG = OUTPUT / "log.md"
 _HEADINGS = ("date", "commit", "target", "inputs", "inputs/s", "crashes", "edges", "kept inputs")
 _LAST = re.compile(r"^#(\d+)\s+\w+\s+cov: (\d+) ft: \d+ corp: (\d+)/\S+ .*?exec/s: (\d+)", re.MULTILINE)
 _LONGEST, _SECONDS = 3500, 20
@@ -24,12 +24,12 @@ _LONGEST, _SECONDS = 3500, 20
 
 def fuzz(target: str, runs: int) -> bool:
     """Run a target; add a line to the log, and return whether nothing made it fail."""
-    found, crashes = KEPT / "corpus" / target, KEPT / "crashes"
-    for folder in (found, crashes):
+    corpus, crashes = OUTPUT / "corpus" / target, OUTPUT / "crashes"
+    for folder in (corpus, crashes):
         folder.mkdir(parents=True, exist_ok=True)
     options = [f"-runs={runs}", f"-max_len={_LONGEST}", f"-timeout={_SECONDS}", f"-artifact_prefix={crashes}/{target}-"]
-    command = [sys.executable, "-m", "fuzz.guided", target, *options, str(found), str(SEEDS / target)]
-    report = KEPT / f"{target}.txt"
+    command = [sys.executable, "-m", "fuzz.guided", target, *options, str(corpus), str(SEEDS / target)]
+    report = OUTPUT / f"{target}.txt"
     with report.open("w", encoding="utf-8") as output:
         code = subprocess.run(command, cwd=ROOT, stdout=output, stderr=output, check=False).returncode
     _log(target, report.read_text(encoding="utf-8", errors="replace"), failed=code != 0)
@@ -37,12 +37,12 @@ def fuzz(target: str, runs: int) -> bool:
 
 
 def _log(target: str, report: str, *, failed: bool) -> None:
-    inputs, edges, kept, speed = (_LAST.findall(report) or [("0", "0", "0", "0")])[-1]
+    inputs, edges, corpus_size, speed = (_LAST.findall(report) or [("0", "0", "0", "0")])[-1]
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
     ).stdout.strip()
     today = dt.datetime.now(tz=dt.UTC).date().isoformat()
-    row = (today, commit, target, f"{int(inputs):,}", f"{int(speed):,}", str(int(failed)), edges, kept)
+    row = (today, commit, target, f"{int(inputs):,}", f"{int(speed):,}", str(int(failed)), edges, corpus_size)
     is_new = not LOG.exists()
     with LOG.open("a", encoding="utf-8") as log:
         if is_new:

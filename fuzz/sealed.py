@@ -17,12 +17,12 @@ from fuzz.driving import drive
 
 SESSION, STATE = "session", "request state"
 OLD, NEW = b"o" * 32, b"n" * 32
-RING, OTHERS = KeyRing([NEW, OLD]), KeyRing([b"x" * 32])
+RING, FOREIGN_RING = KeyRing([NEW, OLD]), KeyRing([b"x" * 32])
 _PARAMS = {"name": "ask", "arguments": {"a": 1}}
 _CHANNEL = ClosedChannel()
 
 
-def _asked() -> str:
+def _question_state() -> str:
     """Return the state that comes with a question."""
     rounds = Rounds(_CHANNEL, Request(1, "tools/call", _PARAMS), RING, owner="alice")
     try:
@@ -36,11 +36,11 @@ _SESSIONS = SignedSessions(RING)
 _GENUINE: tuple[tuple[str, str], ...] = (
     (SESSION, drive(_SESSIONS.create(Handshake("2025-11-25", {}, {}, "alice")))),
     (SESSION, drive(SignedSessions(KeyRing([OLD])).create(Handshake("2025-03-26")))),
-    (STATE, _asked()),
+    (STATE, _question_state()),
     (STATE, RING.seal(STATE, b"")),
     (SESSION, RING.seal(SESSION, encode("\u20ac" * 9))),
-    (SESSION, OTHERS.seal(SESSION, b"{}")),
-    (STATE, OTHERS.seal(STATE, b"{}")),
+    (SESSION, FOREIGN_RING.seal(SESSION, b"{}")),
+    (STATE, FOREIGN_RING.seal(STATE, b"{}")),
     ("another purpose", RING.seal("another purpose", b"{}")),
 )
 _OWNERS = ("alice", "bob", None)

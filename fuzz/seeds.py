@@ -87,7 +87,7 @@ def header_values() -> list[bytes]:
         "true",
         "1" * 401,
     ]
-    said = [
+    texts = [
         "add",
         "\u00e9",
         "",
@@ -99,7 +99,7 @@ def header_values() -> list[bytes]:
         '{"items":{"x-mcp-header":"B"}}',
         '{"properties":{"x-mcp-header":{"type":"string","x-mcp-header":" "}}}',
     ]
-    pairs = [(value, said[index % len(said)]) for index, value in enumerate(values)]
+    pairs = [(value, texts[index % len(texts)]) for index, value in enumerate(values)]
     return [f"{value}\n{text}".encode("latin-1" if text.isascii() else "utf-8") for value, text in pairs]
 
 
@@ -137,9 +137,9 @@ def origins() -> list[bytes]:
         "http://localhost/",
         "HTTP://[::1]",
     ]
-    found = [f"{host}\n{pages[index % len(pages)]}" for index, host in enumerate(hosts)]
-    found += [f"127.0.0.1\n{page}\nlocalhost" for page in pages]
-    return [text.encode() for text in found]
+    inputs = [f"{host}\n{pages[index % len(pages)]}" for index, host in enumerate(hosts)]
+    inputs += [f"127.0.0.1\n{page}\nlocalhost" for page in pages]
+    return [text.encode() for text in inputs]
 
 
 def uri_templates() -> list[bytes]:
@@ -214,7 +214,7 @@ def tokens() -> list[bytes]:
         "exp": 1_900_000_000,
     }
     header = {"alg": "HS256", "typ": "at+jwt", "kid": "one"}
-    others: list[dict[str, Any]] = [
+    changes: list[dict[str, Any]] = [
         {},
         {"aud": ["x", good["aud"]]},
         {"aud": [1]},
@@ -234,7 +234,7 @@ def tokens() -> list[bytes]:
         {"client_id": "app", "name": "\u00e9"},
         {"azp": 1},
     ]
-    found = [f"{json.dumps(header)}\n{json.dumps({**good, **other})}" for other in others]
+    inputs = [f"{json.dumps(header)}\n{json.dumps({**good, **other})}" for other in changes]
     heads: list[dict[str, Any]] = [
         {"alg": "none"},
         {"alg": "RS256"},
@@ -246,8 +246,8 @@ def tokens() -> list[bytes]:
         {"kid": 1},
         {"jwk": {"kty": "oct", "k": "AA"}},
     ]
-    found += [f"{json.dumps({**header, **head})}\n{json.dumps(good)}" for head in heads]
-    found += [
+    inputs += [f"{json.dumps({**header, **head})}\n{json.dumps(good)}" for head in heads]
+    inputs += [
         "{}\n{}",
         "{\n",
         '{"alg":"HS256","alg":"none"}\n{}',
@@ -256,7 +256,7 @@ def tokens() -> list[bytes]:
         "Bearer e30.e30.",
         "Basic eA==",
     ]
-    found += [
+    inputs += [
         "e30.e30.AA",
         "eyJhbGciOiJIUzI1NiJ9.e30.AA",
         "eyJhbGciOiJIUzI1NiJ9..AB",
@@ -265,12 +265,12 @@ def tokens() -> list[bytes]:
         "Bearer x y",
     ]
     claims = [{"typ": "sub", "val": "a"}, {"typ": "roles", "val": "r"}]
-    found += [
+    inputs += [
         f" {json.dumps({'auth_typ': 'aad', 'claims': claims, 'name_typ': 'name', 'role_typ': 'roles'})}",
         " []",
         " null",
     ]
-    return [text.encode() for text in found]
+    return [text.encode() for text in inputs]
 
 
 def _request(line: str, headers: dict[str, str], body: object = "") -> bytes:
@@ -282,24 +282,24 @@ def _request(line: str, headers: dict[str, str], body: object = "") -> bytes:
 def _post(method: str, params: object, session: str = "@INIT@", **headers: str) -> bytes:
     """Return a POST of the handshake era."""
     path = "/guarded" if session == "@BOB@" else "/mcp"
-    more = {"content-type": "application/json", "accept": _BOTH, "mcp-session-id": session}
-    more.update({name.replace("_", "-"): value for name, value in headers.items()})
-    return _request(f"POST {path}", more, {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    fields = {"content-type": "application/json", "accept": _BOTH, "mcp-session-id": session}
+    fields.update({name.replace("_", "-"): value for name, value in headers.items()})
+    return _request(f"POST {path}", fields, {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 
 
 def _now(method: str, params: dict[str, Any], name: str | None = None, **headers: str) -> bytes:
     """Return a POST of the per-request era."""
-    more = {
+    fields = {
         "content-type": "application/json",
         "accept": _BOTH,
         "mcp-protocol-version": "2026-07-28",
         "mcp-method": method,
     }
-    more.update({name.replace("_", "-"): value for name, value in headers.items()})
+    fields.update({name.replace("_", "-"): value for name, value in headers.items()})
     if name is not None:
-        more["mcp-name"] = name
+        fields["mcp-name"] = name
     body = {"jsonrpc": "2.0", "id": "a", "method": method, "params": {"_meta": _META, **params}}
-    return _request("POST /mcp", more, body)
+    return _request("POST /mcp", fields, body)
 
 
 _ADD = {"name": "add", "arguments": {"a": 1, "b": 2}}
@@ -320,7 +320,7 @@ _TEMPLATE = {
 
 
 def _handshake_requests() -> list[bytes]:
-    said: list[tuple[str, object]] = [
+    requests: list[tuple[str, object]] = [
         ("initialize", _INITIALIZE),
         ("initialize", {}),
         ("ping", {}),
@@ -356,9 +356,9 @@ def _handshake_requests() -> list[bytes]:
         ("server/discover", {}),
         ("tools/call", []),
     ]
-    found = [_post(method, params) for method, params in said]
-    found += [_post(method, params, "@BOB@", authorization="Bearer @KEY@") for method, params in said[1::2]]
-    return found
+    inputs = [_post(method, params) for method, params in requests]
+    inputs += [_post(method, params, "@BOB@", authorization="Bearer @KEY@") for method, params in requests[1::2]]
+    return inputs
 
 
 def _per_request_requests() -> list[bytes]:

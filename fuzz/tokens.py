@@ -48,14 +48,14 @@ def check(data: bytes) -> None:
         header, _, payload = data.partition(b"\n")
         token = sign(header, payload)
         _check_parts(token)
-        _check_found(drive(bearer({"authorization": f"Bearer {token}"})))
+        _check_identity(drive(bearer({"authorization": f"Bearer {token}"})))
         return
     field = data.decode("latin-1")
     _check_parts(field)
     for value in (field, f"Bearer {field}"):
-        found = drive(bearer({"authorization": value}))
-        assert not isinstance(found, Principal), "nobody has signed this"
-        _check_found(found)
+        identity = drive(bearer({"authorization": value}))
+        assert not isinstance(identity, Principal), "nobody has signed this"
+        _check_identity(identity)
     for value in (field, base64.b64encode(data).decode("ascii")):
         _check_challenge(drive(_PLATFORM({HEADER: value})))
 
@@ -63,28 +63,28 @@ def check(data: bytes) -> None:
 def _check_parts(token: str) -> None:
     """What is read is what stands there, in its only spelling."""
     try:
-        given = read(token)
+        parts = read(token)
     except TokenError as error:
         assert len(str(error)) < 100
         return
-    assert f"{given.signed.decode('ascii')}.{_text(given.signature)}" == token
-    assert _text(given.payload) == token.split(".")[1]
+    assert f"{parts.signed.decode('ascii')}.{_text(parts.signature)}" == token
+    assert _text(parts.payload) == token.split(".")[1]
 
 
-def _check_found(found: Principal | Challenge | None) -> None:
-    _check_challenge(found)
-    if isinstance(found, Principal):
-        audience = found.claims["aud"]
-        assert found.issuer == found.claims["iss"] == ISSUER
+def _check_identity(identity: Principal | Challenge | None) -> None:
+    _check_challenge(identity)
+    if isinstance(identity, Principal):
+        audience = identity.claims["aud"]
+        assert identity.issuer == identity.claims["iss"] == ISSUER
         assert AUDIENCE in {name.removesuffix("/") for name in ([audience] if isinstance(audience, str) else audience)}
-        assert found.claims["exp"] + 60 > NOW
-        assert found.subject == found.claims["sub"]
-        encode(dict(found.claims))
+        assert identity.claims["exp"] + 60 > NOW
+        assert identity.subject == identity.claims["sub"]
+        encode(dict(identity.claims))
 
 
-def _check_challenge(found: Principal | Challenge | None) -> None:
-    if isinstance(found, Challenge):
-        assert found.description != _UNCHECKED, "a library failed"
-        header = unauthorized(found, metadata_url="https://orders.example.com/metadata", scopes=["read"])
+def _check_challenge(identity: Principal | Challenge | None) -> None:
+    if isinstance(identity, Challenge):
+        assert identity.description != _UNCHECKED, "a library failed"
+        header = unauthorized(identity, metadata_url="https://orders.example.com/metadata", scopes=["read"])
         assert header.isascii()
         assert header.isprintable()

@@ -29,8 +29,8 @@ def check(data: bytes) -> None:
         assert isinstance(value, list) == (name in template.exploded or name in template.repeated)
         for text in [value] if isinstance(value, str) else value:
             _check_text(text)
-    given = sum(text.count("%") for value in values.values() for text in value)
-    assert given <= second.count("%25"), "an escape was torn apart"
+    escapes = sum(text.count("%") for value in values.values() for text in value)
+    assert escapes <= second.count("%25"), "an escape was torn apart"
     if not _is_ambiguous(first):
         again = expand(first, values)
         assert len(again) > MAX_URI or template.match(again) == values, again
@@ -51,10 +51,10 @@ def _is_ambiguous(template: str) -> bool:
 
 def expand(template: str, values: Values) -> str:
     """Return the URI that says these values."""
-    return _VARIABLE.sub(lambda match: _said(match[1], match[2], values), template)
+    return _VARIABLE.sub(lambda match: _expanded(match[1], match[2], values), template)
 
 
-def _said(operator: str, names: str, values: Values) -> str:
+def _expanded(operator: str, names: str, values: Values) -> str:
     if operator != "?":
         value = values[names.rstrip("*")]
         return _escaped(value) if isinstance(value, str) else "/".join(map(_escaped, value))

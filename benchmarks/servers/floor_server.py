@@ -134,12 +134,12 @@ METHODS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 async def answer(message: dict[str, Any]) -> dict[str, Any]:
     """Answer one request."""
-    method, more = METHODS[message["method"]]
+    method, members = METHODS[message["method"]]
     params = message["params"]
     result = await method(params)
     meta = params.get("_meta")
     if meta is not None and meta[VERSION] == "2026-07-28":
-        result = {"resultType": "complete", **result, **more, "_meta": SERVER_INFO}
+        result = {"resultType": "complete", **result, **members, "_meta": SERVER_INFO}
     return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
 

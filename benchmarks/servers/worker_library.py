@@ -54,8 +54,8 @@ class App:
             return await self._invoke(endpoint, _http("mcp", message["body"].encode(), message["headers"]))
         trigger = next(binding for binding in self._functions[name][1] if binding["type"].endswith("Trigger"))
         if trigger["type"] == "mcpToolTrigger":
-            said = json.dumps({"name": tool, "arguments": arguments})
-            return await self._invoke(name, TypedData(string=said), trigger["name"])
+            context = json.dumps({"name": tool, "arguments": arguments})
+            return await self._invoke(name, TypedData(string=context), trigger["name"])
         return await self._invoke(name, _http(tool, json.dumps(arguments).encode(), {}), trigger["name"])
 
     async def _invoke(self, name: str, value: TypedData, parameter: str = "req") -> str:
@@ -107,13 +107,13 @@ async def main(folder: Path) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     _tell(answer=answer, cpu_seconds=used.ru_utime + used.ru_stime)
     await app.call("nap")
-    begun = time.perf_counter()
+    started = time.perf_counter()
     answers = await asyncio.gather(*(app.call("nap") for _ in range(TOGETHER)))
-    _tell(answer=answers[-1], seconds=time.perf_counter() - begun)
+    _tell(answer=answers[-1], seconds=time.perf_counter() - started)
 
 
-def _tell(**words: object) -> None:
-    print(json.dumps(words), file=ANSWERS, flush=True)
+def _tell(**figures: object) -> None:
+    print(json.dumps(figures), file=ANSWERS, flush=True)
 
 
 if __name__ == "__main__":
