@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from funcmcp.adapters.asgi.application import ASGIApplication
 from funcmcp.adapters.asgi.websocket import serve_websocket
-from funcmcp.auth.access import SIGNED_IN
+from funcmcp.auth.access import PRINCIPALS_ONLY
 from funcmcp.auth.policy import Auth
 from funcmcp.authoring.calling.services import Services
 from funcmcp.authoring.features.decorators import features_of, with_name
@@ -466,7 +466,9 @@ class MCPServer(ASGIApplication):
         self.server.bus.start()
         if _may_be_one_of_several():
             self._warn_of_random_key("this is one of several processes")
-        if self.server.guard is None and any(feature.access != SIGNED_IN for feature in self.server.catalog.features()):
+        if self.server.guard is None and any(
+            feature.access != PRINCIPALS_ONLY for feature in self.server.catalog.features()
+        ):
             logger.warning(
                 "%s has features with allow_anonymous, scopes or authorize, which mean nothing without auth: "
                 "everybody may use everything.",

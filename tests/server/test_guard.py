@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.auth.access import SIGNED_IN, Access
+from funcmcp.auth.access import PRINCIPALS_ONLY, Access
 from funcmcp.auth.policy import Auth
 from funcmcp.auth.principal import Principal
 from funcmcp.protocol.jsonrpc import Request
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from funcmcp.server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
 
 ALICE = Principal("alice", "issuer", scopes=frozenset({"read", "mail"}))
-ANYBODY = Access(anonymous=True)
+ANYBODY = Access(allow_anonymous=True)
 
 
 def make_guard(lists: Any = "auto", *, scopes: Any = ()) -> Guard:
@@ -111,20 +111,20 @@ async def test_what_has_no_feature_and_is_not_of_the_conversation_is_for_princip
 
 
 async def test_a_feature_that_is_not_there_is_refused_as_one_that_is() -> None:
-    server = guarded(tool("it", access=Access(scopes=("write",))), scopes=["read"])
+    server = guarded(tool("it", access=Access(required_scopes=("write",))), scopes=["read"])
     known, unknown = [await decide(server, "tools/call", calling(name), None) for name in ("it", "other")]
     assert known == unknown == Refusal("unauthorized", ("read",))
 
 
 async def test_where_lists_are_open_nobody_is_told_what_a_feature_needs() -> None:
-    server = guarded(tool("it", access=Access(scopes=("write",))), lists="open", scopes=["read"])
+    server = guarded(tool("it", access=Access(required_scopes=("write",))), lists="open", scopes=["read"])
     assert await decide(server, "tools/call", calling(), None) == Refusal("unauthorized", ("read", "write"))
 
 
 async def test_all_scopes_are_needed_and_named_with_those_that_the_caller_would_lose() -> None:
     server = guarded(
-        tool("it", access=Access(scopes=("write", "admin"))),
-        tool("other", access=Access(scopes=("read",))),
+        tool("it", access=Access(required_scopes=("write", "admin"))),
+        tool("other", access=Access(required_scopes=("read",))),
         scopes=["basic"],
     )
     refusal = await decide(server, "tools/call", calling(), ALICE)
@@ -143,7 +143,7 @@ async def test_anybody_is_anybody_even_without_the_scopes_of_the_server() -> Non
 
 @pytest.mark.parametrize("said", [False, None, 1, "yes", object()])
 async def test_nothing_but_true_is_a_yes(said: Any) -> None:
-    server = guarded(tool("it", access=Access(allow=lambda _: said)))
+    server = guarded(tool("it", access=Access(authorize=lambda _: said)))
     assert await decide(server, "tools/call", calling(), ALICE) == Refusal("denied")
 
 
@@ -154,7 +154,7 @@ async def test_a_yes_may_be_waited_for() -> None:
         asked.append(principal)
         return True
 
-    server = guarded(tool("it", access=Access(scopes=("read",), allow=allow)))
+    server = guarded(tool("it", access=Access(required_scopes=("read",), authorize=allow)))
     assert await decide(server, "tools/call", calling(), ALICE) is None
     assert asked == [ALICE]
     assert await decide(server, "tools/call", calling(), Principal("bob")) == Refusal("forbidden", ("read",))
@@ -166,7 +166,7 @@ async def test_a_function_that_fails_is_a_no_and_stands_in_the_log(caplog: pytes
     def allow(_principal: Principal) -> bool:
         raise LookupError("no such row")
 
-    server = guarded(tool("it", access=Access(allow=allow)))
+    server = guarded(tool("it", access=Access(authorize=allow)))
     assert await decide(server, "tools/call", calling(), ALICE) == Refusal("denied")
     assert "feature=authorize exception=LookupError: no such row" in caplog.text
 
@@ -179,7 +179,7 @@ async def test_a_client_that_leaves_ends_the_wait_for_a_decision() -> None:
         await asyncio.Event().wait()
         return True
 
-    server = guarded(tool("it", access=Access(allow=allow)))
+    server = guarded(tool("it", access=Access(authorize=allow)))
     deciding = asyncio.ensure_future(decide(server, "tools/call", calling(), ALICE))
     await asyncio.wait_for(asked.wait(), PATIENCE)
     deciding.cancel()
@@ -201,7 +201,7 @@ async def test_a_client_that_leaves_ends_the_wait_for_a_decision() -> None:
 async def test_nobody_in_particular_gets_lists_and_begins_where_there_is_something_for_anybody(
     lists: Any, anonymous: bool, anybody_lists: bool, anybody_begins: bool
 ) -> None:
-    server = guarded(tool("it", access=Access(anonymous=anonymous)), lists=lists)
+    server = guarded(tool("it", access=Access(allow_anonymous=anonymous)), lists=lists)
     for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list"):
         assert (await decide(server, method, {}, None) is None) is anybody_lists
         assert await decide(server, method, {}, ALICE) is None
@@ -237,7 +237,7 @@ def test_a_refusal_says_what_is_needed_and_nothing_of_the_feature() -> None:
 
 def test_a_server_without_a_guard_has_features_as_before() -> None:
     made = tool("it")
-    assert made.access is SIGNED_IN
+    assert made.access is PRINCIPALS_ONLY
     server = Server(ServerOptions("orders"), [REVISIONS["2025-11-25"]], keys=KEYS)
     server.catalog.add(made)
     assert server.guard is None

@@ -1,4 +1,4 @@
-"""The rule of one feature about its callers, as its author declares it."""
+"""The access rule of a feature, as its author declares it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ if TYPE_CHECKING:
 
     from funcmcp.auth.principal import Principal
 
-    Allow = Callable[[Principal], bool | Awaitable[bool]]
+    Authorize = Callable[[Principal], bool | Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may use a feature of a server that authenticates its callers. Other servers don't check it.
+    """The callers that may use a feature. A server without authentication does not check it.
 
     Attributes:
-        anonymous: Accept every caller, with and without credentials.
-        scopes: Scopes that a principal must hold, all of them.
-        allow: An extra check of the principal; must return exactly ``True``. May be async.
+        allow_anonymous: Accept every caller, with and without credentials.
+        required_scopes: Scopes that a principal must hold, all of them.
+        authorize: An extra check of the principal. It must return exactly ``True`` and may be async.
     """
 
-    anonymous: bool = False
-    scopes: tuple[str, ...] = ()
-    allow: Allow | None = None
+    allow_anonymous: bool = False
+    required_scopes: tuple[str, ...] = ()
+    authorize: Authorize | None = None
 
 
-SIGNED_IN = Access()
+PRINCIPALS_ONLY = Access()
 """Every principal may use the feature."""

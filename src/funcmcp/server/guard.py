@@ -21,7 +21,7 @@ from funcmcp.server.run import is_failure
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from funcmcp.auth.access import Access, Allow
+    from funcmcp.auth.access import Access, Authorize
     from funcmcp.auth.policy import Lists
     from funcmcp.auth.principal import Principal
     from funcmcp.server.calls.route import RoutedRequest
@@ -104,7 +104,7 @@ class Guard:
         if audience is Audience.CONVERSATION or routed.feature is None:
             return self.check_conversation(principal)
         access = routed.feature.access
-        if access.allow is None:
+        if access.authorize is None:
             return self._check_access(access, principal)
         return await self._check_authorize(access, principal)
 
@@ -123,16 +123,16 @@ class Guard:
 
     async def _check_authorize(self, access: Access, principal: Principal | None) -> Refusal | None:
         refusal = self._check_access(access, principal)
-        if refusal is None and not access.anonymous and principal is not None and access.allow is not None:
-            return None if await _allows(access.allow, principal) else Refusal("denied")
+        if refusal is None and not access.allow_anonymous and principal is not None and access.authorize is not None:
+            return None if await _allows(access.authorize, principal) else Refusal("denied")
         return refusal
 
     def _check_access(self, access: Access, principal: Principal | None) -> Refusal | None:
-        if access.anonymous:
+        if access.allow_anonymous:
             return None
         # A challenge names the feature's scopes only where every caller may list the features.
         names_scopes = self._lists == "open"
-        return self._check_scopes(principal, access.scopes, names_scopes=names_scopes)
+        return self._check_scopes(principal, access.required_scopes, names_scopes=names_scopes)
 
     def _check_scopes(
         self, principal: Principal | None, scopes: Sequence[str] = (), *, names_scopes: bool = False
@@ -148,14 +148,14 @@ class Guard:
         """Return the scopes of features that a principal holds: a new token must include them."""
         scopes: list[str] = []
         for feature in self._catalog.features():
-            scopes += [scope for scope in feature.access.scopes if scope in principal.scopes]
+            scopes += [scope for scope in feature.access.required_scopes if scope in principal.scopes]
         return scopes
 
 
-async def _allows(allow: Allow, principal: Principal) -> bool:
+async def _allows(authorize: Authorize, principal: Principal) -> bool:
     """Call an author's `authorize` function. Only exactly True allows; a failure or a timeout does not."""
     try:
-        answer = allow(principal)
+        answer = authorize(principal)
         if inspect.isawaitable(answer):
             async with asyncio.timeout(DECISION_TIMEOUT):
                 answer = await answer

@@ -561,4 +561,4 @@ def test_an_unknown_option_is_refused() -> None:
 async def test_access_is_that_of_any_tool() -> None:
     mcp = MCPServer("Tools")
     mcp.tools_from_asgi(restaurant(), scopes=["orders.read"])
-    assert {tuple(tool.access.scopes) for tool in mcp.server.catalog.tools} == {("orders.read",)}
+    assert {tuple(tool.access.required_scopes) for tool in mcp.server.catalog.tools} == {("orders.read",)}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer, RegistrationError, prompt, resource, tool
-from funcmcp.auth.access import SIGNED_IN, Access
+from funcmcp.auth.access import PRINCIPALS_ONLY, Access
 
 if TYPE_CHECKING:
     from funcmcp.auth.principal import Principal
@@ -37,10 +37,10 @@ def registered(options: dict[str, Any]) -> list[Access]:
 @pytest.mark.parametrize(
     ("options", "access"),
     [
-        ({}, SIGNED_IN),
-        ({"allow_anonymous": True}, Access(anonymous=True)),
-        ({"scopes": ["a", "b", "a"]}, Access(scopes=("a", "b"))),
-        ({"scopes": {"a"}, "authorize": allow}, Access(scopes=("a",), allow=allow)),
+        ({}, PRINCIPALS_ONLY),
+        ({"allow_anonymous": True}, Access(allow_anonymous=True)),
+        ({"scopes": ["a", "b", "a"]}, Access(required_scopes=("a", "b"))),
+        ({"scopes": {"a"}, "authorize": allow}, Access(required_scopes=("a",), authorize=allow)),
     ],
 )
 def test_every_kind_of_feature_takes_who_may_use_it(options: dict[str, Any], access: Access) -> None:
@@ -81,4 +81,8 @@ def test_methods_take_it_too() -> None:
     mcp = MCPServer("Orders")
     mcp.add(Orders)
     found = {feature.key: feature.access for feature in mcp.server.catalog.features()}
-    assert found == {"one": Access(scopes=("a",)), "two": Access(anonymous=True), "a://it": Access(allow=allow)}
+    assert found == {
+        "one": Access(required_scopes=("a",)),
+        "two": Access(allow_anonymous=True),
+        "a://it": Access(authorize=allow),
+    }

@@ -56,7 +56,7 @@ def test_a_capability_is_there_as_long_as_its_features(feature: Any, capability:
 def test_features_for_anonymous_callers_and_interactive_ones_are_counted() -> None:
     features = catalog()
     for number in range(2):
-        features.add(tool(f"t{number}", access=Access(anonymous=True), interactive=True))
+        features.add(tool(f"t{number}", access=Access(allow_anonymous=True), interactive=True))
     features.add(prompt("p"))
     for number in range(2):
         assert features.has_anonymous

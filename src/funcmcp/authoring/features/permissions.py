@@ -11,7 +11,7 @@ from funcmcp.server.catalog.registry import RegistrationError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from funcmcp.auth.access import Allow
+    from funcmcp.auth.access import Authorize
 
 
 class AccessOptions(TypedDict, total=False):
@@ -26,7 +26,7 @@ class AccessOptions(TypedDict, total=False):
 
     allow_anonymous: bool
     scopes: Sequence[str]
-    authorize: Allow | None
+    authorize: Authorize | None
 
 
 def access_of(name: str, options: AccessOptions) -> Access:

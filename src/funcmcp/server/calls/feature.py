@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from funcmcp.auth.access import SIGNED_IN, Access
+from funcmcp.auth.access import PRINCIPALS_ONLY, Access
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Feature:
 
     interactive: bool = False
     timeout: float | None = 60.0
-    access: Access = SIGNED_IN
+    access: Access = PRINCIPALS_ONLY
     shown_errors: tuple[type[BaseException], ...] | None = None
 
     @property

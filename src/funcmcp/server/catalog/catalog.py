@@ -80,7 +80,7 @@ class Catalog:
 
     def _changed(self, change: Change, feature: Addable, count: int) -> None:
         if not isinstance(feature, ResourceLister):
-            self._anonymous += count * feature.access.anonymous
+            self._anonymous += count * feature.access.allow_anonymous
             self._interactive += count * feature.interactive
         if isinstance(feature, Prompt):
             self._completing_prompts += count * bool(feature.completers)

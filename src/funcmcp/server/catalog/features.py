@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.auth.access import SIGNED_IN, Access
+from funcmcp.auth.access import PRINCIPALS_ONLY, Access
 from funcmcp.protocol.codec import decode
 from funcmcp.server.calls.feature import Feature
 
@@ -154,7 +154,7 @@ class ResourceLister:
 
     scheme: str
     handler: Callable[[RequestContext], Coroutine[Any, Any, list[dict[str, Any]]]]
-    access: Access = SIGNED_IN
+    access: Access = PRINCIPALS_ONLY
 
     @property
     def key(self) -> str:

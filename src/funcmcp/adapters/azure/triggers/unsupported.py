@@ -30,7 +30,7 @@ def check_features(server: Server, revision: str) -> None:
             f"The functions host speaks revisions up to {revision}; add it to revisions, or {_ELSEWHERE}."
         )
     for feature in server.catalog.features():
-        if feature.access.scopes or feature.access.allow is not None:
+        if feature.access.required_scopes or feature.access.authorize is not None:
             raise RegistrationError(
                 f"{feature.key} has scopes or authorize, which Azure's MCP triggers can't check: "
                 f"take them away, or {_ELSEWHERE}."
