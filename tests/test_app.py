@@ -215,8 +215,8 @@ def test_a_mistake_at_registration_says_what_to_write() -> None:
 
     mcp.tool(ship)
     cases: list[tuple[Any, str]] = [
-        (lambda: mcp.tool(property()), "A decorator needs a function or a name, not an object of the type property."),
-        (lambda: mcp.prompt(5), "A decorator needs a function or a name, not an object of the type int."),
+        (lambda: mcp.tool(property()), "A decorator takes a function or a name, not an object of the type property."),
+        (lambda: mcp.prompt(5), "A decorator takes a function or a name, not an object of the type int."),
         (lambda: mcp.resource_list(ship), 'A list of resources needs a scheme. Write @mcp.resource_list("menu").'),
         (lambda: mcp.resource("today"), "The URI 'today' must begin with a scheme, such as 'menu://'."),
         (

@@ -27,6 +27,7 @@ from pydantic_core import PydanticCustomError
 
 from funcmcp.authoring.signatures.signature import Arguments
 from funcmcp.protocol.errors import ToolError
+from funcmcp.server.catalog.registry import RegistrationError
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Node, Point, Size
 from tests.authoring.tool_calls import call, schema_of
 
@@ -407,3 +408,44 @@ async def test_a_date_in_the_wrong_half_of_time_is_told() -> None:
         await given(FutureDate, "2000-01-01")
     with pytest.raises(ToolError, match=r"^it: must be in the past$"):
         await given(PastDate, "9000-01-01")
+
+
+class SameAlias(BaseModel):
+    first: int = Field(alias="number")
+    second: int = Field(alias="number")
+
+
+class AliasOfAnotherField(BaseModel):
+    first: int = Field(alias="second")
+    second: int
+
+
+class ExchangedAliases(BaseModel):
+    first: int = Field(alias="second")
+    second: int = Field(alias="first")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "name"),
+    [(SameAlias, "number"), (list[SameAlias], "number"), (AliasOfAnotherField, "second")],
+)
+def test_two_fields_with_one_name_in_json_are_refused(annotation: Any, name: str) -> None:
+    def count(it: annotation) -> None: ...
+
+    with pytest.raises(RegistrationError, match=f"'it' of count: two fields have the name '{name}' in JSON"):
+        schema_of(count)
+
+
+def test_two_parameters_with_one_alias_are_refused() -> None:
+    def count(a: Annotated[int, Field(alias="z")], b: Annotated[int, Field(alias="z")]) -> None: ...
+
+    with pytest.raises(RegistrationError, match="two fields have the name 'z' in JSON"):
+        schema_of(count)
+
+
+async def test_exchanged_aliases_are_different_names() -> None:
+    def difference(it: ExchangedAliases) -> int:
+        return it.first - it.second
+
+    result = await call(difference, {"it": {"first": 1, "second": 5}})
+    assert result["structuredContent"] == {"result": 4}

@@ -218,9 +218,9 @@ async def test_what_ends_the_run_passes_through_a_thread() -> None:
 
 async def test_waiting_on_the_loop_itself_is_refused() -> None:
     async def work(context: ToolContext) -> None:
-        with pytest.raises(RuntimeError, match="use await"):
+        with pytest.raises(RuntimeError, match="Use await"):
             context.wait(context.list_roots())
-        with pytest.raises(RuntimeError, match="use await"):
+        with pytest.raises(RuntimeError, match="Use await"):
             context.wait(asyncio.get_running_loop().create_future())
 
     await call(work)
@@ -290,3 +290,12 @@ async def test_progress_that_can_not_be_sent_is_refused_whether_the_client_asked
     await call(work, within=context(peer, meta=meta))
     assert len(refused) == 1
     assert peer.sent == []
+
+
+def test_an_attribute_of_other_frameworks_is_an_error_that_names_ours() -> None:
+    tool_context = ToolContext.__new__(ToolContext)
+    with pytest.raises(AttributeError, match=r'ToolContext has no attribute \'info\'. Use context.log\("info", ...\).'):
+        _ = tool_context.info  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"ToolContext has no attribute 'other'\.$"):
+        _ = tool_context.other  # type: ignore[attr-defined]
+    assert not hasattr(tool_context, "report_progress")

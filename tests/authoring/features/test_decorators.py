@@ -146,7 +146,7 @@ def test_what_has_no_marks_cannot_be_added(mcp: MCPServer, owner: object) -> Non
 def test_a_name_is_given_by_position_or_as_an_option() -> None:
     assert with_name(None, {"title": "A"}) == {"title": "A"}
     assert with_name("a", {"title": "A"}) == {"name": "a", "title": "A"}
-    with pytest.raises(RegistrationError, match="Give the name once"):
+    with pytest.raises(RegistrationError, match="Pass the name once"):
         with_name("a", {"name": "a"})
 
 

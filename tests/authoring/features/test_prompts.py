@@ -13,6 +13,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from funcmcp import MCPServer, PromptContext, RegistrationError, ToolContext
+from funcmcp.authoring.calling.services import Services
+from funcmcp.authoring.features.prompts import make_prompt
 from funcmcp.authoring.signatures.signature import Arguments
 from funcmcp.authoring.values.content import (
     Audio,
@@ -25,6 +27,7 @@ from funcmcp.authoring.values.content import (
     Text,
 )
 from tests import schemas
+from tests.authoring import tool_calls
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Point, Size
 from tests.server.parts import NEWEST, Recorder, answer, context
 
@@ -445,7 +448,9 @@ def test_a_name_is_given_once_and_taken_once(mcp: MCPServer) -> None:
     mcp.prompt("SAY")(lambda: "")
 
 
-@pytest.mark.parametrize(("hint", "why"), [(ToolContext, "PromptContext"), (Arguments[CreateOrder], "is no tool")])
+@pytest.mark.parametrize(
+    ("hint", "why"), [(ToolContext, "PromptContext"), (Arguments[CreateOrder], "only tools can have")]
+)
 async def test_a_parameter_that_no_prompt_has_is_told_to_the_author(
     mcp: MCPServer, caplog: pytest.LogCaptureFixture, hint: Any, why: str
 ) -> None:
@@ -497,3 +502,12 @@ async def test_the_result_has_the_prompts_description_unless_it_has_its_own(mcp:
         "messages": [user("Please.")],
     }
     assert (await ask(mcp, "prompts/get", {"name": "whole"}))["result"]["description"] == "Its own."
+
+
+async def test_a_prompt_can_not_end_the_process() -> None:
+    async def leave() -> str:
+        raise SystemExit(3)
+
+    made = make_prompt(leave, {"name": "leave"}, Services())
+    with pytest.raises(RuntimeError, match="leave raised SystemExit"):
+        await made.handler(tool_calls.context(), {})

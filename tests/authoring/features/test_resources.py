@@ -608,7 +608,7 @@ def test_a_uri_and_a_template_are_each_registered_once(mcp: MCPServer) -> None:
     [
         (int, "not a variable of menu://{dish}"),
         (ToolContext, "ResourceContext"),
-        (Arguments[CreateOrder], "is no tool"),
+        (Arguments[CreateOrder], "only tools can have"),
     ],
 )
 async def test_a_parameter_that_nothing_fills_is_told_to_the_author(

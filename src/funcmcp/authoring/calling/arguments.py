@@ -1,6 +1,14 @@
-"""From a call's JSON arguments to a function's keyword arguments.
+"""Validation of a call's JSON arguments, and their conversion to a function's keyword arguments.
 
-A tool's validator is built when the tool is first called. Loading pydantic is left to that moment, too.
+How it works: the parameters of a function are divided into parts (`parts_of`), each of which one validator reads. All
+plain parameters are one part, whose core schema is that of a TypedDict. A parameter that is marked with `Arguments` is
+a part of its own: its fields are arguments beside the plain ones. `input_schema` merges the JSON schemas of the parts,
+and `reader_of` builds their validators when the feature is first called. pydantic is loaded at that moment, not before.
+
+A call's arguments are validated in up to three steps. The first validator stops at the first wrong item of a collection
+(`fail_fast`): a million wrong items would be a million errors, which take minutes. If it rejects the value, the value
+is tried again with integers in place of floats such as 5.0, because JSON has one type of number. If that fails too and
+the value is small, a second validator lists all errors for the client.
 """
 
 from __future__ import annotations
@@ -23,21 +31,20 @@ if TYPE_CHECKING:
 
     from funcmcp.authoring.signatures.signature import Parameter
 
-    Problems: TypeAlias = list[tuple[str, str]]
     Reader: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 
 NO_ARGUMENTS: dict[str, Any] = {"type": "object", "additionalProperties": False}
-_FEW = 1000
-"""Members of arguments that are read for all their errors."""
+_MAX_MEMBERS_FOR_ALL_ERRORS = 1000
+"""Arguments with more members than this get only the errors of the first validation."""
 
 
 class Part(NamedTuple):
-    """Some of a tool's arguments, read by one validator.
+    """Arguments that one validator reads.
 
     Attributes:
-        schema: the core schema, as `funcmcp.authoring.values.pydantic_schemas.for_arguments` made it.
-        parameter: the parameter that gets the result; None if the result is a dict of several parameters.
-        defaults: defaults of the function itself by parameter, for the JSON schema.
+        schema: The core schema, as `funcmcp.authoring.values.pydantic_schemas.for_arguments` returned it.
+        parameter: The parameter that gets the result. None if the result is a dict of several parameters.
+        defaults: The function's own defaults by parameter, for the JSON schema.
     """
 
     schema: dict[str, Any]
@@ -46,40 +53,48 @@ class Part(NamedTuple):
 
 
 def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[Part]:
-    """Return how a function's arguments are read: at most one part for the plain ones, one for the spread one.
+    """Return the parts of a function's arguments: at most one of plain parameters, and one that is spread.
+
+    Args:
+        parameters: The parameters that take arguments.
+        tool: The tool's name, for errors.
+        lax: Whether values are converted, such as ``"5"`` to 5.
 
     Raises:
-        RegistrationError: a type has no meaning as JSON, or two arguments have one name.
+        RegistrationError: JSON can't carry a type, two fields have one alias, or two parameters are spread.
     """
     from funcmcp.authoring.values.pydantic_schemas import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic, see above
 
     parts = []
     spread = [parameter for parameter in parameters if is_spread(parameter)]
     if len(spread) > 1:
-        raise RegistrationError(f"{tool} has more than one Arguments[...] parameter; use one.")
+        raise RegistrationError(f"{tool} has more than one Arguments[...] parameter. Combine their types into one.")
     plain = [parameter for parameter in parameters if not is_spread(parameter)]
     if plain:
-        what = _named([parameter.name for parameter in plain], tool)
-        schema = for_arguments(core_schema_of(_typed_dict(plain), what), what, lax=lax)
+        place = _place([parameter.name for parameter in plain], tool)
+        schema = for_arguments(core_schema_of(_typed_dict(plain), place), place, lax=lax)
         defaults = {p.name: p.default for p in plain if p.default is not EMPTY and not is_field(p.default)}
         parts.append(Part(schema, None, defaults))
     for parameter in spread:
-        what = _named([parameter.name], tool)
-        schema = for_arguments(core_schema_of(parameter.annotation, what), what, lax=lax)
+        place = _place([parameter.name], tool)
+        schema = for_arguments(core_schema_of(parameter.annotation, place), place, lax=lax)
         parts.append(Part(schema, parameter.name, {}))
     return parts
 
 
 def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:
-    """Return how the arguments of a prompt or the variables of a template are read: texts, each for one parameter.
+    """Return the parts of a prompt's arguments or a template's variables: texts, each for one parameter.
 
-    They go by the parameters' own names; an alias means nothing here.
+    Arguments have the names of the parameters. Aliases are ignored.
 
     Raises:
-        RegistrationError: a type has no meaning as JSON, or is marked with `Arguments`.
+        RegistrationError: JSON can't carry a type, or a parameter is marked with `Arguments`.
     """
     if any(is_spread(parameter) for parameter in parameters):
-        raise RegistrationError(f"{feature} is no tool: its arguments are its own parameters, without Arguments[...].")
+        raise RegistrationError(
+            f"{feature} has an Arguments[...] parameter, which only tools can have. "
+            "Declare each argument as a parameter."
+        )
     from funcmcp.authoring.values.pydantic_schemas import for_texts  # noqa: PLC0415 - pydantic, see above
 
     parts = [part._replace(schema=for_texts(part.schema)) for part in parts_of(parameters, feature, lax=True)]
@@ -90,19 +105,23 @@ def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:
 
 
 def optional_of(parts: Sequence[Part]) -> set[str]:
-    """Return the parameters, of those that are read together, that may be left out."""
-    fields = [_fields(part.schema) for part in parts if part.parameter is None]
-    return {name for some in fields for name, field in some.items() if field.get("required") is False}
+    """Return the plain parameters that a call may omit."""
+    optional: set[str] = set()
+    for part in parts:
+        if part.parameter is None:
+            optional |= {name for name, field in _fields(part.schema).items() if field.get("required") is False}
+    return optional
 
 
-def _named(parameters: Sequence[str], tool: str) -> str:
+def _place(parameters: Sequence[str], tool: str) -> str:
+    """Return a phrase that names parameters in errors."""
     if len(parameters) == 1:
         return f"The parameter {parameters[0]!r} of {tool}"
     return f"One of {tool}'s parameters {', '.join(map(repr, parameters))}"
 
 
 def is_spread(parameter: Parameter) -> bool:
-    """Tell whether a parameter's type is marked with `Arguments`."""
+    """Return whether a parameter's type is marked with `Arguments`."""
     return any(isinstance(mark, Spread) for mark in marks_of(parameter.annotation))
 
 
@@ -110,9 +129,12 @@ def input_schema(parts: Sequence[Part], tool: str, descriptions: Mapping[str, st
     """Return the input schema of a tool.
 
     Args:
-        parts: what `parts_of` returned.
-        tool: the tool's name, for errors.
-        descriptions: what the docstring says of each parameter; a description in the annotation goes before.
+        parts: The parts of its arguments.
+        tool: The tool's name, for errors.
+        descriptions: The docstring's text about each parameter. A description in the annotation takes precedence.
+
+    Raises:
+        RegistrationError: A spread type has no named fields, or two arguments have one name.
     """
     if not parts:
         return dict(NO_ARGUMENTS)
@@ -120,15 +142,15 @@ def input_schema(parts: Sequence[Part], tool: str, descriptions: Mapping[str, st
 
     merged: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
     for part in parts:
-        what = _named([part.parameter] if part.parameter else list(_fields(part.schema)), tool)
-        schema = json_schema(part.schema, "validation", what)
+        place = _place([part.parameter] if part.parameter else list(_fields(part.schema)), tool)
+        schema = json_schema(part.schema, "validation", place)
         if schema.get("type") != "object" or "properties" not in schema:
-            raise RegistrationError(f"{what} is marked with Arguments, so it must be a type with named fields.")
+            raise RegistrationError(f"{place} is marked with Arguments, so its type must have named fields.")
         if part.parameter is None:
             _describe(part, schema["properties"], descriptions)
-        twice = merged["properties"].keys() & schema["properties"].keys()
-        if twice:
-            raise RegistrationError(f"{tool} has two arguments named {', '.join(sorted(twice))}; rename one.")
+        duplicates = merged["properties"].keys() & schema["properties"].keys()
+        if duplicates:
+            raise RegistrationError(f"{tool} has two arguments named {', '.join(sorted(duplicates))}. Rename one.")
         merged["properties"].update(schema.pop("properties"))
         merged["required"] += schema.pop("required", [])
         merged.update({key: value for key, value in schema.items() if key in {"$defs", "additionalProperties"}})
@@ -138,7 +160,7 @@ def input_schema(parts: Sequence[Part], tool: str, descriptions: Mapping[str, st
 
 
 def _describe(part: Part, properties: dict[str, Any], descriptions: Mapping[str, str]) -> None:
-    """Add what the schema of the types can't know: docstrings, and the function's own defaults."""
+    """Add descriptions from the docstring, and the function's own defaults, to the schemas of arguments."""
     from funcmcp.authoring.values.json_schema import encoded_default  # noqa: PLC0415 - pydantic, see above
 
     for name, field in _fields(part.schema).items():
@@ -150,10 +172,11 @@ def _describe(part: Part, properties: dict[str, Any], descriptions: Mapping[str,
             try:
                 argument["default"] = encoded_default(default)
             except ValueError:
-                continue  # a default that JSON can't say is the function's own affair
+                continue  # JSON can't carry the default, so clients don't see it
 
 
 def _fields(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a core schema by name."""
     while "fields" not in schema:
         schema = schema["schema"]
     fields: Mapping[str, Any] = schema["fields"]
@@ -168,7 +191,7 @@ def _alias(field: Mapping[str, Any], name: str) -> str:
 
 
 def _typed_dict(parameters: Sequence[Parameter]) -> Any:
-    """Return a type whose core schema reads several arguments into a dict of parameters."""
+    """Return a TypedDict with the parameters as its keys."""
     from typing_extensions import TypedDict  # noqa: PLC0415 - the one that pydantic takes on Python 3.11
 
     hints: dict[str, Any] = {}
@@ -185,12 +208,12 @@ def _typed_dict(parameters: Sequence[Parameter]) -> Any:
 
 
 def is_field(value: Any) -> bool:
-    """Tell whether a default or a mark is pydantic's ``Field(...)``, without loading pydantic."""
+    """Return whether a default or a mark is pydantic's ``Field(...)``. This does not load pydantic."""
     return hasattr(value, "is_required") and hasattr(value, "default_factory")
 
 
 def reader_of(parts: Sequence[Part], *, lax: bool) -> Reader:
-    """Return the function that turns a call's arguments into keyword arguments, or raises ToolError."""
+    """Return the function that turns a call's arguments into keyword arguments. It raises ToolError for others."""
     if not parts:
         return _no_arguments
     checks = [(part.parameter, _Check(part.schema, lax=lax)) for part in parts]
@@ -199,18 +222,25 @@ def reader_of(parts: Sequence[Part], *, lax: bool) -> Reader:
     return _several(parts, checks)
 
 
-def reader_of_type(annotation: Any, what: str) -> Callable[[Any], Any]:
-    """Return a function that reads one JSON value as a type, or raises ToolError."""
+def reader_of_type(annotation: Any, name: str) -> Callable[[Any], Any]:
+    """Return a function that converts a JSON value to a type. It raises ToolError for values that do not fit.
+
+    Args:
+        annotation: The type.
+        name: Names the type in errors.
+    """
     from funcmcp.authoring.values.pydantic_schemas import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic, see above
 
-    return _reporting(_Check(for_arguments(core_schema_of(annotation, what), what, lax=False), lax=False))
+    return _reporting(_Check(for_arguments(core_schema_of(annotation, name), name, lax=False), lax=False))
 
 
 def _no_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     if arguments:
         from funcmcp.authoring.values.argument_errors import path_text, wrong_arguments  # noqa: PLC0415 - only for errors
 
-        raise wrong_arguments((path_text([name]), "is not expected") for name in islice(arguments, _FEW))
+        raise wrong_arguments(
+            (path_text([name]), "is not expected") for name in islice(arguments, _MAX_MEMBERS_FOR_ALL_ERRORS)
+        )
     return {}
 
 
@@ -230,26 +260,29 @@ def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:
 
 
 def _with_integers(value: Any) -> Any:
-    """Return a value with integers for floats that are whole: JSON has one type of number.
+    """Return a JSON value with an integer for each float without a fraction, such as 5 for 5.0.
 
-    A value without such floats is returned itself.
+    If there is no such float, the value itself is returned, not a copy.
     """
     if type(value) is float and value.is_integer():
         return int(value)
     if type(value) is dict:
         members = {name: _with_integers(member) for name, member in value.items()}
-        return members if any(members[name] is not member for name, member in value.items()) else value
+        changed = any(map(operator.is_not, members.values(), value.values()))
+        return members if changed else value
     if type(value) is list:
         items = [_with_integers(item) for item in value]
-        return items if any(map(operator.is_not, items, value)) else value
+        changed = any(map(operator.is_not, items, value))
+        return items if changed else value
     return value
 
 
 class _Check:
-    """Validates values of one schema.
+    """Validates values of one schema, and lists the errors of small values.
 
-    A value is first read in such a way that the first wrong item ends its collection: a million wrong items would be a
-    million errors, and minutes of everybody's time. Only what is small is read again for all its errors.
+    Attributes:
+        validate: Returns the converted value. It raises ValidationError, and stops at the first wrong item of a
+            collection.
     """
 
     def __init__(self, schema: dict[str, Any], *, lax: bool) -> None:
@@ -259,12 +292,17 @@ class _Check:
         self._all_errors = cache(lambda: _validating(schema, lax=lax))
 
     def errors(self, error: ValidationError, value: Any) -> ValidationError:
-        """Return all errors of a wrong value if it is small and has few so far; otherwise return *error*."""
-        if error.error_count() > _FEW or not _is_small(value):
+        """Return the error with all problems of a small value. For other values, return *error*.
+
+        Args:
+            error: The error of the validation that stopped early.
+            value: The value.
+        """
+        if error.error_count() > _MAX_MEMBERS_FOR_ALL_ERRORS or not _is_small(value):
             return error
         try:
             self._all_errors()(_with_integers(value))
-        except ToolError:  # too many ways to read it
+        except ToolError:  # the value takes too many tries, see values/union_limits.py
             return error
         except type(error) as thorough:
             return thorough
@@ -272,20 +310,22 @@ class _Check:
 
 
 def _is_small(value: Any) -> bool:
-    """Tell whether a JSON value has few members, without a look at more than those few."""
-    waiting = [value]
-    seen = 0
-    while waiting:
-        one = waiting.pop()
-        if type(one) is dict or type(one) is list:
-            seen += len(one)
-            if seen > _FEW:
-                return False
-            waiting += one.values() if type(one) is dict else one
+    """Return whether a JSON value has at most `_MAX_MEMBERS_FOR_ALL_ERRORS` members, in time bounded by that number."""
+    pending = [value]
+    count = 0
+    while pending:
+        container = pending.pop()
+        if type(container) is not dict and type(container) is not list:
+            continue
+        count += len(container)
+        if count > _MAX_MEMBERS_FOR_ALL_ERRORS:
+            return False
+        pending += container.values() if type(container) is dict else container
     return True
 
 
 def _reporting(check: _Check) -> Callable[[Any], Any]:
+    """Return a function that validates a value, and raises ToolError with its errors."""
     from pydantic_core import ValidationError  # noqa: PLC0415 - pydantic, see above
 
     validate = check.validate
@@ -294,49 +334,57 @@ def _reporting(check: _Check) -> Callable[[Any], Any]:
         try:
             return validate(value)
         except ValidationError as error:
-            return read_again(value, error)
+            return retry(value, error)
 
-    def read_again(value: Any, error: ValidationError) -> Any:
+    def retry(value: Any, error: ValidationError) -> Any:
         changed = _with_integers(value)
         if changed is not value:
             try:
                 return validate(changed)
             except ValidationError as second:
                 error = second
-        raise _problems([(check.errors(error, value), value)]) from None
+        raise _tool_error([(check.errors(error, value), value)]) from None
 
     return read
 
 
 def _several(parts: Sequence[Part], checks: Sequence[tuple[str | None, _Check]]) -> Reader:
-    """Read the plain arguments and the spread ones; neither part is shown what belongs to the other."""
+    """Return the reader of plain arguments and spread ones. Each part gets only its own arguments."""
     from pydantic_core import ValidationError  # noqa: PLC0415 - pydantic, see above
 
-    own = {
-        _alias(field, name) for part in parts if part.parameter is None for name, field in _fields(part.schema).items()
-    }
+    plain_names: set[str] = set()
+    for part in parts:
+        if part.parameter is None:
+            plain_names |= {_alias(field, name) for name, field in _fields(part.schema).items()}
 
     def read(arguments: dict[str, Any]) -> dict[str, Any]:
+        plain = {name: value for name, value in arguments.items() if name in plain_names}
+        spread = {name: value for name, value in arguments.items() if name not in plain_names}
         kwargs: dict[str, Any] = {}
         errors = []
         for parameter, check in checks:
-            mine = {name: value for name, value in arguments.items() if (name in own) == (parameter is None)}
+            values = plain if parameter is None else spread
             try:
                 try:
-                    value = check.validate(mine)
+                    result = check.validate(values)
                 except ValidationError:
-                    value = check.validate(_with_integers(mine))
-                kwargs.update(value if parameter is None else {parameter: value})
+                    result = check.validate(_with_integers(values))
             except ValidationError as error:
-                errors.append((check.errors(error, mine), mine))
+                errors.append((check.errors(error, values), values))
+                continue
+            if parameter is None:
+                kwargs.update(result)
+            else:
+                kwargs[parameter] = result
         if errors:
-            raise _problems(errors)
+            raise _tool_error(errors)
         return kwargs
 
     return read
 
 
-def _problems(errors: list[tuple[Any, Any]]) -> ToolError:
+def _tool_error(errors: list[tuple[Any, Any]]) -> ToolError:
+    """Return the error for the client. *errors* are pydantic's errors, each with its value."""
     from funcmcp.authoring.values.argument_errors import of_validation, wrong_arguments  # noqa: PLC0415 - only for errors
 
     return wrong_arguments(line for error, value in errors for line in of_validation(error, value))

@@ -1,4 +1,10 @@
-"""What a feature may know of its request, and its ways back to the client; `CancellationToken`."""
+"""Contexts of features: data of the request, and messages and questions to the client; `CancellationToken`.
+
+How it works: a function that has a parameter of a context's type gets one object for the length of one call. Messages
+and questions go through the request's `RequestContext`. When the call ends, `FunctionCall` closes the context: messages
+are ignored from then on, and threads that wait in `FeatureContext.wait` are released with a ToolError. A plain function
+may outlive its call, because a thread can't be stopped from outside.
+"""
 
 from __future__ import annotations
 
@@ -40,12 +46,25 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 _TRACE = ("traceparent", "tracestate", "baggage")
-_HANDSHAKE_ERA_IDS = "2025-11-25"
-"""The one revision in which a URL question has an id."""
+_ELICITATION_ID_REVISION = "2025-11-25"
+"""The only revision in which an elicitation of a URL has an id."""
+
+_OTHER_NAMES = {
+    "debug": 'context.log("debug", ...)',
+    "info": 'context.log("info", ...)',
+    "warning": 'context.log("warning", ...)',
+    "error": 'context.log("error", ...)',
+    "report_progress": "context.progress(...)",
+    "request_id": "the id of a parameter of the type JSONRPCRequest",
+    "request_context": "context.meta, context.http_request or context.client_info",
+    "client_id": "context.principal",
+    "session": "context.session_id",
+}
+"""What funcmcp has for attributes of contexts in other frameworks."""
 
 
 class CancellationToken:
-    """Tells a tool that nobody waits for its result any more; to be asked from any thread.
+    """Shows a tool whether its call was cancelled. It may be read from any thread.
 
     Example:
         ```python
@@ -63,11 +82,11 @@ class CancellationToken:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the call was cancelled or its time is up."""
+        """Whether the call was cancelled or has timed out."""
         return self._cancelled
 
     def raise_if_cancelled(self) -> None:
-        """Raise ToolError if the call was cancelled or its time is up."""
+        """Raise ToolError if the call was cancelled or has timed out."""
         if self._cancelled:
             raise ToolError("The call was cancelled.")
 
@@ -77,10 +96,10 @@ class CancellationToken:
 
 
 class FeatureContext:
-    """What a feature may know of its request, and its ways back to the client.
+    """Data of a request, and messages and questions to the client.
 
-    A function gets it by a parameter of its type. In a plain function, which runs in a worker thread, the async methods
-    are called through `wait`: ``context.wait(context.progress(1, 10))``.
+    A function gets its context through a parameter of its type. A plain function runs in a worker thread and calls the
+    async methods through `wait`: ``context.wait(context.progress(1, 10))``.
     """
 
     __slots__ = ("_closed", "_context", "_counts", "_loop", "_progress", "_waits")
@@ -93,14 +112,23 @@ class FeatureContext:
         self._closed = False
         self._waits: set[concurrent.futures.Future[Any]] = set()
 
+    if not TYPE_CHECKING:  # type checkers report unknown attributes themselves
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that names funcmcp's counterpart of an attribute of other frameworks."""
+            message = f"{type(self).__name__} has no attribute {name!r}."
+            if name in _OTHER_NAMES:
+                message += f" Use {_OTHER_NAMES[name]}."
+            raise AttributeError(message, name=name, obj=self)
+
     @property
     def principal(self) -> Principal | None:
-        """Who calls; None for callers without credentials, and where nobody is asked for any."""
+        """The principal that calls. None for a caller without credentials, or if the server has no `auth`."""
         return self._context.principal
 
     @property
     def session_id(self) -> str | None:
-        """The session's id, or None where there is no session."""
+        """The session's id. None if the call has no session."""
         return self._context.client.session_id
 
     @property
@@ -110,12 +138,12 @@ class FeatureContext:
 
     @property
     def client_info(self) -> Mapping[str, Any]:
-        """The client's name, version and so on; empty when unknown."""
+        """The client's name, version and other members of its Implementation. Empty if the client did not send it."""
         return self._context.client.info
 
     @property
     def http_request(self) -> HTTPRequestInfo | None:
-        """The HTTP request (method, url, headers, query, cookies); None on a transport without HTTP."""
+        """The HTTP request: method, url, headers, query, cookies. None on a transport without HTTP."""
         return self._context.http
 
     @property
@@ -125,19 +153,19 @@ class FeatureContext:
 
     @property
     def trace(self) -> dict[str, str]:
-        """The W3C trace context that the client sent: ``traceparent``, ``tracestate``, ``baggage``, where present."""
+        """The client's W3C trace context: those of ``traceparent``, ``tracestate`` and ``baggage`` that it sent."""
         meta = self.meta
         return {name: meta[name] for name in _TRACE if isinstance(meta.get(name), str)}
 
     def can(self, capability: str) -> bool:
-        """Tell whether the client declared a capability: ``"elicitation"``, ``"sampling"``, ``"roots"``."""
+        """Return whether the client declared a capability: ``"elicitation"``, ``"sampling"`` or ``"roots"``."""
         return isinstance(self._context.client.capabilities.get(capability), dict)
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Report progress, if the client asked for it; a value that is not higher than the last one is dropped.
+        """Report progress. Nothing is sent if the client did not ask for it, or if the progress did not increase.
 
         Raises:
-            ValueError: a number is none or is not finite, or the message is not Unicode text.
+            ValueError: A number is not a finite number, or the message is not valid Unicode.
         """
         params: dict[str, Any] = {"progress": progress}
         if total is not None:
@@ -146,23 +174,25 @@ class FeatureContext:
             params["message"] = message
         if not all(isinstance(number, int | float) for number in (progress, total or 0)):
             raise ValueError("progress and total must be numbers.")
-        encode(params)  # refuses what JSON can't say here, where the author sees it, whether the client asked or not
+        encode(params)  # raises ValueError for the author, even if the client did not ask for progress
         token = self.meta.get("progressToken")
-        if self._closed or type(token) not in {str, int} or (self._progress is not None and progress <= self._progress):
+        if self._closed or type(token) not in {str, int}:
+            return
+        if self._progress is not None and progress <= self._progress:
             return
         self._progress = progress
         await self._context.notify("notifications/progress", {"progressToken": token, **params})
 
     async def log(self, level: str, data: Any, logger: str | None = None) -> None:
-        """Send a log message, if the client wants to hear of its level.
+        """Send a log message. Nothing is sent if the client did not ask for messages of this level.
 
         Args:
-            level: debug, info, notice, warning, error, critical, alert or emergency.
-            data: any JSON value; no secrets.
-            logger: names the part of the program that speaks.
+            level: One of debug, info, notice, warning, error, critical, alert and emergency.
+            data: Any JSON value. It must not contain secrets.
+            logger: The name of the part of the program that logs.
 
         Raises:
-            ValueError: the level is unknown, or the data is not JSON.
+            ValueError: The level is unknown, or the data is not JSON.
         """
         if level not in LEVELS:
             raise ValueError(f"The level must be one of {', '.join(LEVELS)}, not {level!r}.")
@@ -175,9 +205,9 @@ class FeatureContext:
         await self._context.notify("notifications/message", params)
 
     async def close_stream(self) -> None:
-        """Let the client fetch the rest later: end the connection of this request, and go on.
+        """Close the connection of this request while the call continues. The client resumes the stream later.
 
-        The client takes the stream up again where it broke off. Where that is not possible, nothing happens.
+        Nothing happens if the client can't resume the stream.
         """
         self._context.channel.close_stream()
 
@@ -185,22 +215,22 @@ class FeatureContext:
         """Ask the user to fill in a form; see `Elicit` for the schema.
 
         Args:
-            message: why the user is asked.
-            schema: the form.
-            key: names the question; by default it is numbered. A 2026-07-28 client sends the call again with the
-                answer, so a tool must ask the same questions in the same order each time it is run.
+            message: The reason for the question, which the user reads.
+            schema: The form.
+            key: The name of the question. By default questions have numbers. A 2026-07-28 client sends the call again
+                with the answer, so a tool must ask the same questions in the same order each time it runs.
 
         Raises:
-            ToolError: the client can't be asked, or its answer does not fit.
+            ToolError: The client does not support forms, or its answer does not fit.
         """
-        answer: Elicited = await self._one(Elicit(message, schema), key)
+        answer: Elicited = await self._ask_one(Elicit(message, schema), key)
         return answer
 
     async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Elicited:
-        """Ask the user to visit a page: for what must not pass through the client, such as a password."""
-        named = self.protocol_version == _HANDSHAKE_ERA_IDS
-        question = ElicitURL(message, url, elicitation_id=uuid4().hex if named else None)
-        answer: Elicited = await self._one(question, key)
+        """Ask the user to visit a page, for data that must not pass through the client, such as a password."""
+        elicitation_id = uuid4().hex if self.protocol_version == _ELICITATION_ID_REVISION else None
+        question = ElicitURL(message, url, elicitation_id=elicitation_id)
+        answer: Elicited = await self._ask_one(question, key)
         return answer
 
     async def sample(
@@ -211,17 +241,17 @@ class FeatureContext:
         key: str | None = None,
         **options: Unpack[SampleOptions],
     ) -> Sampled:
-        """Ask the client's model; see `Sample`."""
-        answer: Sampled = await self._one(Sample(messages, max_tokens=max_tokens, **options), key)
+        """Ask the client's model for a message; see `Sample`."""
+        answer: Sampled = await self._ask_one(Sample(messages, max_tokens=max_tokens, **options), key)
         return answer
 
     async def list_roots(self, *, key: str | None = None) -> list[Root]:
-        """Ask for the client's roots."""
-        roots: list[Root] = await self._one(ListRoots(), key)
+        """Return the client's roots."""
+        roots: list[Root] = await self._ask_one(ListRoots(), key)
         return roots
 
     async def ask(self, questions: Mapping[str, Question]) -> dict[str, Any]:
-        """Ask several questions at once and return the answers under the same keys.
+        """Ask several questions at once, and return the answers under the same keys.
 
         Example:
             ```python
@@ -233,23 +263,23 @@ class FeatureContext:
         answers = await self._context.ask({key: question.request() for key, question in questions.items()})
         return {key: question.read(answers[key]) for key, question in questions.items()}
 
-    async def _one(self, question: Question, key: str | None) -> Any:
+    async def _ask_one(self, question: Question, key: str | None) -> Any:
         if key is None:
             number = self._counts[question.kind] = self._counts.get(question.kind, 0) + 1
             key = f"{question.kind}-{number}"
         return (await self.ask({key: question}))[key]
 
     def wait(self, awaitable: Awaitable[T]) -> T:
-        """Wait in a worker thread for something on the server's event loop, and return its result.
+        """Run an awaitable on the server's event loop, wait for it in a worker thread, and return its result.
 
         Raises:
-            RuntimeError: called on the event loop itself, where ``await`` does it.
-            ToolError: the call was cancelled in the meantime.
+            RuntimeError: The method was called on the event loop.
+            ToolError: The call was cancelled in the meantime.
         """
         if _running_loop() is self._loop:
             if asyncio.iscoroutine(awaitable):
                 awaitable.close()
-            raise RuntimeError("context.wait is for plain functions; use await here.")
+            raise RuntimeError("context.wait is for plain functions. Use await in an async function.")
         future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop)
         self._waits.add(future)
         try:
@@ -262,7 +292,7 @@ class FeatureContext:
             self._waits.discard(future)
 
     def close(self) -> None:
-        """End the context with its call: nothing more is sent, and threads that `wait` are let go."""
+        """End the context with its call: later messages are ignored, and threads in `wait` get a ToolError."""
         self._closed = True
         for future in tuple(self._waits):
             future.cancel()
@@ -272,8 +302,8 @@ class ToolContext(FeatureContext):
     """The context of a tool's call.
 
     Attributes:
-        tool_name: the tool's name.
-        arguments: the arguments as they came.
+        tool_name: The tool's name.
+        arguments: The arguments as the client sent them.
     """
 
     __slots__ = ("arguments", "tool_name")
@@ -290,19 +320,19 @@ class ToolContext(FeatureContext):
     def get_argument(self, name: str, type: type[T], default: D) -> T | D: ...
 
     def get_argument(self, name: str, type: Any = Any, default: Any = None) -> Any:
-        """Return an argument as a type, or the default if it is absent or null.
+        """Return an argument converted to a type, or the default if it is absent or null.
 
         Raises:
-            ToolError: it does not fit the type.
+            ToolError: The argument does not fit the type.
         """
         value = self.arguments.get(name)
         return default if value is None else _read(name, value, type)
 
     def get_required_argument(self, name: str, type: type[T]) -> T:
-        """Return an argument as a type.
+        """Return an argument converted to a type.
 
         Raises:
-            ToolError: it is absent, or does not fit the type.
+            ToolError: The argument is absent, or does not fit the type.
         """
         if name not in self.arguments:
             raise ToolError(f"{name}: is required")
@@ -311,10 +341,10 @@ class ToolContext(FeatureContext):
 
 
 class ResourceContext(FeatureContext):
-    """The context of reading a resource, or of listing some.
+    """The context of a read of a resource, or of a list of resources.
 
     Attributes:
-        uri: the URI that is read; empty while resources are listed.
+        uri: The requested URI. It is empty in a list of resources and in completions.
     """
 
     __slots__ = ("uri",)
@@ -325,11 +355,11 @@ class ResourceContext(FeatureContext):
 
 
 class PromptContext(FeatureContext):
-    """The context of getting a prompt.
+    """The context of a prompt.
 
     Attributes:
-        prompt_name: the prompt's name.
-        arguments: the arguments as they came, texts by name.
+        prompt_name: The prompt's name.
+        arguments: The arguments as the client sent them, texts by name.
     """
 
     __slots__ = ("arguments", "prompt_name")
@@ -354,7 +384,7 @@ async def _awaited(awaitable: Awaitable[T]) -> T:
 def _read(name: str, value: Any, type: Any) -> Any:
     try:
         reader = _reader(name, type)
-    except TypeError:  # a type with marks that can't be hashed
+    except TypeError:  # the type has marks that are not hashable, so it can't be cached
         reader = _reader.__wrapped__(name, type)
     return reader({name: value})[name]
 

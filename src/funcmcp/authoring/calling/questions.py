@@ -1,4 +1,4 @@
-"""Questions that a tool asks the client, and the answers that it gets.
+"""Questions that a tool asks the client, and their answers: elicitation, sampling, roots.
 
 Source: "client/elicitation", "client/sampling", "client/roots" of the revisions that have them.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import TypedDict, Unpack
 
     class SampleOptions(TypedDict, total=False):
-        """What a sampling request may say beside its messages; see the specification's CreateMessageRequest."""
+        """Options of a sampling request; see the specification's CreateMessageRequest."""
 
         system_prompt: str
         temperature: float
@@ -45,14 +45,14 @@ _FIELD_KEYWORDS = {
     "boolean": {"type", "title", "description", "default"},
     "array": {"type", "title", "description", "minItems", "maxItems", "items", "default"},
 }
-"""The keywords that a form's fields may have; what else a type asks is checked when the answer comes."""
+"""The keywords that a form's fields may have. Other constraints of a type are checked in the answer."""
 
-_ACTIONS = ("accept", "decline", "cancel")  # no set: what a client sends may not be hashable
+_ACTIONS = ("accept", "decline", "cancel")  # a tuple, because a client may send a value that is not hashable
 _FORM_FORMATS = {"date", "date-time", "email", "uri"}
 
 
 class Question(Protocol):
-    """Something to ask: how it is sent, and how its answer is read."""
+    """A question to the client."""
 
     kind: str
 
@@ -60,15 +60,16 @@ class Question(Protocol):
         """Return the request's method and params."""
 
     def read(self, answer: dict[str, Any]) -> Any:
-        """Return the answer as the tool gets it."""
+        """Return the tool's value for the client's answer."""
 
 
 class Elicited(NamedTuple):
-    """What the user did with a form.
+    """The user's answer to a form.
 
     Attributes:
         action: ``"accept"``, ``"decline"`` or ``"cancel"``.
-        content: what was filled in, as the type that was asked for (a dict for a schema); None unless accepted.
+        content: The values of the fields, as an object of the form's type, or as a dict if the form is a schema. None
+            if the user did not accept.
     """
 
     action: str
@@ -76,14 +77,14 @@ class Elicited(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """What the client's model said.
+    """The message of the client's model.
 
     Attributes:
-        text: all its text.
-        content: the content blocks as they came.
-        model: the model's name.
-        role: ``"assistant"`` as a rule.
-        stop_reason: why it stopped, if that is known.
+        text: The text of all its text blocks.
+        content: The content blocks as the client sent them.
+        model: The model's name.
+        role: The role, which is ``"assistant"`` as a rule.
+        stop_reason: The reason why the model stopped, if the client sent it.
     """
 
     text: str
@@ -94,7 +95,7 @@ class Sampled(NamedTuple):
 
 
 class Root(NamedTuple):
-    """A folder or file that the client lets servers work on."""
+    """A folder or file that servers may work on."""
 
     uri: str
     name: str | None
@@ -104,12 +105,12 @@ class Elicit:
     """A form for the user.
 
     Args:
-        message: why the user is asked.
-        schema: a pydantic model, dataclass or TypedDict with flat fields (strings, numbers, booleans, choices), or a
+        message: The reason for the question, which the user reads.
+        schema: A pydantic model, dataclass or TypedDict with flat fields (strings, numbers, booleans, choices), or a
             form's JSON schema.
 
     Raises:
-        RegistrationError: the type has a field that a form can't show.
+        RegistrationError: The type has a field that a form can't show.
     """
 
     __slots__ = ("_message", "_schema", "_type")
@@ -127,7 +128,7 @@ class Elicit:
         return {"method": "elicitation/create", "params": params}
 
     def read(self, answer: dict[str, Any]) -> Elicited:
-        """Return what the user did; raise ToolError if the content does not fit the form."""
+        """Return the user's answer. Raise ToolError if the content does not fit the form."""
         action = answer.get("action")
         if action not in _ACTIONS:
             raise ToolError("The client answered the form with an unknown action.")
@@ -148,9 +149,9 @@ class ElicitURL:
     """A page for the user to visit.
 
     Args:
-        message: why the user should.
-        url: the page.
-        elicitation_id: names the question where the revision wants that.
+        message: The reason for the visit, which the user reads.
+        url: The page's URL.
+        elicitation_id: The question's id, in revisions that require one.
     """
 
     __slots__ = ("_params",)
@@ -175,13 +176,13 @@ class ElicitURL:
 
 
 class Sample:
-    """A request for the client's model.
+    """A request to the client's model.
 
     Args:
-        messages: a prompt, or messages: strings and content blocks of the user, or dicts as the specification has
-            them (``{"role": "assistant", "content": {...}}``).
-        max_tokens: the most that the model may write.
-        options: see `SampleOptions`.
+        messages: A prompt, or messages. A string or a content block is a message of the user. A dict has the
+            specification's form: ``{"role": "assistant", "content": {...}}``.
+        max_tokens: The maximum number of tokens that the model may write.
+        options: Options as in `SampleOptions`.
     """
 
     __slots__ = ("_params",)
@@ -197,22 +198,35 @@ class Sample:
     ) -> None:
         unknown = options.keys() - _WIRE_NAMES.keys()
         if unknown:
-            raise TypeError(f"Unknown keyword: {', '.join(sorted(unknown))}. Known are {', '.join(_WIRE_NAMES)}.")
-        given = [messages] if isinstance(messages, str | Content) else messages
-        chosen = {_WIRE_NAMES[name]: value for name, value in options.items()}
-        self._params = {"messages": [_message(message) for message in given], "maxTokens": max_tokens, **chosen}
+            raise TypeError(
+                f"Unknown option {', '.join(map(repr, sorted(unknown)))}. Valid options: {', '.join(_WIRE_NAMES)}."
+            )
+        if isinstance(messages, str | Content):
+            messages = [messages]
+        self._params: dict[str, Any] = {
+            "messages": [_message(message) for message in messages],
+            "maxTokens": max_tokens,
+        }
+        for name, value in options.items():
+            self._params[_WIRE_NAMES[name]] = value
 
     def request(self) -> dict[str, Any]:
         """Return the request's method and params."""
         return {"method": "sampling/createMessage", "params": self._params}
 
     def read(self, answer: dict[str, Any]) -> Sampled:
-        """Return what the model said."""
+        """Return the model's message."""
         content = answer.get("content")
-        blocks = [block for block in (content if isinstance(content, list) else [content]) if isinstance(block, dict)]
-        text = "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
-        model, role = str(answer.get("model", "")), str(answer.get("role", "assistant"))
-        return Sampled(text, blocks, model, role, answer.get("stopReason"))
+        if not isinstance(content, list):
+            content = [content]
+        blocks = [block for block in content if isinstance(block, dict)]
+        return Sampled(
+            text="".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text"),
+            content=blocks,
+            model=str(answer.get("model", "")),
+            role=str(answer.get("role", "assistant")),
+            stop_reason=answer.get("stopReason"),
+        )
 
 
 class ListRoots:
@@ -244,7 +258,7 @@ def _message(message: str | Content | Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _form(form: Any) -> tuple[dict[str, Any], Callable[[Any], Any]]:
-    """Return the form's schema of a type, and the reader of its content."""
+    """Return the schema of a type's form, and the function that reads its content."""
     from funcmcp.authoring.calling.arguments import reader_of_type  # noqa: PLC0415 - pydantic, for tools that ask
     from funcmcp.authoring.values.json_schema import json_schema  # noqa: PLC0415 - pydantic
     from funcmcp.authoring.values.pydantic_schemas import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic
@@ -252,7 +266,7 @@ def _form(form: Any) -> tuple[dict[str, Any], Callable[[Any], Any]]:
     name = getattr(form, "__name__", repr(form))
     schema = json_schema(for_arguments(core_schema_of(form, name), name, lax=False), "validation", name)
     if schema.get("type") != "object" or "properties" not in schema:
-        raise RegistrationError(f"A form needs a type with named fields, and {name} has none.")
+        raise RegistrationError(f"{name} has no named fields, so it can't be a form. Use a model or a dataclass.")
     properties = {key: _field(member, f"{name}.{key}") for key, member in schema["properties"].items()}
     flat: dict[str, Any] = {"type": "object", "properties": properties}
     if "required" in schema:
@@ -261,18 +275,19 @@ def _form(form: Any) -> tuple[dict[str, Any], Callable[[Any], Any]]:
 
 
 def _field(schema: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a field as a form may have it."""
+    """Return the schema of a form's field. Raise RegistrationError if a form can't show it."""
     kind = schema.get("type", "")
     if "const" in schema and kind == "string":
         schema = {**schema, "enum": [schema["const"]]}
-    known = _FIELD_KEYWORDS.get(kind)
-    choices = kind != "array" or "enum" in schema.get("items", {})
-    if known is None or not choices or "contentEncoding" in schema or (kind != "string" and "enum" in schema):
+    keywords = _FIELD_KEYWORDS.get(kind)
+    is_other_array = kind == "array" and "enum" not in schema.get("items", {})
+    is_other_enum = kind != "string" and "enum" in schema
+    if keywords is None or is_other_array or is_other_enum or "contentEncoding" in schema:
         raise RegistrationError(
-            f"{name} can't be shown in a form: its fields are strings, numbers, booleans, choices of strings, "
-            "and lists of such choices."
+            f"{name} can't be shown in a form. Its fields must be strings, numbers, booleans, choices of strings, "
+            "or lists of such choices."
         )
-    field = {keyword: value for keyword, value in schema.items() if keyword in known}
+    field = {keyword: value for keyword, value in schema.items() if keyword in keywords}
     if field.get("format") not in _FORM_FORMATS:
         field.pop("format", None)
     return field

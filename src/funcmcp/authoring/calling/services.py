@@ -1,6 +1,13 @@
-"""Services: objects that functions get by the type of a parameter.
+"""Services: objects that functions get through the type of a parameter.
 
-Built on `svcs`, which is loaded when the first factory is registered.
+How it works: `Services` belongs to a server, and `Scope` to one request. A service is looked up in three steps. A value
+or an override (`register_value`, `override`) is returned at once. A service of the scope ``"app"`` comes from one svcs
+container, which the server closes at its end; a lock for each type ensures that it is created once. A service of the
+scope ``"request"`` comes from a svcs container that the request's `Scope` creates when it is first needed, and closes
+with the request. A factory's own parameters are injected in the same way, from the container that calls it, so a
+service of the scope ``"app"`` can't depend on one of a request.
+
+svcs is loaded when the first factory is registered.
 """
 
 from __future__ import annotations
@@ -24,12 +31,12 @@ T = TypeVar("T")
 class Services:
     """The services of one server, and the worker threads of its plain functions.
 
-    A factory's own parameters are injected by type, too. It may be async, and it may be a generator (async or not)
-    that yields the service once and cleans up afterwards: at the end of the request, or for the scope ``"app"``
-    in `aclose`.
+    A factory's own parameters are also injected by type. A factory may be async. It may also be a generator, async or
+    not, that yields the service once and then cleans up: at the end of the request, or in `aclose` for the scope
+    ``"app"``.
 
     Args:
-        lax: convert arguments of tools that do not say otherwise.
+        lax: Whether arguments are converted for tools without an option `lax` of their own.
 
     Example:
         ```python
@@ -51,15 +58,15 @@ class Services:
     def register_factory(
         self, service: type[T], factory: Callable[..., Any], *, scope: Literal["request", "app"] = "request"
     ) -> None:
-        """Register what makes a service.
+        """Register a function that creates a service.
 
         Args:
-            service: the type by which functions ask for it.
-            factory: returns the service; see the class for the forms that it may have.
-            scope: ``"request"`` makes one for each request, ``"app"`` one for all of them.
+            service: The type of the parameters that get the service.
+            factory: Returns the service; see the class for the forms that it may have.
+            scope: ``"request"`` creates one service for each request, ``"app"`` one for all requests.
 
         Raises:
-            RegistrationError: the scope is unknown.
+            RegistrationError: The scope is unknown.
         """
         if scope not in {"request", "app"}:
             raise RegistrationError(f"scope must be 'request' or 'app', not {scope!r}.")
@@ -68,23 +75,28 @@ class Services:
         self._app_types.discard(service)
         self._request_types.discard(service)
         self._values.pop(service, None)
-        (self._app_types if scope == "app" else self._request_types).add(service)
+        if scope == "app":
+            self._app_types.add(service)
+        else:
+            self._request_types.add(service)
 
     def register_value(self, service: type[T], value: T) -> None:
-        """Register a ready-made service for all requests. It is not closed by funcmcp."""
+        """Register an object as a service for all requests. funcmcp does not close it."""
         self._app_types.discard(service)
         self._request_types.discard(service)
         self._values[service] = value
 
     @contextmanager
     def override(self, service: type[T], value: T) -> Iterator[None]:
-        """Put a value in a registered service's place for the length of a ``with`` block; made for tests.
+        """Replace a registered service by a value inside a ``with`` block, for tests.
 
         Raises:
-            RegistrationError: no service of this type is registered.
+            RegistrationError: No service of this type is registered.
         """
         if service not in self:
-            raise RegistrationError(f"{_name(service)} is not a registered service, so there is nothing to override.")
+            raise RegistrationError(
+                f"{_name(service)} is not a registered service. Register it before you override it."
+            )
         before = self._values.get(service, _NOTHING)
         self._values[service] = value
         try:
@@ -97,7 +109,7 @@ class Services:
 
     @property
     def has_app_scope(self) -> bool:
-        """Whether a service of the scope ``"app"`` is registered, which `aclose` cleans up after."""
+        """Whether a service of the scope ``"app"`` is registered, which `aclose` closes."""
         return bool(self._app_types)
 
     def __contains__(self, service: object) -> bool:
@@ -107,17 +119,17 @@ class Services:
             return False
 
     def scope(self) -> Scope:
-        """Return the services of one request; close it at the request's end."""
+        """Return the services of one request. The caller closes them at the end of the request."""
         return Scope(self)
 
     async def aclose(self) -> None:
-        """Clean up after the services of the scope ``"app"``; they are made anew if they are asked for again."""
+        """Close the services of the scope ``"app"``. A later request creates them again."""
         self._locks.clear()
         if self._app is not None:
             await self._app.aclose()
 
     async def from_app(self, service: Any) -> Any:
-        """Return a service of the scope ``"app"``, made once however many requests ask for it at the same time."""
+        """Return a service of the scope ``"app"``. Concurrent requests get the same object."""
         async with self._locks.setdefault(service, asyncio.Lock()):
             return await self._containers()[1].aget(service)
 
@@ -142,15 +154,18 @@ class Services:
         if service in self._app_types:
             return await self.from_app(service)
         if service not in self._request_types:
-            raise RegistrationError(f"{_name(service)} is not a registered service; see services.register_factory.")
+            raise RegistrationError(
+                f"{_name(service)} is not a registered service. Register it with services.register_factory."
+            )
         if container is None:
             raise RegistrationError(
-                f"A service of the scope 'app' can't use {_name(service)}: each request has its own."
+                f"A service of the scope 'app' can't use {_name(service)}, which has the scope 'request'. "
+                "Change one of the scopes."
             )
         return await container().aget(service)
 
     def is_app_container(self, container: svcs.Container) -> bool:
-        """Tell whether a container is the one of the scope ``"app"``."""
+        """Return whether a container is the one of the scope ``"app"``."""
         return container is self._app
 
 
@@ -164,19 +179,20 @@ class Scope:
         self._container: svcs.Container | None = None
 
     async def get(self, service: Any) -> Any:
-        """Return the request's service of a type; raise RegistrationError if none is registered."""
-        return await self._services.find(service, self._own)
+        """Return the request's service of a type. Raise RegistrationError if none is registered."""
+        return await self._services.find(service, self._request_container)
 
     async def construct(self, cls: Callable[..., Any]) -> Any:
         """Return a new object of a class, its constructor's parameters injected by type."""
-        return cls(**{name: await self.get(service) for name, service in injectable(cls, self._services).items()})
+        kwargs = {name: await self.get(service) for name, service in injectable(cls, self._services).items()}
+        return cls(**kwargs)
 
     async def aclose(self) -> None:
-        """Clean up after the services of this request."""
+        """Close the services of this request."""
         if self._container is not None:
             await self._container.aclose()
 
-    def _own(self) -> svcs.Container:
+    def _request_container(self) -> svcs.Container:
         if self._container is None:
             self._container = self._services.request_container()
         return self._container
@@ -186,37 +202,37 @@ _NOTHING: Any = object()
 
 
 def injectable(factory: Callable[..., Any], services: Services) -> dict[str, Any]:
-    """Return the parameters of a factory or class that are to be injected, with their types.
+    """Return the injected parameters of a factory or class, with their types.
 
-    A parameter with a default is left alone unless its type is a registered service.
+    A parameter with a default is injected only if its type is a registered service.
 
     Raises:
-        RegistrationError: a parameter's type is not a registered service.
+        RegistrationError: A parameter without a default has a type that is not a registered service.
     """
     try:
         parameters = inspect.signature(factory).parameters
-    except ValueError:  # a class of C code that does not say
+    except ValueError:  # a class in C without a signature
         return {}
     is_class = isinstance(factory, type)
     hints = get_type_hints(factory.__init__ if is_class else getattr(factory, "__func__", factory))
-    found = {}
+    services_by_parameter = {}
     for parameter in parameters.values():
         service = hints.get(parameter.name)
         if service in services:
-            found[parameter.name] = service
+            services_by_parameter[parameter.name] = service
         elif parameter.default is parameter.empty and parameter.kind not in {
             parameter.VAR_POSITIONAL,
             parameter.VAR_KEYWORD,
         }:
             raise RegistrationError(
-                f"{_name(factory)} needs {parameter.name!r}, which is not a registered service; "
-                "register its type with services.register_factory or services.register_value."
+                f"{_name(factory)} needs {parameter.name!r}, which is not a registered service. "
+                "Register its type with services.register_factory or services.register_value."
             )
-    return found
+    return services_by_parameter
 
 
 def _injected(factory: Callable[..., Any], services: Services) -> Callable[..., Any]:
-    """Return a factory that svcs can call: it takes the container that asks, and injects the rest."""
+    """Return a factory that svcs can call: it takes the container that calls it, and injects the parameters."""
     make = factory
     if inspect.isgeneratorfunction(factory):
         make = contextmanager(factory)
@@ -225,9 +241,10 @@ def _injected(factory: Callable[..., Any], services: Services) -> Callable[..., 
 
     async def inject(svcs_container: svcs.Container) -> Any:
         container = None if services.is_app_container(svcs_container) else lambda: svcs_container
-        wanted = injectable(factory, services)
-        made = make(**{name: await services.find(service, container) for name, service in wanted.items()})
-        return await made if inspect.isawaitable(made) else made
+        parameters = injectable(factory, services)
+        kwargs = {name: await services.find(service, container) for name, service in parameters.items()}
+        result = make(**kwargs)
+        return await result if inspect.isawaitable(result) else result
 
     return inject
 

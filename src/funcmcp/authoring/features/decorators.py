@@ -1,6 +1,6 @@
-"""Marks on methods: what `mcp.add` makes features of.
+"""Decorators of methods, whose marks `mcp.add` turns into features.
 
-A mark is a function that makes the feature, once the method, the services and the owner are known.
+A mark is a function that creates the feature from the method, the services and the class.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _MARK = "__funcmcp_feature__"
 
 
 def decorate(function: Any, options: dict[str, Any], make: Callable[[dict[str, Any]], Callable[..., Any]]) -> Any:
-    """Do what a marker does that is used with or without parentheses, with a name by position or as an option.
+    """Mark a function, for a decorator that may be used with or without parentheses.
 
     Args:
-        function: the function, or the name, or None.
-        options: the keyword options.
-        make: returns, for the options, what makes the feature of a function.
+        function: The function. In a decorator with parentheses it is the name, or None.
+        options: The keyword options.
+        make: Returns, for the options, the function that creates the feature.
     """
     if callable(function) or isinstance(function, classmethod):
         return mark(function, make(options))
@@ -32,40 +32,40 @@ def decorate(function: Any, options: dict[str, Any], make: Callable[[dict[str, A
 
 
 def with_name(name: str | None, options: dict[str, Any]) -> dict[str, Any]:
-    """Return options with a name that was given by position."""
+    """Return options with the name that a decorator got by position, if any."""
     if name is None:
         return options
     if not isinstance(name, str):
         raise RegistrationError(
-            f"A decorator needs a function or a name, not an object of the type {type(name).__name__}."
+            f"A decorator takes a function or a name, not an object of the type {type(name).__name__}."
         )
     if "name" in options:
-        raise RegistrationError("Give the name once: by position or as name=.")
+        raise RegistrationError("Pass the name once: by position or as name=.")
     return {**options, "name": name}
 
 
 def mark(function: Any, maker: Callable[..., Any]) -> Any:
-    """Mark a function with what makes a feature of it."""
+    """Mark a function with the function that creates its feature, and return it."""
     setattr(getattr(function, "__func__", function), _MARK, maker)
     return function
 
 
 def features_of(owner: object, services: Services) -> list[Any]:
-    """Make features of the marked methods of a class or an object, base classes first, in the order of definition.
+    """Return features of the marked methods of a class or an object: base classes first, in the order of definition.
 
-    A class is constructed for each call, its constructor's parameters injected; an object is used as it is.
+    A class is constructed for each call, and its constructor's parameters are injected. An object serves all calls.
     """
     cls = owner if isinstance(owner, type) else type(owner)
     members: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         members.update(vars(base))
-    made = []
+    features = []
     for name, member in members.items():
         maker = getattr(getattr(member, "__func__", member), _MARK, None)
         if maker is None:
             continue
         if isinstance(owner, type) and not isinstance(member, staticmethod | classmethod):
-            made.append(maker(member, services=services, owner=owner))
+            features.append(maker(member, services=services, owner=owner))
         else:
-            made.append(maker(getattr(owner, name), services=services))
-    return made
+            features.append(maker(getattr(owner, name), services=services))
+    return features

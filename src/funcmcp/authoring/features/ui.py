@@ -1,4 +1,4 @@
-"""MCP Apps: which page shows a tool's result, and what the page may do.
+"""MCP Apps: the page that shows a tool's result, and the permissions of the page.
 
 Source: extension `io.modelcontextprotocol/ui` (SEP-1865), revision 2026-01-26.
 """
@@ -13,27 +13,26 @@ from funcmcp.server.catalog.registry import RegistrationError
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-_WHO = ("model", "app")
+_VISIBILITIES = ("model", "app")
 
 
 class UI:
     """The page that shows a tool's result.
 
     Args:
-        uri: the page's ``ui://`` URI, which is a resource of the server.
-        visibility: who may call the tool: ``"model"``, ``"app"`` (the page), or both.
+        uri: The page's ``ui://`` URI, which is a resource of the server.
+        visibility: The callers of the tool: ``"model"``, ``"app"`` (the page), or both.
 
     Raises:
-        RegistrationError: the URI is no ``ui://`` one, or the visibility is unknown.
+        RegistrationError: The URI does not begin with ``ui://``, or the visibility is unknown.
     """
 
     __slots__ = ("wire",)
 
     def __init__(self, uri: str, *, visibility: Sequence[str] = ()) -> None:
         if not is_page(uri):
-            raise RegistrationError(f"A page's URI begins with {SCHEME}; got {uri!r}.")
-        if isinstance(visibility, str) or not set(visibility) <= set(_WHO):
-            raise RegistrationError(f"visibility is a list of {' and '.join(map(repr, _WHO))}; got {visibility!r}.")
+            raise RegistrationError(f"{uri!r} is not the URI of a page, which begins with {SCHEME}.")
+        _check_values("visibility", visibility, _VISIBILITIES)
         self.wire: dict[str, Any] = {"resourceUri": uri}
         if visibility:
             self.wire["visibility"] = list(visibility)
@@ -44,18 +43,18 @@ _PERMISSIONS = ("camera", "microphone", "geolocation", "clipboardWrite")
 
 
 class UIResource:
-    """What a page may do, and how it wants to be shown.
+    """The permissions of a page, and its presentation.
 
     Args:
-        csp: origins by what they are for: ``connectDomains``, ``resourceDomains``, ``frameDomains``,
-            ``baseUriDomains``. Without it a page loads nothing from anywhere.
-        permissions: browser features that it asks for: ``camera``, ``microphone``, ``geolocation``,
+        csp: The origins that the page may use, by their purpose: ``connectDomains``, ``resourceDomains``,
+            ``frameDomains``, ``baseUriDomains``. Without it, the page can't load anything.
+        permissions: The browser features that the page requests: ``camera``, ``microphone``, ``geolocation``,
             ``clipboardWrite``.
-        domain: the origin that it is shown from, where the client lets pages have one of their own.
-        prefers_border: whether the client should draw a border around it.
+        domain: The page's origin, in clients that support separate origins of pages.
+        prefers_border: Whether the client should draw a border around the page.
 
     Raises:
-        RegistrationError: an entry of the policy or a permission is unknown, or is not a list.
+        RegistrationError: An entry of the policy or a permission is unknown, or is not a list.
     """
 
     __slots__ = ("wire",)
@@ -68,11 +67,11 @@ class UIResource:
         domain: str | None = None,
         prefers_border: bool | None = None,
     ) -> None:
-        _check("csp", csp or {}, _CSP)
+        _check_values("csp", csp or {}, _CSP)
         for name, origins in (csp or {}).items():
             if isinstance(origins, str):
-                raise RegistrationError(f"{name} is a list of origins; got {origins!r}.")
-        _check("permissions", permissions, _PERMISSIONS)
+                raise RegistrationError(f"{name} must be a list of origins, not {origins!r}.")
+        _check_values("permissions", permissions, _PERMISSIONS)
         members: dict[str, Any] = {
             "csp": None if csp is None else {name: list(origins) for name, origins in csp.items()},
             "permissions": {name: {} for name in permissions} or None,
@@ -82,13 +81,15 @@ class UIResource:
         self.wire = {name: value for name, value in members.items() if value is not None}
 
 
-def _check(what: str, given: Collection[str], known: Sequence[str]) -> None:
-    if isinstance(given, str) or not set(given) <= set(known):
-        raise RegistrationError(f"{what} may have {', '.join(map(repr, known))}; got {given!r}.")
+def _check_values(option: str, values: Collection[str], valid: Sequence[str]) -> None:
+    if isinstance(values, str) or not set(values) <= set(valid):
+        raise RegistrationError(f"Invalid {option} {values!r}. Valid values: {', '.join(map(repr, valid))}.")
 
 
 def page_meta(ui: str | UI | None) -> dict[str, Any]:
-    """Return what a tool's page adds to its ``_meta``."""
+    """Return the members of a tool's ``_meta`` that name its page; none without a page."""
     if ui is None:
         return {}
-    return {"ui": (UI(ui) if isinstance(ui, str) else ui).wire}
+    if isinstance(ui, str):
+        ui = UI(ui)
+    return {"ui": ui.wire}

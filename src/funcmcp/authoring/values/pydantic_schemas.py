@@ -41,6 +41,7 @@ _NO_KEYS = _DICTS | _OBJECTS | {"deque", "frozenset", "list", "none", "set", "tu
 
 _NUMBERS = frozenset({"bool", "decimal", "float", "int"})
 _FIELDS = frozenset({"dataclass-field", "model-field", "named-tuple-field", "typed-dict-field"})
+_NAMED_FIELDS = frozenset({"dataclass-args", "model-fields", "named-tuple", "typed-dict"})
 _PLAIN = frozenset(
     {
         *("any", "bool", "default", "definition-ref", "definitions", "dict", "float", "int", "list", "literal"),
@@ -121,8 +122,28 @@ def for_arguments(schema: Node, what: str, *, lax: bool) -> Node:
     """
     for node in nodes_of(schema):
         if node["type"] in _DICTS and {key["type"] for key in _choices(node.get("keys_schema"))} <= _NO_KEYS:
-            raise RegistrationError(f"{what} has a dict whose keys JSON can't carry; take texts or numbers.")
+            raise RegistrationError(f"{what} has a dict whose keys JSON can't carry. Use strings or numbers as keys.")
+        duplicate = _duplicate_field(node)
+        if duplicate is not None:
+            raise RegistrationError(f"{what}: two fields have the name {duplicate!r} in JSON. Change an alias.")
     return adapted(schema, _lax_argument if lax else _strict_argument)
+
+
+def _duplicate_field(node: Node) -> str | None:
+    """Return the name that two fields of an object have in JSON, or None."""
+    if node["type"] not in _NAMED_FIELDS:
+        return None
+    fields = node["fields"]
+    named_fields = fields.items() if isinstance(fields, dict) else [(field["name"], field) for field in fields]
+    names: set[str] = set()
+    for field_name, field in named_fields:
+        name = field.get("validation_alias", field_name)
+        if not isinstance(name, str):
+            continue  # a choice of paths, of which pydantic takes the first that exists
+        if name in names:
+            return name
+        names.add(name)
+    return None
 
 
 def for_texts(schema: Node) -> Node:
