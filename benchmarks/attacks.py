@@ -132,7 +132,7 @@ async def trailer_as_header(port: int) -> str:
     await connection.send(_head(port, message, "Transfer-Encoding: chunked", "Connection: close") + chunked)
     answer = await asyncio.wait_for(connection.reader.read(), PATIENCE)
     connection.close()
-    return f"1 request|{'taken for a header' if b'alice' in answer else 'dropped'}"
+    return f"1 request|{'accepted as a header' if b'alice' in answer else 'dropped'}"
 
 
 async def endless_trailers(port: int) -> str:
@@ -221,7 +221,7 @@ async def _one_request(port: int, message: traffic.Request) -> str:
     with contextlib.suppress(TimeoutError, OSError):
         status = await asyncio.wait_for(connection.reader.read(12), PATIENCE)
     connection.close()
-    return f"{_megabytes(len(body))}, 1 request|{'status ' + status[9:].decode() if status else 'no answer'}"
+    return f"{_megabytes(len(body))}, 1 request|{'status ' + status[9:].decode() if status else 'no response'}"
 
 
 async def recursive_schema(port: int) -> str:
@@ -356,8 +356,8 @@ def table(outcomes: Sequence[Outcome], versions: dict[str, str]) -> str:
 def _cell(outcome: Outcome | None) -> str:
     if outcome is None:
         return "-"
-    slowest = f"no answer in {PATIENCE:.0f} s" if outcome.slowest is None else f"{outcome.slowest:,.0f} ms"
-    refused = f", {outcome.refused} of {outcome.calls} calls refused" if outcome.refused else ""
+    slowest = f"no response in {PATIENCE:.0f} s" if outcome.slowest is None else f"{outcome.slowest:,.0f} ms"
+    refused = f", {outcome.refused} of {outcome.calls} calls rejected" if outcome.refused else ""
     seen = f"; {outcome.seen}" if outcome.seen else ""
     return f"+{outcome.memory:,.0f} MiB, {slowest}{refused}{seen}"
 

@@ -1,4 +1,4 @@
-"""The results as a table for people and as a plot."""
+"""Writes the results as Markdown tables and as a plot."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLOURS = {"funcmcp": "#1b6e53", "mcp": "#8a8fa3", "fastmcp": "#c9a24b"}
 
 
 def title(row: Row) -> str:
-    """Name a row."""
+    """Return the name of a row."""
     parts = [row["row"], row.get("tool"), row.get("era"), row.get("function")]
     if "tools" in row:
         parts.append(f"{row['tools']} tools")
@@ -29,11 +29,11 @@ def table(results: dict[str, Any]) -> str:
     lines += [
         "## Throughput",
         "",
-        "Answers a second (p50 / p99 in ms); shares are medians of ratios in the same round.",
+        "Responses per second (p50 / p99 in ms). Shares are medians of the ratios of each round.",
         "",
     ]
     lines += _throughput([row for row in results["rows"] if "answers_per_second" in row])
-    lines += ["", "## Start", "", "Milliseconds; times the floor in brackets.", ""]
+    lines += ["", "## Start", "", "Milliseconds, and in brackets the multiple of the floor's.", ""]
     lines += _times([row for row in results["rows"] if "milliseconds" in row])
     lines += _callers([row for row in results["rows"] if "share_of_open" in row])
     lines += _function_apps([row for row in results["rows"] if "apps" in row])
@@ -41,9 +41,10 @@ def table(results: dict[str, Any]) -> str:
     lines += ["", "## Memory", ""]
     for row in results["rows"]:
         if "resident_kib" in row:
-            marks = ", ".join(f"{name} {values} KiB" for name, values in row["resident_kib"].items())
-            grown = ", ".join(f"{name} {value} %" for name, value in row["growth_percent_after_the_first"].items())
-            lines.append(f"- {row['era']}, resident after {row['after_requests']} requests: {marks}. Growth: {grown}.")
+            memory = ", ".join(f"{name} {values} KiB" for name, values in row["resident_kib"].items())
+            growth = ", ".join(f"{name} {value} %" for name, value in row["growth_percent_after_the_first"].items())
+            requests = row["after_requests"]
+            lines.append(f"- {row['era']}, resident after {requests} requests: {memory}. Growth: {growth}.")
         if "kib" in row:
             lines.append(f"- {title(row)}: {row['kib']} KiB (funcmcp, sessions in memory).")
     return "\n".join(lines) + "\n"
@@ -72,11 +73,11 @@ def _throughput(rows: list[Row]) -> list[str]:
 
 def _callers(rows: list[Row]) -> list[str]:
     lines = [
-        f"- {title(row)}: {row['rates']['with a token']} answers a second, and {row['rates']['without']} of the same "
-        f"server that asks nobody: {row['share_of_open']} of it."
+        f"- {title(row)}: {row['rates']['with a token']} responses per second, and {row['rates']['without']} of the "
+        f"same server without authentication: {row['share_of_open']} of its throughput."
         for row in rows
     ]
-    return ["", "## Who calls", "", *lines] if lines else []
+    return ["", "## Authentication", "", *lines] if lines else []
 
 
 def _function_apps(rows: list[Row]) -> list[str]:
@@ -87,14 +88,14 @@ def _function_apps(rows: list[Row]) -> list[str]:
         lines += ["", f"| {title(row)} | {' | '.join(names)} |", "|" + "---|" * (len(names) + 1)]
         for figure in row["apps"][names[0]]:
             lines.append(f"| {figure} | {' | '.join(str(row['apps'][name][figure]) for name in names)} |")
-    return ["", "## Azure Functions", "", "In the worker library; milliseconds.", *lines] if lines else []
+    return ["", "## Azure Functions", "", "Milliseconds, in the worker library.", *lines] if lines else []
 
 
 def _streams(rows: list[Row]) -> list[str]:
     lines = [
-        f"- {row['streams']} open streams of `{row['row']}`, one change told to all: it arrived after "
+        f"- {row['streams']} open streams of `{row['row']}`, one notification on each: it arrived after "
         f"{row['arrival_p50_ms']} ms (p50) and {row['arrival_p99_ms']} ms (p99). "
-        f"Resident memory: {row['kib_per_stream']} KiB a stream, with its connection."
+        f"Resident memory: {row['kib_per_stream']} KiB per stream, with its connection."
         for row in rows
     ]
     return ["", "## Streams", "", *lines] if lines else []
@@ -114,7 +115,7 @@ def _times(rows: list[Row]) -> list[str]:
 
 
 def plot(results: dict[str, Any], path: Path) -> None:
-    """Draw each framework's share of the floor, row by row."""
+    """Draw the share of the floor of each framework, row by row."""
     from matplotlib.figure import Figure
 
     rows = [row for row in results["rows"] if "share_of_floor" in row]
@@ -132,7 +133,7 @@ def plot(results: dict[str, Any], path: Path) -> None:
     axes.axvline(0.75, color="black", linewidth=0.8, linestyle=":")
     axes.set_yticks(range(len(rows)), [title(row) for row in rows], fontsize=8)
     axes.invert_yaxis()
-    axes.set_xlabel("answers a second as a share of the floor (1.0); the dotted line is the goal, 0.75")
+    axes.set_xlabel("responses per second as a share of the floor (1.0); the dotted line is the goal, 0.75")
     axes.set_xlim(0, 1.12)
     axes.legend(loc="lower right")
     figure.savefig(path, dpi=110)

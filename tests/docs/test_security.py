@@ -83,3 +83,8 @@ def test_the_page_has_its_sections() -> None:
         "Threats",
     ):
         assert f"\n## {heading}\n" in DOCUMENT
+
+
+def test_the_table_of_attacks_is_the_measured_one() -> None:
+    measured = (ROOT / "benchmarks" / "results" / "attacks.md").read_text(encoding="utf-8").strip()
+    assert measured in DOCUMENT
