@@ -19,6 +19,7 @@ from funcmcp.auth.tokens.claims import TokenRules
 from funcmcp.auth.tokens.keys import StaticKeys
 from funcmcp.authoring.values.content import ResourceInfo
 from funcmcp.server.limits import Limits
+from funcmcp.serving import serving_of
 from funcmcp.state import KeyRing, MemorySessions, SignedSessions
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def serving() -> Exchange:
 
     async def serve(request: HttpRequest) -> HttpResponse:
         is_guarded = request.path.startswith(("/guarded", "/.well-known"))
-        return await (guarded if is_guarded else free).exchange(request)
+        return await serving_of(guarded if is_guarded else free).exchange(request)
 
     return serve
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from funcmcp import HTTPOptions, MCPServer, RegistrationError, ServerInfo, ToolContext, content
+from funcmcp.serving import serving_of
 from funcmcp.state.seal import KEY_BYTES, KeyRing
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.state.sessions.signed import SignedSessions
@@ -51,11 +52,11 @@ def silent(**options: Any) -> MCPServer:
 async def test_what_is_sealed_with_a_random_key_is_said_once_where_other_machines_reach_the_server(
     server: MCPServer, sealed: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.begin()
-    server.on_listening("127.0.0.1")
+    serving_of(server).begin()
+    serving_of(server).on_listening("127.0.0.1")
     assert warnings(caplog) == []
     for address in ("0.0.0.0", "10.0.0.7"):
-        server.on_listening(address)
+        serving_of(server).on_listening(address)
     [warning] = warnings(caplog)
     assert warning == (
         f"Küche has a random key, and other machines can reach it: its {sealed} belong to this process and end with "
@@ -74,14 +75,14 @@ async def test_on_an_address_of_this_machine_alone_nothing_is_said(
     address: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = silent()
-    server.begin()
-    server.on_listening(address)
+    serving_of(server).begin()
+    serving_of(server).on_listening(address)
     assert warnings(caplog) == []
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.1", "fe80::1%eth0", "::ffff:10.0.0.1"])
 async def test_an_address_that_others_reach_is_known_as_one(address: str, caplog: pytest.LogCaptureFixture) -> None:
-    silent().on_listening(address)
+    serving_of(silent()).on_listening(address)
     assert len(warnings(caplog)) == 1
 
 
@@ -133,7 +134,7 @@ async def test_under_gunicorn_it_is_said_at_start(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVER_SOFTWARE", "gunicorn/23.0.0")
-    silent().begin()
+    serving_of(silent()).begin()
     [warning] = warnings(caplog)
     assert "this is one of several processes" in warning
 
@@ -150,14 +151,14 @@ async def test_under_gunicorn_it_is_said_at_start(
 async def test_a_key_that_nothing_is_lost_with_is_not_spoken_of(
     server: MCPServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.begin()
-    server.on_listening("0.0.0.0")
+    serving_of(server).begin()
+    serving_of(server).on_listening("0.0.0.0")
     assert warnings(caplog) == []
 
 
 def test_icons_of_a_server_are_icon_objects_or_dicts() -> None:
     for icon in (content.Icon("https://x.example/i.png", mime_type="image/png"), {"src": "https://x.example/i.png"}):
-        [sent] = MCPServer("icons", info=ServerInfo(icons=[icon])).server.options.implementation()["icons"]
+        [sent] = serving_of(MCPServer("icons", info=ServerInfo(icons=[icon]))).server.options.implementation()["icons"]
         assert sent["src"] == "https://x.example/i.png"
 
 
@@ -224,7 +225,7 @@ def test_a_mistake_at_registration_says_what_to_write() -> None:
             "mcp.add takes a class or an object with marked methods. Write mcp.tool(ship) for a function.",
         ),
         (
-            mcp.server.catalog.tools.get("ship").describe,
+            lambda: [tool.describe() for tool in serving_of(mcp).server.catalog.tools],
             (
                 "The parameter 'order' of ship has a type that JSON can't carry and that is not a registered service "
                 "(Order). Use a dataclass, a TypedDict or a pydantic model, or register the type with mcp.services."

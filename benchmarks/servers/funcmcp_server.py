@@ -68,7 +68,7 @@ if STREAMS:
     @app.tool
     async def change() -> None:
         """Tell all who listen that the dish has changed."""
-        await app.resource_updated("menu://dishes/7")
+        app.resource_updated("menu://dishes/7")
 
 
 for number in range(TOOLS - 2):

@@ -171,7 +171,7 @@ async def test_cancellation(label: Annotated[str, Field(description="Names the c
         await asyncio.Event().wait()
     finally:
         cancelled.append(label)
-        await mcp.resource_updated("test://cancelled-calls")
+        mcp.resource_updated("test://cancelled-calls")
     return "Nothing else ends it"
 
 
@@ -340,7 +340,7 @@ async def test_trigger_resource_change() -> str:
 @mcp.tool
 async def test_trigger_resource_update() -> str:
     """Tell that test://watched-resource has changed."""
-    await mcp.resource_updated("test://watched-resource")
+    mcp.resource_updated("test://watched-resource")
     return "Updated"
 
 

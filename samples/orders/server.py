@@ -96,7 +96,7 @@ async def cancel_order(
     if not confirmed:
         raise ToolError("Ask the user whether to cancel this order, then call again with confirmed=true.")
     cancelled = await asyncio.to_thread(orders.cancel, order_id)
-    await mcp.resource_updated(f"order://{order_id}")
+    mcp.resource_updated(f"order://{order_id}")
     return cancelled
 
 

@@ -56,7 +56,7 @@ def _add_tools(mcp: MCPServer) -> None:
     @functools.wraps(orders.cancel_order)
     async def cancel_order(order_id: str, **rest: Any) -> Order:
         cancelled = await orders.cancel_order(order_id, **rest)
-        await mcp.resource_updated(f"order://{order_id}")  # to this server's subscribers
+        mcp.resource_updated(f"order://{order_id}")  # to this server's subscribers
         return cancelled
 
 

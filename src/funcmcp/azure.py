@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from funcmcp.adapters.azure import settings as azure_settings
 from funcmcp.adapters.azure.triggers.extra_bindings import Bindings, Input, Output
 from funcmcp.auth.protected_resource import WELL_KNOWN, ProtectedResource
+from funcmcp.serving import serving_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +59,7 @@ def http_app(
     if streams:
         import funcmcp.adapters.azure.http_streams  # noqa: PLC0415, F401 - importing it switches them on
     found = azure_http.FunctionApp() if app is None else app
-    azure_http.register(mcp, found, route=route, auth_level=auth_level)
+    azure_http.register(serving_of(mcp), found, route=route, auth_level=auth_level)
     return found
 
 
@@ -88,7 +89,7 @@ def trigger_app(
     from funcmcp.adapters.azure.triggers import registration as azure_triggers  # noqa: PLC0415 - vendor code is loaded by those who use it
 
     found = azure_triggers.FunctionApp() if app is None else app
-    azure_triggers.register(mcp, found, bindings or {})
+    azure_triggers.register(serving_of(mcp), found, bindings or {})
     return found
 
 

@@ -23,6 +23,7 @@ from funcmcp.authoring.values.content import ToolResult
 from funcmcp.client import InvalidResponseError
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import MCPError
+from funcmcp.serving import serving_of
 from funcmcp.testing import Client, post, read_messages
 from funcmcp.transports.connection import Connection
 from tests.server.parts import NEWEST, PATIENCE, PER_REQUEST
@@ -222,7 +223,9 @@ async def ping(traced: Traced, meta: dict[str, Any], headers: dict[str, str]) ->
     async with Client(traced.mcp, revision=NEWEST) as client:
         message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": meta}}
         session = {"mcp-session-id": str(client.session_id), "mcp-protocol-version": NEWEST}
-        answer = await answered(await post(traced.mcp.exchange, "/mcp", encode(message), {**session, **headers}))
+        answer = await answered(
+            await post(serving_of(traced.mcp).exchange, "/mcp", encode(message), {**session, **headers})
+        )
     assert answer == {"jsonrpc": "2.0", "id": 1, "result": {}}
 
 
@@ -346,7 +349,7 @@ async def test_the_span_of_a_listening_stream_ends_with_it(traced: Traced) -> No
             assert (await heard.get())["method"] == "notifications/subscriptions/acknowledged"
             await client.call_tool("look", {"what": "x"})
             assert not traced.spans("subscriptions/listen")
-            traced.mcp.server.hub.close()
+            serving_of(traced.mcp).server.hub.close()
             await listening
     assert traced.span("subscriptions/listen").status.status_code is StatusCode.UNSET
 
@@ -370,7 +373,7 @@ async def test_the_span_of_a_call_that_its_client_cancels_ends_without_a_status(
 
 async def test_a_transport_without_http_is_a_pipe(traced: Traced) -> None:
     said: asyncio.Queue[bytes] = asyncio.Queue()
-    connection = Connection(traced.mcp.server, said.put)
+    connection = Connection(serving_of(traced.mcp).server, said.put)
     async with asyncio.timeout(PATIENCE):
         ask = {"jsonrpc": "2.0", "id": "a", "method": "ping", "params": {"_meta": {"traceparent": TRACEPARENT}}}
         await connection.receive(encode(ask))
@@ -414,7 +417,9 @@ async def main():
         await client.call_tool("add", {"a": 1, "b": 2}, meta={"traceparent": "%s"})
 
 asyncio.run(main())
-assert mcp.server.answer == mcp.server._respond
+from funcmcp.serving import serving_of
+server = serving_of(mcp).server
+assert server.answer == server._respond
 print([name for name in sys.modules if "opentelemetry" in name])
 """
     run = subprocess.run(

@@ -157,3 +157,32 @@ def test_the_constructor_of_a_server_has_at_most_12_parameters() -> None:
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
         inspect.Parameter.KEYWORD_ONLY,
     }
+
+
+METHODS_FOR_AUTHORS = {
+    "add",
+    "add_middleware",
+    "lifespan",
+    "name",
+    "prompt",
+    "remove_prompt",
+    "remove_resource",
+    "remove_tool",
+    "resource",
+    "resource_list",
+    "resource_list_changed",
+    "resource_updated",
+    "run",
+    "run_async",
+    "services",
+    "tool",
+    "tool_from_http_function",
+    "tools_from_asgi",
+    "trace",
+}
+
+
+def test_the_public_names_of_a_server_are_for_authors() -> None:
+    from funcmcp import MCPServer
+
+    assert {name for name in dir(MCPServer("m")) if not name.startswith("_")} == METHODS_FOR_AUTHORS

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer
+from funcmcp.serving import serving_of
 from funcmcp.transports.http.messages import HttpResponse
 from tests.azure.serving import write_app, write_sample
 from tests.azure.worker import SECONDS, http_input, needs_worker, worker
@@ -268,8 +269,8 @@ async def test_lines_of_one_header_are_joined_as_the_platform_keeps_one_but_for_
         return HttpResponse(401, lines, body())
 
     mcp = MCPServer("joining")
-    mcp.exchange = exchange
-    answer = await Site(mcp).answer(func.HttpRequest("POST", URL, body=b""), "/mcp")
+    serving_of(mcp).exchange = exchange
+    answer = await Site(serving_of(mcp)).answer(func.HttpRequest("POST", URL, body=b""), "/mcp")
     assert answer.headers.getlist("www-authenticate") == ["Bearer, Basic"]
     assert answer.headers.getlist("set-cookie") == ["a=1", "b=2"]
     assert (answer.status_code, answer.get_body()) == (401, b"one two")

@@ -14,6 +14,7 @@ from funcmcp.protocol.codec import decode, encode
 from funcmcp.protocol.errors import InvalidParams, MCPError
 from funcmcp.protocol.headers import mirrored_parameters
 from funcmcp.server.catalog.features import Tool
+from funcmcp.serving import serving_of
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS
@@ -41,10 +42,12 @@ def orders() -> MCPServer:
         """Refuse."""
         raise InvalidParams("No.", {"why": "just so"})
 
-    mcp.server.catalog.tools.add(tool("work", work, interactive=True))
+    serving_of(mcp).server.catalog.tools.add(tool("work", work, interactive=True))
     region = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
     definition = {"name": "find", "description": "Find something in a region", "inputSchema": region}
-    mcp.server.catalog.tools.add(Tool("find", lambda: definition, find, mirrored=mirrored_parameters(region)))
+    serving_of(mcp).server.catalog.tools.add(
+        Tool("find", lambda: definition, find, mirrored=mirrored_parameters(region))
+    )
     return mcp
 
 
@@ -141,7 +144,7 @@ async def test_a_client_can_speak_to_a_bare_endpoint() -> None:
 async def test_a_list_of_many_pages_is_read_to_its_end(revision: str) -> None:
     mcp = MCPServer("orders", lists=ListOptions(page_size=2))
     for number in range(7):
-        mcp.server.catalog.tools.add(tool(f"t{number}"))
+        serving_of(mcp).server.catalog.tools.add(tool(f"t{number}"))
     async with Client(mcp, revision=revision) as client:
         assert [one["name"] for one in await client.list_tools()] == [f"t{number}" for number in range(7)]
 

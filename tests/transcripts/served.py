@@ -19,6 +19,7 @@ from funcmcp.authoring.values.content import (
     ResourceInfo,
     ResourceLink,
 )
+from funcmcp.serving import serving_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +55,7 @@ def change(mcp: MCPServer, what: str) -> None:
         "remove the tool": lambda: mcp.remove_tool("late"),
         "add a prompt": lambda: mcp.prompt("late")(lambda: "late"),
         "add a resource": lambda: mcp.resource("menu://late", name="late")(lambda: "late"),
-        "stop": mcp.drain,
+        "stop": serving_of(mcp).drain,
     }
     changes[what]()
 

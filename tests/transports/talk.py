@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.serving import serving_of
 from funcmcp.transports.connection import Connection
 from tests.schemas import validate
 from tests.wire.offering import offer
@@ -40,7 +41,7 @@ class Talk:
         self.reading = asyncio.Event()
         self.reading.set()
         self._news: asyncio.Queue[bytes] = asyncio.Queue()
-        self.connection = Connection(self.offering.app.server, self._send, **options)
+        self.connection = Connection(serving_of(self.offering.app).server, self._send, **options)
 
     async def _send(self, data: bytes) -> None:
         await self.reading.wait()

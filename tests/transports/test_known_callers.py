@@ -10,6 +10,7 @@ import pytest
 
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp.auth.principal import Principal
+from funcmcp.serving import serving_of
 from funcmcp.testing import MemoryRequest
 from funcmcp.transports.connection import Connection
 from tests import rules
@@ -175,7 +176,7 @@ async def test_a_connection_decides_for_each_request_unless_it_is_local(revision
         message["params"]["_meta"] = meta
     for local, who, runs in ((False, None, False), (False, Principal("x"), False), (True, None, True)):
         heard: asyncio.Queue[bytes] = asyncio.Queue()
-        connection = Connection(shop.mcp.server, heard.put, local=local)
+        connection = Connection(serving_of(shop.mcp).server, heard.put, local=local)
         if revision == HANDSHAKE:
             await answered(connection, heard, initialize(HANDSHAKE), who)
         answer = await answered(connection, heard, message, who)
@@ -187,7 +188,7 @@ async def test_a_connection_decides_for_each_request_unless_it_is_local(revision
 async def test_in_a_batch_on_a_connection_each_message_is_decided_by_itself() -> None:
     shop = open_shop()
     heard: asyncio.Queue[bytes] = asyncio.Queue()
-    connection = Connection(shop.mcp.server, heard.put)
+    connection = Connection(serving_of(shop.mcp).server, heard.put)
     await answered(connection, heard, initialize("2025-03-26"), None)
     batch = [{**asking("hours"), "id": 1}, {**asking("whoami"), "id": 2}]
     answers = {answer["id"]: answer for answer in await answered(connection, heard, batch, None)}

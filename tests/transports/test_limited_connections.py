@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.server.limits import Limits
+from funcmcp.serving import serving_of
 from funcmcp.state.rates import MemoryRates
 from funcmcp.transports import stdio
 from tests import rules
@@ -60,7 +61,7 @@ async def test_a_batch_on_a_stream_that_comes_too_early_is_429_as_a_whole_and_ho
     stream = await opened(app)  # one GET, two POSTs
     batch = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(6)]
     assert (await stream.post(batch)).status == 429
-    assert app.server.load.requests.used == 0
+    assert serving_of(app).server.load.requests.used == 0
     assert (await stream.post(call("add", {"a": 1, "b": 1}))).status == 202
     assert (await stream.hear())["result"]["content"][0]["text"] == "2"
     await stream.leave()
@@ -134,7 +135,7 @@ async def test_a_half_sent_message_takes_no_place_from_others() -> None:
     await stream.works()
     slow.leave()
     await slow.ended()
-    assert app.server.load.bodies.budget.used == 0
+    assert serving_of(app).server.load.bodies.budget.used == 0
     await stream.leave()
 
 
@@ -309,9 +310,11 @@ async def test_stdio_has_bounds_of_size_and_nesting_and_no_rate(revision: str) -
     os.close(to_server)
 
     async def close() -> None:
-        await app.aclose()
+        await serving_of(app).aclose()
 
-    await asyncio.wait_for(asyncio.to_thread(stdio.serve, app.server, close, source=source, sink=sink), PATIENCE)
+    await asyncio.wait_for(
+        asyncio.to_thread(stdio.serve, serving_of(app).server, close, source=source, sink=sink), PATIENCE
+    )
     os.close(sink)
     thread.join(PATIENCE)
     os.close(source)

@@ -12,6 +12,7 @@ import pytest
 
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp.server.limits import Limits
+from funcmcp.serving import serving_of
 from tests import rules
 from tests.cli.processes import FUNCMCP, Running, running
 from tests.schemas import validate
@@ -231,7 +232,7 @@ async def test_calls_in_flight_are_answered_before_it_is_closed_with_the_server(
     await offering.gates.seen("arrived", "it")
     socket.say(call("ask", id=8))
     question = await socket.hear()
-    offering.app.drain()
+    serving_of(offering.app).drain()
     socket.say({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}})
     assert (await socket.hear())["id"] == 8
     offering.gates.open("it")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import uvicorn
 
-from funcmcp.adapters.asgi.application import ASGIApplication
+from funcmcp.adapters.asgi.application import served_by
 from funcmcp.adapters.uvicorn.protocols import http_protocol
 from funcmcp.server.limits import Limits
 from tests.wire.offering import Offering, offer, offer_all
@@ -63,7 +63,8 @@ def running_server(server: uvicorn.Server) -> Iterator[int]:
 @contextmanager
 def serving(app: App, http: Literal["httptools", "h11"]) -> Iterator[int]:
     """Serve an application as `mcp.run()` does, in a thread until the block ends; give the port."""
-    limits = app.limits if isinstance(app, ASGIApplication) else Limits()
+    served = served_by(app)
+    limits = Limits() if served is None else served.limits
     protocol = http_protocol(limits, http)
     config = uvicorn.Config(
         app, http=protocol, loop="asyncio", ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp.serving import serving_of
 from tests import rules
 from tests.schemas import validate
 from tests.wire.peer import HANDSHAKES, META, PER_REQUEST, check, connect, exchange
@@ -68,7 +69,7 @@ async def test_listening_begins_with_what_is_honoured(stocked: Offering, id: obj
         ("notifications/prompts/list_changed", {"_meta": {ID: id}}),
         ("notifications/resources/list_changed", {"_meta": {ID: id}}),
     ]
-    await stocked.app.resource_updated("menu://today")
+    stocked.app.resource_updated("menu://today")
     assert await event(stream) == (UPDATED, {"_meta": {ID: id}, "uri": "menu://today"})
     stream.leave()
     await stream.ended()
@@ -81,13 +82,13 @@ async def test_nothing_is_sent_that_was_not_asked_for(stocked: Offering, wanted:
     peer = await connect(stocked.app, PER_REQUEST)
     stream = await listening(peer, {wanted: True, "resourceSubscriptions": ["menu://today"]})
     change_everything(stocked)
-    await stocked.app.resource_updated("menu://list")
+    stocked.app.resource_updated("menu://list")
     assert (await event(stream))[0] == LISTS[wanted]
     stocked.app.remove_tool("late")
     stocked.app.remove_prompt("late")
     stocked.app.remove_resource("menu://late")
     assert (await event(stream))[0] == LISTS[wanted]
-    await stocked.app.resource_updated("menu://today")
+    stocked.app.resource_updated("menu://today")
     assert (await event(stream))[0] == UPDATED
     stream.leave()
     await stream.ended()
@@ -108,11 +109,11 @@ async def test_a_client_that_leaves_is_forgotten(stocked: Offering) -> None:
     """Closing the stream is how listening ends; nothing is sent after it."""
     peer = await connect(stocked.app, PER_REQUEST)
     streams = [await listening(peer, ALL, number) for number in range(3)]
-    assert len(stocked.app.server.hub) == 3
+    assert len(serving_of(stocked.app).server.hub) == 3
     for stream in streams:
         stream.leave()
         await stream.ended()
-    assert len(stocked.app.server.hub) == 0
+    assert len(serving_of(stocked.app).server.hub) == 0
     change_everything(stocked)
     assert [stream.late for stream in streams] == [[], [], []]
 
@@ -122,7 +123,7 @@ async def test_the_stream_ends_with_a_result_when_the_server_is_about_to_stop(st
     """`complete`, with the subscription's id; the last event, and the end of the body."""
     peer = await connect(stocked.app, PER_REQUEST)
     stream = await listening(peer, ALL, "mine")
-    stocked.app.drain()
+    serving_of(stocked.app).drain()
     answer = check(await stream.answer(), PER_REQUEST, "subscriptions/listen")
     assert (answer.status, answer.media_type) == (200, "text/event-stream")
     assert answer.header("x-accel-buffering") == "no"
@@ -175,7 +176,7 @@ async def test_a_wish_of_the_wrong_shape_is_refused(stocked: Offering, wish: obj
     peer = await connect(stocked.app, PER_REQUEST)
     answer = check(await listen(peer, wish).answer(), PER_REQUEST, "subscriptions/listen")
     assert (answer.outcome, answer.media_type) == ((400, -32602), "application/json")
-    assert len(stocked.app.server.hub) == 0
+    assert len(serving_of(stocked.app).server.hub) == 0
     await peer.works()
 
 
@@ -230,9 +231,9 @@ async def test_a_subscriber_hears_of_the_resource_until_it_unsubscribes(stocked:
     assert (await peer.request("resources/unsubscribe", {"uri": "menu://list"})).result == {}
     assert (await peer.request("resources/unsubscribe", {"uri": "menu://never"})).result == {}
     for uri in ("menu://list", "menu://week", "file://docs/a"):
-        await stocked.app.resource_updated(uri)
+        stocked.app.resource_updated(uri)
     assert await event(stream, revision) == (UPDATED, {"uri": "file://docs/a"})
-    await stocked.app.resource_updated("menu://today")
+    stocked.app.resource_updated("menu://today")
     assert await event(stream, revision) == (UPDATED, {"uri": "menu://today"})
     stream.leave()
     await stream.ended()
@@ -261,8 +262,8 @@ async def test_a_session_never_hears_what_another_subscribed_to(stocked: Offerin
         await stream.begun()
     await one.request("resources/subscribe", {"uri": "menu://today"})
     await other.request("resources/subscribe", {"uri": "menu://list"})
-    await stocked.app.resource_updated("menu://today")
-    await stocked.app.resource_updated("menu://list")
+    stocked.app.resource_updated("menu://today")
+    stocked.app.resource_updated("menu://list")
     assert (await event(streams[0], revision))[1] == {"uri": "menu://today"}
     assert (await event(streams[1], revision))[1] == {"uri": "menu://list"}
     for stream in streams:

@@ -10,6 +10,7 @@ import pytest
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp.auth.principal import Principal
 from funcmcp.server import guard
+from funcmcp.serving import serving_of
 from tests import rules
 from tests.transports.http.endpoints.test_http_sse import OLD, call, opened
 from tests.wire.callers import Caller
@@ -59,7 +60,7 @@ async def test_a_permission_that_ends_badly_or_never_is_a_no(fault: BaseExceptio
         caller.session_id = (await caller.post(initialize(revision))).header("mcp-session-id")
     answer = await caller.call("it")
     assert (answer.status, answer.error["message"]) == (403, "You may not do this.")
-    assert mcp.server.load.requests.used == 0
+    assert serving_of(mcp).server.load.requests.used == 0
     assert (await caller.call("other")).status == 200
     assert ran == ["other"]
 

@@ -10,6 +10,7 @@ import pytest
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp.auth.principal import Principal
 from funcmcp.server.limits import Limits
+from funcmcp.serving import serving_of
 from funcmcp.state.rates import MemoryRates
 from funcmcp.state.sessions.memory import MemorySessions
 from tests import rules
@@ -148,7 +149,7 @@ async def test_half_sent_bodies_take_no_place_from_requests(revision: str) -> No
         call.leave()
         await call.ended()
     await peer.works()
-    assert app.server.load.bodies.budget.used == 0
+    assert serving_of(app).server.load.bodies.budget.used == 0
 
 
 @pytest.mark.parametrize("revision", ERAS)
@@ -187,7 +188,7 @@ async def test_too_many_bytes_of_half_sent_bodies_displace_the_oldest(
     for call in slow[1:]:
         call.leave()
         await call.ended()
-    assert app.server.load.bodies.budget.used == 0
+    assert serving_of(app).server.load.bodies.budget.used == 0
 
 
 @pytest.mark.parametrize("tool", ["wait", "wait_quietly"])

@@ -193,6 +193,7 @@ def _allow_hosts(names: list[str], host: str | None) -> None:
 def _serve_stdio(target: str) -> None:
     from funcmcp.cli.failure import Failure
     from funcmcp.cli.targets import load
+    from funcmcp.serving import serving_of
     from funcmcp.transports.stdio import StreamError, serve, standard_streams
 
     try:
@@ -200,7 +201,8 @@ def _serve_stdio(target: str) -> None:
             server = load(target)
             if os.isatty(source):
                 write_line(f"{server.name} waits for JSON-RPC messages, one on a line (Ctrl+D ends it)", error=True)
-            serve(server.server, server.aclose, source=source, sink=sink)
+            serving = serving_of(server)
+            serve(serving.server, serving.aclose, source=source, sink=sink)
     except StreamError as error:
         raise Failure(f"{error.strerror}. With --stdio the server exchanges messages with its client there.") from error
 
@@ -288,10 +290,13 @@ def _announce(server: MCPServer, host: str, origin: str, *, in_this_process: boo
         origin: Scheme, host and port of its URL.
         in_this_process: Whether this process serves. The warnings then come from a task beside the requests.
     """
-    write_line(f"{server.name} is served at {origin}{server.path} (Ctrl+C stops it)")
+    from funcmcp.serving import serving_of
+
+    serving = serving_of(server)
+    write_line(f"{server.name} is served at {origin}{serving.path} (Ctrl+C stops it)")
     if host in _ALL_ADDRESSES:
         write_line("It also listens at this machine's other addresses. Allow its host names: --allowed-host NAME")
-    if server.keeps_sessions:
+    if serving.keeps_sessions:
         write_line("Sessions are in this process's memory and end with it.")
     if in_this_process:
         task = asyncio.get_running_loop().create_task(_warn_of_faults(server))

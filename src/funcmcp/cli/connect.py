@@ -17,6 +17,7 @@ from funcmcp.client.connection import Client
 from funcmcp.client.errors import AuthenticationError, ClientError, InvalidResponseError, one_line
 from funcmcp.client.targets import MEBIBYTE, HTTPEndpoint
 from funcmcp.protocol.errors import MCPError
+from funcmcp.serving import serving_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -224,7 +225,7 @@ async def _connected(source: Source, display: ProgressDisplay | None) -> AsyncIt
         raise Failure(one_line(error, 2000)) from error
     finally:
         if source.server is not None:
-            await source.server.aclose()
+            await serving_of(source.server).aclose()
 
 
 def _client(source: Source, display: ProgressDisplay | None) -> Client:

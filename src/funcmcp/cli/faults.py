@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.handlers.lists import encoded_definition
+from funcmcp.serving import serving_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -37,7 +38,7 @@ class Fault(NamedTuple):
 
 async def faults_of(server: MCPServer) -> AsyncIterator[Fault]:
     """Yield each feature that cannot be described. Other tasks run between two features."""
-    for features in server.server.routes.lists.values():
+    for features in serving_of(server).server.routes.lists.values():
         for feature in features.registry:
             try:
                 encoded_definition(feature, features.shape, _NEWEST)

@@ -108,6 +108,7 @@ async def _start(served: FunctionsHost) -> None:
 
 
 def _serve_http(folder: Path, settings: HostSettings, address: str) -> None:
+    from funcmcp.adapters.asgi.application import ASGIApplication
     from funcmcp.adapters.uvicorn.server import AddressError, serve_async
     from funcmcp.cli.request_log import configure
 
@@ -123,7 +124,10 @@ def _serve_http(folder: Path, settings: HostSettings, address: str) -> None:
         try:
             await _start(served)
             await serve_async(
-                served, host=address, port=settings.port, on_ready=lambda origin: _announce(served, origin)
+                ASGIApplication(served),
+                host=address,
+                port=settings.port,
+                on_ready=lambda origin: _announce(served, origin),
             )
         finally:
             await served.aclose()

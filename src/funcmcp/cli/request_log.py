@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp.cli.output import visible, write_line
 from funcmcp.server.log import FORMAT
+from funcmcp.serving import serving_of
 from funcmcp.transports.http.messages import HttpResponse
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ async def _describe_request(context: RequestContext, call_next: CallNext) -> Rep
 
 def _log_http_requests(server: MCPServer) -> None:
     """Write a line to stderr for each HTTP request from now on, after its response."""
-    exchange = server.exchange
+    serving = serving_of(server)
+    exchange = serving.exchange
 
     async def exchange_and_log(request: HttpRequest) -> HttpResponse:
         descriptions: list[str] = []
@@ -86,7 +88,7 @@ def _log_http_requests(server: MCPServer) -> None:
         body = _logged_stream(response.body, response.status, request, descriptions, start)
         return HttpResponse(response.status, response.headers, body)
 
-    server.exchange = exchange_and_log
+    serving.exchange = exchange_and_log
 
 
 async def _logged_stream(

@@ -565,9 +565,11 @@ def _transport_for(target: Target, headers: Mapping[str, str]) -> Transport:
         return StdioTransport(target)
     from funcmcp.app import MCPServer  # noqa: PLC0415 - see above
     from funcmcp.client.streamable_http import StreamableHTTP  # noqa: PLC0415 - see above
+    from funcmcp.serving import serving_of  # noqa: PLC0415 - see above
 
     if isinstance(target, MCPServer):
-        return StreamableHTTP(target.exchange, target.path, headers)
+        serving = serving_of(target)
+        return StreamableHTTP(serving.exchange, serving.path, headers)
     if isinstance(target, Transport):
         return target
     if callable(target):

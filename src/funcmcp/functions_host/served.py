@@ -1,4 +1,4 @@
-"""`FunctionsHost`: a function app as an MCP server, and the ASGI application that serves it."""
+"""`FunctionsHost`: a function app as an MCP server, for an ASGI application to serve."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from funcmcp.adapters.asgi.application import ASGIApplication
+from funcmcp.adapters.asgi.application import Served
 from funcmcp.app import MCPServer
 from funcmcp.functions_host.extras import Storage
 from funcmcp.functions_host.features import AppFeatures
@@ -18,6 +18,7 @@ from funcmcp.functions_host.workers.python import python_worker
 from funcmcp.functions_host.workers.supervised import RestartPolicy, Supervised, WorkerPool
 from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.server.options import ListOptions
+from funcmcp.serving import serving_of
 from funcmcp.transports.http.options import HTTPOptions
 from funcmcp.transports.http.status import refuse
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from funcmcp.functions_host.workers.python import Engine
     from funcmcp.functions_host.workers.worker import FunctionInfo
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.limits import Limits
     from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 
 PATH = "/runtime/webhooks/mcp"
@@ -69,7 +69,7 @@ class HostSettings:
     restart: RestartPolicy = field(default_factory=RestartPolicy)
 
 
-class FunctionsHost(ASGIApplication):
+class FunctionsHost(Served):
     """A function app, served.
 
     Args:
@@ -103,7 +103,8 @@ class FunctionsHost(ASGIApplication):
             sessions="memory" if self.settings.reload else "signed",  # only the former can push list_changed
             lists=ListOptions(enable_resources=True, enable_prompts=True),
         )
-        super().__init__(self._answer)
+        self._serving = serving_of(self.mcp)
+        super().__init__(self._answer, self._serving.limits)
         self.worker = WorkerPool([self._supervised(number) for number in range(self.settings.workers)])
         storage = Storage(
             self.settings.storage or self.folder.path / ".funcmcp" / "storage",
@@ -124,12 +125,7 @@ class FunctionsHost(ASGIApplication):
     @property
     def server(self) -> Server:
         """The features, and the answers to requests."""
-        return self.mcp.server
-
-    @property
-    def limits(self) -> Limits:
-        """How much one process takes on."""
-        return self.mcp.limits
+        return self._serving.server
 
     @property
     def needs_keys(self) -> bool:
@@ -156,19 +152,20 @@ class FunctionsHost(ASGIApplication):
             self._reloading = asyncio.create_task(reload_on_change(self.folder.path, self._reload))
 
     def begin(self) -> None:
-        """Take note that the application is about to be served."""
-        self.mcp.begin()
+        """Prepare for requests: the process is about to serve."""
+        super().begin()
+        self._serving.begin()
 
     def drain(self) -> None:
         """End the streams that would stay open: the server is about to stop."""
-        self.mcp.drain()
+        self._serving.drain()
 
     async def aclose(self) -> None:
         """End the workers."""
         if self._reloading is not None:
             self._reloading.cancel()
             await asyncio.gather(self._reloading, return_exceptions=True)
-        await self.mcp.aclose()
+        await self._serving.aclose()
         await self.worker.aclose()
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
@@ -180,7 +177,7 @@ class FunctionsHost(ASGIApplication):
                 return refusal
         if self.worker.away_seconds > self.settings.restart.wait_seconds:
             return refuse(503, INTERNAL_ERROR, _AWAY, headers=(("retry-after", str(_RETRY_SECONDS)),))
-        return await self.mcp.exchange(request)
+        return await self._serving.exchange(request)
 
     def _supervised(self, number: int) -> Supervised:
         """Return one of the workers; the features follow the first one."""

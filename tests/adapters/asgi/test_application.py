@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.adapters.asgi.application import ASGIApplication, ASGIRequest
+from funcmcp.adapters.asgi.application import ASGIApplication, ASGIRequest, Served
 from funcmcp.server.limits import Limits
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from tests import schemas
@@ -61,7 +61,7 @@ class Platform:
 
     async def run(self, exchange: Callable[[HttpRequest], Any], **members: Any) -> None:
         async with asyncio.timeout(PATIENCE):
-            await ASGIApplication(exchange)(scope(**members), self.receive, self.send)
+            await ASGIApplication(Served(exchange))(scope(**members), self.receive, self.send)
 
     @property
     def start(self) -> dict[str, Any]:
@@ -289,8 +289,8 @@ async def test_a_body_that_is_an_iterator_without_a_close_is_sent_too() -> None:
     assert platform.body == b"onetwo"
 
 
-class Closing(ASGIApplication):
-    """An application that counts how often it is closed."""
+class Closing(Served):
+    """An exchange that counts how often it is closed."""
 
     def __init__(self) -> None:
         async def exchange(_request: HttpRequest) -> HttpResponse:
@@ -304,17 +304,17 @@ class Closing(ASGIApplication):
 
 
 async def test_lifespan_is_answered_and_shutdown_runs_once() -> None:
-    platform, application = Platform({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}), Closing()
+    platform, served = Platform({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}), Closing()
     async with asyncio.timeout(PATIENCE):
-        await application({"type": "lifespan"}, platform.receive, platform.send)
-    assert application.closed == 1
+        await ASGIApplication(served)({"type": "lifespan"}, platform.receive, platform.send)
+    assert (served.has_begun, served.closed) == (True, 1)
     assert platform.sent == [{"type": "lifespan.startup.complete"}, {"type": "lifespan.shutdown.complete"}]
 
 
 async def test_a_lifespan_message_that_nobody_knows_is_ignored() -> None:
     platform = Platform({"type": "lifespan.unheard_of"}, {"type": "lifespan.shutdown"})
     async with asyncio.timeout(PATIENCE):
-        await Closing()({"type": "lifespan"}, platform.receive, platform.send)
+        await ASGIApplication(Closing())({"type": "lifespan"}, platform.receive, platform.send)
     assert platform.sent == [{"type": "lifespan.shutdown.complete"}]
 
 
@@ -370,12 +370,6 @@ class NotReading(Platform):
             await asyncio.Event().wait()
 
 
-class Impatient(ASGIApplication):
-    @property
-    def limits(self) -> Limits:
-        return Limits(write_seconds=0.01)
-
-
 @pytest.mark.parametrize("messages", [0, 1, 3])
 @pytest.mark.parametrize("streamed", [True, False])
 async def test_a_client_that_does_not_read_ends_its_response(messages: int, streamed: bool) -> None:
@@ -392,7 +386,8 @@ async def test_a_client_that_does_not_read_ends_its_response(messages: int, stre
         return HttpResponse(200, (), parts() if streamed else b"whole")
 
     platform = NotReading(messages)
-    await asyncio.wait_for(Impatient(exchange)(scope(), platform.receive, platform.send), PATIENCE)
+    application = ASGIApplication(Served(exchange, Limits(write_seconds=0.01)))
+    await asyncio.wait_for(application(scope(), platform.receive, platform.send), PATIENCE)
     expected = messages + 1 if streamed else min(messages + 1, 2)
     assert len(platform.sent) == expected
     assert closed == ([True] if streamed and messages else [])

@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from funcmcp import MCPServer, RegistrationError
 from funcmcp.adapters.asgi import in_process_calls as asgi_calls
+from funcmcp.serving import serving_of
 from funcmcp.testing import Client
 from tests.schemas import validate_as
 
@@ -97,7 +98,7 @@ async def results(
     mcp.tools_from_asgi(app, **options)
     async with Client(mcp, headers=headers) as client:
         found: list[dict[str, Any]] = [await client.call_tool(name, arguments) for name, arguments in calls]
-    await mcp.aclose()
+    await serving_of(mcp).aclose()
     return found
 
 
@@ -412,7 +413,7 @@ async def test_an_application_starts_with_the_first_call_and_stops_with_the_serv
         both = await asyncio.gather(client.call_tool("menu"), client.call_tool("menu"))
     assert [text(found) for found in both] == ["soup", "soup"]
     assert told == ["start", "after", "after"]
-    await mcp.aclose()
+    await serving_of(mcp).aclose()
     assert told == ["start", "after", "after", "stop"]
 
 
@@ -550,7 +551,7 @@ def test_all_operations_that_can_not_be_tools_are_told_together_and_nothing_is_a
         mcp.tools_from_asgi(app)
     assert "POST /upload takes a body that is not JSON." in str(refused.value)
     assert "GET /session needs the cookie 'session', and a tool has none." in str(refused.value)
-    assert list(mcp.server.catalog.tools) == []
+    assert list(serving_of(mcp).server.catalog.tools) == []
 
 
 def test_an_unknown_option_is_refused() -> None:
@@ -561,4 +562,4 @@ def test_an_unknown_option_is_refused() -> None:
 async def test_access_is_that_of_any_tool() -> None:
     mcp = MCPServer("Tools")
     mcp.tools_from_asgi(restaurant(), scopes=["orders.read"])
-    assert {tuple(tool.access.required_scopes) for tool in mcp.server.catalog.tools} == {("orders.read",)}
+    assert {tuple(tool.access.required_scopes) for tool in serving_of(mcp).server.catalog.tools} == {("orders.read",)}

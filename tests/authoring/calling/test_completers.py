@@ -12,6 +12,7 @@ from pydantic import Field
 from funcmcp import MCPServer, ResourceContext
 from funcmcp.authoring.signatures.annotations import choices_of
 from funcmcp.server.catalog.features import Completion
+from funcmcp.serving import serving_of
 from tests.authoring.models import Colour, Level
 from tests.server.parts import answer, context
 
@@ -33,7 +34,7 @@ async def ask(
     params: dict[str, Any] = {"ref": reference, "argument": {"name": name, "value": value}}
     if others is not None:
         params["context"] = {"arguments": others}
-    message: dict[str, Any] = await answer(mcp.server, context("completion/complete", params))
+    message: dict[str, Any] = await answer(serving_of(mcp).server, context("completion/complete", params))
     return message
 
 
@@ -193,9 +194,9 @@ async def test_every_value_that_is_suggested_is_taken(mcp: MCPServer, hint: Any)
     mcp.resource("menu://{it}")(hold)
     said = set()
     for value in await complete(mcp, "it", ""):
-        got = await answer(mcp.server, context("prompts/get", {"name": "say", "arguments": {"it": value}}))
+        got = await answer(serving_of(mcp).server, context("prompts/get", {"name": "say", "arguments": {"it": value}}))
         said.add(got["result"]["messages"][0]["content"]["text"])
-        read = await answer(mcp.server, context("resources/read", {"uri": f"menu://{value}"}))
+        read = await answer(serving_of(mcp).server, context("resources/read", {"uri": f"menu://{value}"}))
         assert read["result"]["contents"][0]["text"] in said
     assert len(said) == len(choices_of(hint))
 

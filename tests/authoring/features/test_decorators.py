@@ -9,6 +9,7 @@ import pytest
 import funcmcp
 from funcmcp import MCPServer, PromptContext, RegistrationError, ResourceContext
 from funcmcp.authoring.features.decorators import decorate, with_name
+from funcmcp.serving import serving_of
 from tests.server.parts import answer, context
 
 
@@ -70,7 +71,7 @@ def mcp() -> MCPServer:
 
 
 async def ask(mcp: MCPServer, method: str, params: dict[str, Any]) -> Any:
-    return (await answer(mcp.server, context(method, params)))["result"]
+    return (await answer(serving_of(mcp).server, context(method, params)))["result"]
 
 
 async def prompted(mcp: MCPServer, name: str, **arguments: str) -> str:
@@ -87,10 +88,10 @@ async def read(mcp: MCPServer, uri: str) -> str:
 @pytest.mark.parametrize("owner", [Menu, Menu(Kitchen())])
 async def test_marked_methods_are_offered_in_their_order_and_work(mcp: MCPServer, owner: object) -> None:
     mcp.add(owner)
-    assert [one.name for one in mcp.server.catalog.tools] == ["cook", "serve"]
-    assert [one.uri for one in mcp.server.catalog.resources] == ["menu://today"]
-    assert [one.key for one in mcp.server.catalog.templates] == ["menu://{day}"]
-    assert [one.name for one in mcp.server.catalog.prompts] == ["praise", "blame", "still", "whole"]
+    assert [one.name for one in serving_of(mcp).server.catalog.tools] == ["cook", "serve"]
+    assert [one.uri for one in serving_of(mcp).server.catalog.resources] == ["menu://today"]
+    assert [one.key for one in serving_of(mcp).server.catalog.templates] == ["menu://{day}"]
+    assert [one.name for one in serving_of(mcp).server.catalog.prompts] == ["praise", "blame", "still", "whole"]
     assert (await ask(mcp, "tools/call", {"name": "serve"}))["content"][0]["text"] == "fish served"
     assert await read(mcp, "menu://today") == "fish"
     assert await read(mcp, "menu://friday") == "fish friday menu://friday"
@@ -132,9 +133,9 @@ def test_a_subclass_adds_replaces_and_takes_away(mcp: MCPServer) -> None:
             return ""
 
     mcp.add(Smaller)
-    assert [one.name for one in mcp.server.catalog.tools] == ["serve"]
-    assert [one.name for one in mcp.server.catalog.prompts] == ["praise.more", "blame", "still", "whole"]
-    assert [one.uri for one in mcp.server.catalog.resources] == ["menu://today", "menu://tomorrow"]
+    assert [one.name for one in serving_of(mcp).server.catalog.tools] == ["serve"]
+    assert [one.name for one in serving_of(mcp).server.catalog.prompts] == ["praise.more", "blame", "still", "whole"]
+    assert [one.uri for one in serving_of(mcp).server.catalog.resources] == ["menu://today", "menu://tomorrow"]
 
 
 @pytest.mark.parametrize("owner", [Kitchen, Kitchen(), 5])

@@ -6,6 +6,7 @@ import pytest
 
 from funcmcp import MCPServer, RegistrationError, prompt, resource, tool
 from funcmcp.auth.access import PRINCIPALS_ONLY, Access
+from funcmcp.serving import serving_of
 
 if TYPE_CHECKING:
     from funcmcp.auth.principal import Principal
@@ -27,7 +28,7 @@ def registered(options: dict[str, Any]) -> list[Access]:
     mcp.resource("a://it", name="it", **options)(lambda: "")
     mcp.resource("a://some/{it}", name="some", **options)(say)
     mcp.resource_list("a", **options)(say)
-    server = mcp.server
+    server = serving_of(mcp).server
     return [
         *(feature.access for feature in server.catalog.features()),
         *(lister.access for lister in server.catalog.listers),
@@ -80,7 +81,7 @@ def test_methods_take_it_too() -> None:
 
     mcp = MCPServer("Orders")
     mcp.add(Orders)
-    found = {feature.key: feature.access for feature in mcp.server.catalog.features()}
+    found = {feature.key: feature.access for feature in serving_of(mcp).server.catalog.features()}
     assert found == {
         "one": Access(required_scopes=("a",)),
         "two": Access(allow_anonymous=True),

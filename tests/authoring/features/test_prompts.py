@@ -26,6 +26,7 @@ from funcmcp.authoring.values.content import (
     ResourceLink,
     Text,
 )
+from funcmcp.serving import serving_of
 from tests import schemas
 from tests.authoring import tool_calls
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Point, Size
@@ -40,7 +41,7 @@ def mcp() -> MCPServer:
 
 
 async def ask(mcp: MCPServer, method: str, params: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    message: dict[str, Any] = await answer(mcp.server, context(method, params, **more))
+    message: dict[str, Any] = await answer(serving_of(mcp).server, context(method, params, **more))
     return message
 
 
@@ -344,7 +345,7 @@ async def test_the_context_knows_the_prompt_and_reaches_the_client(mcp: MCPServe
 
     channel = Recorder()
     params = {"name": "say", "arguments": {"number": "5"}, "_meta": {"progressToken": "t"}}
-    assert mcp.server.routes.route(context("prompts/get", params).request).interactive
+    assert serving_of(mcp).server.routes.route(context("prompts/get", params).request).interactive
     result = (await ask(mcp, "prompts/get", params, channel=channel))["result"]
     assert result["messages"] == [user("say {'number': '5'} None")]
     assert channel.sent == [

@@ -11,6 +11,7 @@ from funcmcp.authoring.features.ui import page_meta
 from funcmcp.authoring.values.content import Contents
 from funcmcp.content import UI, UIResource
 from funcmcp.protocol.apps import EXTENSION, PAGE_TYPE, is_page
+from funcmcp.serving import serving_of
 from tests import schemas
 from tests.server.parts import PER_REQUEST, answer, context
 
@@ -24,7 +25,7 @@ def mcp() -> MCPServer:
 
 
 async def ask(mcp: MCPServer, method: str, params: dict[str, Any] | None = None, revision: str = PER_REQUEST) -> Any:
-    return (await answer(mcp.server, context(method, params, revision=revision)))["result"]
+    return (await answer(serving_of(mcp).server, context(method, params, revision=revision)))["result"]
 
 
 def test_the_names_are_those_of_the_extension() -> None:

@@ -10,6 +10,7 @@ from mcp.server.mcpserver.utilities.types import Image
 from pydantic import BaseModel, Field
 
 from funcmcp import MCPServer
+from funcmcp.serving import serving_of
 from tests.authoring.tool_calls import call
 from tests.server.parts import answer, context
 
@@ -126,9 +127,11 @@ async def test_prompts_may_return_the_types_of_the_sdk() -> None:
         return [message]
 
     expected = [{"role": "assistant", "content": TEXT}]
-    result = (await answer(mcp.server, context("prompts/get", {"name": "whole"})))["result"]
+    result = (await answer(serving_of(mcp).server, context("prompts/get", {"name": "whole"})))["result"]
     assert (result["messages"], result["description"]) == (expected, "A prompt.")
-    assert (await answer(mcp.server, context("prompts/get", {"name": "listed"})))["result"]["messages"] == expected
+    assert (await answer(serving_of(mcp).server, context("prompts/get", {"name": "listed"})))["result"][
+        "messages"
+    ] == expected
 
 
 async def test_resources_may_return_the_types_of_the_sdk() -> None:
@@ -151,6 +154,8 @@ async def test_resources_may_return_the_types_of_the_sdk() -> None:
     soup = {"uri": "menu://other", "mimeType": "text/markdown", "text": "soup"}
     logo = {"uri": "menu://logo", "mimeType": "application/octet-stream", "blob": "AAE="}
     for uri, expected in (("menu://whole", [soup, logo]), ("menu://list", [soup]), ("menu://one", [soup])):
-        assert (await answer(mcp.server, context("resources/read", {"uri": uri})))["result"]["contents"] == expected
-    definitions = (await answer(mcp.server, context("resources/list")))["result"]["resources"]
+        assert (await answer(serving_of(mcp).server, context("resources/read", {"uri": uri})))["result"][
+            "contents"
+        ] == expected
+    definitions = (await answer(serving_of(mcp).server, context("resources/list")))["result"]["resources"]
     assert not any("mimeType" in definition for definition in definitions)

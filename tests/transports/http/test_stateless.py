@@ -8,6 +8,7 @@ import pytest
 
 from funcmcp import HTTPOptions, MCPServer, ToolContext
 from funcmcp.auth.api_key import APIKeys
+from funcmcp.serving import serving_of
 from funcmcp.state.sessions.store import Handshake, NoSessions
 from tests.schemas import HANDSHAKE_REVISIONS
 from tests.server_options import grouped
@@ -121,7 +122,7 @@ async def test_the_new_era_is_as_ever() -> None:
 
 async def test_nothing_is_lost_with_a_random_key_where_no_session_is_sealed(caplog: pytest.LogCaptureFixture) -> None:
     mcp = MCPServer("Sums", sessions=None)
-    mcp.begin()
+    serving_of(mcp).begin()
     assert caplog.records == []
 
 

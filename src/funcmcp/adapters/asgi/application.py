@@ -45,46 +45,77 @@ class ClientDisconnectedError(Exception):
     """The client left before its request was complete, or does not read the response."""
 
 
+class Served:
+    """What an ASGI application serves: an exchange, and the steps of its lifetime, in which this class does nothing.
+
+    Args:
+        exchange: Answers every HTTP request.
+        limits: How much one process accepts.
+
+    Attributes:
+        has_begun: Whether `begin` was called.
+        has_websocket: Whether there is an endpoint for WebSockets.
+    """
+
+    def __init__(self, exchange: Exchange, limits: Limits | None = None) -> None:
+        self.exchange = exchange
+        self.limits = limits or Limits()
+        self.has_begun = False
+        self.has_websocket = False
+
+    def begin(self) -> None:
+        """Prepare for requests: the process is about to serve."""
+        self.has_begun = True
+
+    def on_listening(self, address: str) -> None:
+        """Take note of the address that the ASGI server listens on."""
+
+    def on_first_request(self, address: str | None) -> None:
+        """Take note of the first HTTP request, and of the address that it came to, if the ASGI server knows it."""
+
+    def drain(self) -> None:
+        """End the streams that would stay open: the server is about to stop. From any thread."""
+
+    async def aclose(self) -> None:
+        """Close what lives as long as the application; called when its server stops."""
+
+    async def serve_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - for subclasses
+        """Close a WebSocket before it opens."""
+        await receive()
+        await send({"type": "websocket.close"})
+
+
 class ASGIApplication:
     """An ASGI application around an exchange.
 
     Args:
-        exchange: answers every HTTP request.
+        served: Answers the requests.
     """
 
-    def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
-        self._has_begun = False
-        self._has_served = False
-
-    @property
-    def limits(self) -> Limits:
-        """How much one process takes on."""
-        return Limits()
-
-    @property
-    def has_websocket(self) -> bool:
-        """Whether the application has an endpoint for WebSockets."""
-        return False
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._had_request = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
         if scope["type"] != "http":
-            await self.serve_other(scope, receive, send)
+            await self._serve_other(scope, receive, send)
             return
-        if not self._has_served:
-            self._has_served = True
-            self.on_first_request(scope, has_lifespan=self._has_begun)
+        served = self._served
+        if not self._had_request:
+            self._had_request = True
+            server = scope.get("server")
+            served.on_first_request(server[0] if server else None)
         request = ASGIRequest(scope, receive)
         try:
-            response = _refusal_for_framing(request, scope) or await self.exchange(request)
+            response = _refusal_for_framing(request, scope) or await served.exchange(request)
             await self._respond(response, receive, send)
         except ClientDisconnectedError:
             return
 
     async def _respond(self, response: HttpResponse, receive: Receive, send: Send) -> None:
         """Send a response; raise ClientDisconnectedError if the client does not read it in time."""
-        headers, body, seconds = _encoded(response.headers), response.body, self.limits.write_seconds
+        headers, body, seconds = _encoded(response.headers), response.body, self._served.limits.write_seconds
         start = {"type": "http.response.start", "status": response.status, "headers": headers}
         if not isinstance(body, bytes):
             await send_in_time(send, start, seconds=seconds)
@@ -94,35 +125,30 @@ class ASGIApplication:
             start["headers"] = [*headers, (b"content-length", b"%d" % len(body))]
         await send_in_time(send, start, {"type": "http.response.body", "body": body}, seconds=seconds)
 
-    async def serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a scope that is not HTTP: the lifespan of the application."""
-        if scope["type"] != "lifespan":
+    async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a WebSocket or the lifespan of the application."""
+        if scope["type"] == "websocket":
+            await self._served.serve_websocket(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._serve_lifespan(receive, send)
+        else:
             raise ValueError(f"An MCP server serves http and websocket, not {scope['type']}.")
+
+    async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                self._has_begun = True
-                self.begin()
+                self._served.begin()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
-                await self.aclose()
+                await self._served.aclose()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    def begin(self) -> None:
-        """Take note that the application is about to be served."""
 
-    def on_listening(self, address: str) -> None:
-        """Take note of the address that the ASGI server listens on, where it is known."""
-
-    def on_first_request(self, scope: Scope, *, has_lifespan: bool) -> None:
-        """Take note of the first HTTP request, and whether the application's lifespan had begun before it."""
-
-    def drain(self) -> None:
-        """End the streams that would stay open: the server is about to stop. From any thread."""
-
-    async def aclose(self) -> None:
-        """Let go of what lives as long as the application; called when its server stops."""
+def served_by(app: object) -> Served | None:
+    """Return what an ASGI application of this module serves; None for other applications."""
+    return app._served if isinstance(app, ASGIApplication) else None  # noqa: SLF001 - no name of MCPServer's public API
 
 
 class ASGIRequest(HttpRequest):

@@ -21,7 +21,7 @@ except ModuleNotFoundError as error:
         'HTTP streams of a function app need: pip install "funcmcp[azure-streams]"', name=error.name
     ) from None
 
-from funcmcp.adapters.asgi.application import ASGIApplication
+from funcmcp.adapters.asgi.application import ASGIApplication, Served
 from funcmcp.adapters.azure.http_trigger import StreamedRequest, StreamedResponse
 from funcmcp.adapters.azure.settings import hostname, is_local
 from funcmcp.server.limits import Limits
@@ -79,7 +79,7 @@ class WebApp(extensions.WebApp):  # type: ignore[misc] # without types
 
     def get_app(self) -> ASGIApplication:
         """Return the ASGI application."""
-        return ASGIApplication(self._answer)
+        return ASGIApplication(Served(self._answer))
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         try:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import uvicorn
 
-from funcmcp.adapters.asgi.application import ASGIApplication
+from funcmcp.adapters.asgi.application import served_by
 from funcmcp.adapters.uvicorn.protocols import http_protocol, websocket_protocol
 from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.server.limits import Limits
@@ -238,7 +238,8 @@ class _Server(uvicorn.Server):
     def __init__(self, app: Application, on_ready: Callable[[], None], certificate: Certificate | None = None) -> None:
         write_to_stderr()
         self._app = app
-        limits = app.limits if isinstance(app, ASGIApplication) else Limits()
+        self._served = served_by(app)
+        limits = Limits() if self._served is None else self._served.limits
         config = uvicorn.Config(
             self._answer,
             access_log=False,
@@ -276,18 +277,18 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and tell."""
         await super().startup(sockets=sockets)
-        if self.started and isinstance(self._app, ASGIApplication):
-            if self._app.has_websocket and self.config.ws_protocol_class is None:
+        if self.started and self._served is not None:
+            if self._served.has_websocket and self.config.ws_protocol_class is None:
                 _log.warning('The WebSocket endpoint is not served. It needs: pip install "funcmcp[websocket]"')
             for listener in sockets or ():
-                self._app.on_listening(listener.getsockname()[0])
+                self._served.on_listening(listener.getsockname()[0])
         if self.started:
             self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop; uvicorn would close WebSockets at once, so those that end by themselves get their time before."""
         begun = time.monotonic()
-        if isinstance(self._app, ASGIApplication):
+        if self._served is not None:
             for server in self.servers:
                 server.close()
             while self._websockets and not self.force_exit and time.monotonic() < begun + _WEBSOCKET_SECONDS:
@@ -299,8 +300,8 @@ class _Server(uvicorn.Server):
         """Begin to end; the time for it runs from the first signal."""
         if not self.should_exit:
             leave_in_time()
-            if isinstance(self._app, ASGIApplication):
-                self._app.drain()
+            if self._served is not None:
+                self._served.drain()
         super().handle_exit(sig, frame)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.app import MCPServer
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.targets import find, import_target
+from funcmcp.serving import serving_of
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -65,9 +66,9 @@ def _servers(modules: list[ModuleType]) -> list[dict[str, Any]]:
     return [
         {
             "name": server.name,
-            "path": server.path,
-            "has_auth": server.server.guard is not None,
-            "keeps_sessions": server.keeps_sessions,
+            "path": serving_of(server).path,
+            "has_auth": serving_of(server).server.guard is not None,
+            "keeps_sessions": serving_of(server).keeps_sessions,
         }
         for server in servers.values()
     ]

@@ -12,6 +12,7 @@ from funcmcp import MCPServer
 from funcmcp.auth.policy import Auth
 from funcmcp.auth.principal import Principal
 from funcmcp.server.guard import Guard
+from funcmcp.serving import serving_of
 from funcmcp.testing import Client, MemoryRequest, post
 from funcmcp.transports.http.admission.authentication import Identity
 
@@ -46,7 +47,7 @@ async def test_a_faulty_authenticator_is_500_with_an_error_id_and_lets_nobody_in
         return answer
 
     mcp = MCPServer("Orders", auth=Auth(faulty, lists="open"))
-    response = await post(mcp.exchange, "/mcp", b"{}", {})
+    response = await post(serving_of(mcp).exchange, "/mcp", b"{}", {})
     assert response.status == 500
     assert isinstance(response.body, bytes)
     said = json.loads(response.body)["error"]
@@ -64,10 +65,10 @@ async def test_an_authenticator_that_never_answers_is_500_and_holds_up_no_place(
 
     monkeypatch.setattr("funcmcp.transports.http.admission.authentication.DECISION_TIMEOUT", 0.01)
     mcp = MCPServer("Orders", auth=Auth(hang, lists="open"))
-    response = await asyncio.wait_for(post(mcp.exchange, "/mcp", b"{}", {}), 10)
+    response = await asyncio.wait_for(post(serving_of(mcp).exchange, "/mcp", b"{}", {}), 10)
     assert response.status == 500
     assert "feature=authenticator exception=TimeoutError" in caplog.text
-    assert mcp.server.load.requests.used == 0
+    assert serving_of(mcp).server.load.requests.used == 0
 
 
 async def test_no_more_than_100_messages_of_a_batch_are_decided_about() -> None:
@@ -83,8 +84,9 @@ async def test_no_more_than_100_messages_of_a_batch_are_decided_about() -> None:
     mcp = MCPServer("Orders", auth=anybody)
     mcp.tool("it", authorize=allow)(lambda: "")
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "it"}}
-    assert mcp.server.guard is not None
-    identity = Identity(mcp.server, mcp.server.guard, anybody)
+    server = serving_of(mcp).server
+    assert server.guard is not None
+    identity = Identity(server, server.guard, anybody)
     assert await identity.check([call] * 5000, Principal("alice")) is None
     assert len(asked) == 100
 
@@ -113,7 +115,7 @@ def test_a_server_says_which_of_its_features_mean_nothing_without_auth(caplog: p
         caplog.clear()
         mcp = MCPServer("Orders", auth=auth)
         mcp.tool("it", **options)(lambda: "")  # type: ignore[call-overload]
-        mcp.begin()
+        serving_of(mcp).begin()
         assert ("mean nothing without auth" in caplog.text) is warned
 
 
@@ -123,8 +125,8 @@ async def _nobody(_headers: Mapping[str, str]) -> None:
 
 def test_ways_to_say_who_calls() -> None:
     authenticate: Authenticator = _nobody
-    assert MCPServer("Orders").server.guard is None
-    assert isinstance(MCPServer("Orders", auth=authenticate).server.guard, Guard)
+    assert serving_of(MCPServer("Orders")).server.guard is None
+    assert isinstance(serving_of(MCPServer("Orders", auth=authenticate)).server.guard, Guard)
     with pytest.raises(ValueError, match="lists must be"):
         MCPServer("Orders", auth=Auth(authenticate, lists="some"))  # type: ignore[arg-type]
     assert MemoryRequest("GET", "/", [], b"").principal is None

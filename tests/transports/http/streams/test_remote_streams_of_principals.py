@@ -9,6 +9,7 @@ import pytest
 from funcmcp import MCPServer, ToolContext
 from funcmcp.auth.policy import Auth
 from funcmcp.server.connections.hub import TOOLS
+from funcmcp.serving import serving_of
 from funcmcp.transports.http.messages import HttpRequest
 from funcmcp.transports.http.streams import remote_streams
 from tests.state.shared import SharedMemory, SharedMemorySessions
@@ -151,7 +152,7 @@ async def test_subscriptions_and_streams_are_a_principals_own_and_end_with_the_s
     assert (await shared.at(shared.here, ALICE).get()).status == 409
     his = await opened(shared.at(shared.there, BOB))
     nobodys = await opened(shared.at(shared.here, None))
-    await shared.here.resource_updated(MENU)
+    shared.here.resource_updated(MENU)
     assert (await hers.event())["params"] == {"uri": MENU}
     assert (await shared.at(shared.here, None).delete()).status == 204
     assert await rest(his) == await rest(nobodys) == []
@@ -168,7 +169,7 @@ async def test_without_streams_a_principal_hears_of_its_own_subscriptions_only(
     await shared.at(shared.here, ALICE).request("resources/subscribe", {"uri": MENU})
     for key in (BOB, None):
         await shared.at(shared.here, key).request("ping")
-    await shared.here.resource_updated(MENU)
+    shared.here.resource_updated(MENU)
     for key in (BOB, None):
         assert (await shared.at(shared.here, key).request("ping")).messages[0]["result"] == {}
     told, answer = (await shared.at(shared.here, ALICE).request("ping")).messages
@@ -185,7 +186,7 @@ async def test_a_stream_is_taken_up_again_at_another_instance_by_its_principal_a
             stream = listen(shared.at(instance, key), last)  # the general stream, of its own
             await stream.begun()
             assert last.partition("-")[0] not in str(await stream.part())
-            shared.here.server.hub.publish(TOOLS)
+            serving_of(shared.here).server.hub.publish(TOOLS)
             assert (await stream.event())["method"] == "notifications/tools/list_changed"
             stream.leave()
             await stream.ended()

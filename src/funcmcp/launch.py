@@ -1,0 +1,104 @@
+"""What `MCPServer.run` and `MCPServer.run_async` do: choose a transport and serve on it until the process ends."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from funcmcp.serving import serving_of
+from funcmcp.transports.http.options import PORT_VARIABLE
+
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Literal, TypeAlias
+
+    from funcmcp.adapters.asgi.application import ASGIApplication
+    from funcmcp.serving import Serving
+
+    Transport: TypeAlias = Literal["stdio", "http", "streamable-http", "sse"]
+
+_HTTP_TRANSPORTS = {"http", "streamable-http", "sse"}
+_LOOPBACK = "127.0.0.1"
+_MAX_PORT = 65535
+
+
+def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, port: int | None) -> None:
+    """Serve an `MCPServer` as its method `run` documents."""
+    serving = serving_of(mcp)
+    kind = _kind_of_transport(transport, host, port)
+    _check_no_loop_runs()
+    if kind == "stdio":
+        from funcmcp.transports import stdio  # noqa: PLC0415 - only servers on stdio need it
+
+        stdio.run(serving.server, serving.aclose)
+        return
+    uvicorn, endpoint = _uvicorn_adapter(), _endpoint(serving, transport)
+    port = uvicorn.default_port() if port is None else port
+    try:
+        uvicorn.serve(
+            mcp, host=host or _LOOPBACK, port=port, on_ready=lambda origin: uvicorn.announce(origin + endpoint)
+        )
+    except uvicorn.AddressError as error:
+        sys.stderr.write(f"{error.strerror}. Choose another address with host= and port=.\n")
+        raise SystemExit(1) from None  # Without the text: a thread that ends so would not show it.
+
+
+async def run_async(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, port: int | None) -> None:
+    """Serve an `MCPServer` as its method `run_async` documents."""
+    serving = serving_of(mcp)
+    if _kind_of_transport(transport, host, port) == "stdio":
+        from funcmcp.transports import stdio  # noqa: PLC0415 - only servers on stdio need it
+
+        await stdio.run_async(serving.server, serving.aclose)
+        return
+    uvicorn, endpoint = _uvicorn_adapter(), _endpoint(serving, transport)
+    port = uvicorn.default_port() if port is None else port
+    await uvicorn.serve_async(
+        mcp, host=host or _LOOPBACK, port=port, on_ready=lambda origin: uvicorn.announce(origin + endpoint)
+    )
+
+
+def _endpoint(serving: Serving, transport: Transport | None) -> str:
+    """Return the path to announce; open the HTTP+SSE endpoint if the transport needs it."""
+    return serving.open_sse() if transport == "sse" else serving.path
+
+
+def _kind_of_transport(transport: Transport | None, host: str | None, port: int | None) -> Literal["stdio", "http"]:
+    """Return the kind of a transport; raise ValueError if it does not exist, or the address is invalid for it."""
+    has_address = host is not None or port is not None
+    if host is not None and not isinstance(host, str):
+        raise ValueError(f"host must be a string, such as '127.0.0.1'; got {host!r}.")
+    if port is not None and (type(port) is not int or not 0 <= port <= _MAX_PORT):
+        raise ValueError(f"port must be an integer from 0 to {_MAX_PORT}; got {port!r}.")
+    if transport is None:
+        return "http" if has_address or PORT_VARIABLE in os.environ else "stdio"
+    if transport == "stdio":
+        if has_address:
+            raise ValueError('host and port are for HTTP. Leave them out, or use the transport "http".')
+        return "stdio"
+    if transport not in _HTTP_TRANSPORTS:
+        raise ValueError(f"transport must be 'stdio', 'http', 'streamable-http' or 'sse'; got {transport!r}.")
+    return "http"
+
+
+def _check_no_loop_runs() -> None:
+    """Raise RuntimeError if an event loop is running in this thread, as in a coroutine or a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError("mcp.run() can't start while an event loop is running. Write: await mcp.run_async(...)")
+
+
+def _uvicorn_adapter() -> ModuleType:
+    """Return the module that serves with uvicorn; end the process with one line if uvicorn is not installed."""
+    try:
+        # Imported by name and only here: it loads uvicorn.
+        return importlib.import_module("funcmcp.adapters.uvicorn.server")
+    except ModuleNotFoundError as error:
+        if error.name != "uvicorn":
+            raise
+        raise SystemExit('uvicorn is not installed. To serve HTTP: pip install "funcmcp[server]"') from None

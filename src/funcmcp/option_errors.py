@@ -1,0 +1,82 @@
+"""Errors for wrong arguments of `MCPServer`: they name the option to use."""
+
+from __future__ import annotations
+
+import inspect
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from funcmcp.auth.policy import Auth
+from funcmcp.server.limits import Limits
+from funcmcp.server.options import ListOptions, ServerInfo
+from funcmcp.transports.http.options import HTTPOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+F = TypeVar("F", bound="Callable[..., None]")
+
+_OPTIONS_ELSEWHERE = {
+    "bus": "sessions=SignedSessions(bus=...) or a store that has a bus, such as RedisSessions",
+    "host": "mcp.run(host=...)",
+    "keys": "sessions=SignedSessions(keys=...), or keys= of another store",
+    "lifespan": "mcp.services for what functions need, and mcp.lifespan() in the lifespan of an application around it",
+    "mask_error_details": "show_errors=",
+    "port": "mcp.run(port=...)",
+    "sse_path": "http=HTTPOptions(sse=...)",
+    "stateless_http": "sessions=None",
+    "streamable_http_path": "http=HTTPOptions(path=...)",
+    "strict_input_validation": "lax=",
+    "token_verifier": "auth=",
+    "transport": "mcp.run(...)",
+    **{option: f"http=HTTPOptions({option}=...)" for option in HTTPOptions.__slots__},
+    **{option: f"info=ServerInfo({option}=...)" for option in ServerInfo.__slots__},
+    **{option: f"lists=ListOptions({option}=...)" for option in ListOptions.__slots__},
+}
+"""What to use in place of options that are in another place, or that only other frameworks have."""
+
+_TYPES = {"info": ServerInfo, "http": HTTPOptions, "lists": ListOptions, "limits": Limits}
+
+
+def explains_options(init: F) -> F:
+    """Make the constructor of `MCPServer` raise TypeError with the right option for a wrong one.
+
+    The errors are for options that do not exist, for values that would fail later or in each request, and for more
+    positional arguments than the name.
+    """
+    valid = [name for name in inspect.signature(init).parameters if name not in {"self", "name"}]
+
+    @wraps(init)
+    def checked(self: object, *args: Any, **options: Any) -> None:
+        if len(args) > 1:
+            raise TypeError(
+                f"MCPServer takes only its name by position. Write MCPServer({args[0]!r}, instructions={args[1]!r})."
+            )
+        for option in options:
+            if option in _OPTIONS_ELSEWHERE:
+                raise TypeError(f"MCPServer has no option {option!r}. Use {_OPTIONS_ELSEWHERE[option]}.")
+            if option not in {"name", *valid}:
+                raise TypeError(f"MCPServer has no option {option!r}. Valid options: {', '.join(valid)}.")
+        for option, expected in _TYPES.items():
+            _check_type(option, options.get(option), expected)
+        _check_name(args[0] if args else options.get("name"))
+        _check_auth(options.get("auth"))
+        init(self, *args, **options)
+
+    return cast("F", checked)
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise TypeError(f'MCPServer needs a name, such as MCPServer("shop"); got {name!r:.60}.')
+
+
+def _check_type(option: str, value: object, expected: type) -> None:
+    if value is not None and not isinstance(value, expected):
+        raise TypeError(f"{option} must be {expected.__name__}(...); got {type(value).__name__}.")
+
+
+def _check_auth(auth: object) -> None:
+    if auth is not None and not isinstance(auth, Auth) and not callable(auth):
+        type_name = type(auth).__name__  # The value may be a secret, which must not get into a log.
+        raise TypeError(f"auth must be an authenticator, such as APIKeys({{...}}), or Auth(...); got {type_name}.")

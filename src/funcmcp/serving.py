@@ -1,0 +1,262 @@
+"""The part of an `MCPServer` that serves it: dispatch, sessions, HTTP endpoints and their lifetime.
+
+How it works: each `MCPServer` makes one `Serving` in its constructor. Authors use the `MCPServer`; ASGI servers, Azure
+Functions, stdio and the command line use the `Serving`, which `serving_of` returns. Its lifetime has these steps:
+
+- Made: the endpoints exist, and features may be added at any time.
+- `begin`: the process is about to serve. The bus to the other instances starts, and the log gets warnings about the
+  configuration. ASGI servers call it in the lifespan; without a lifespan the first request does.
+- `on_listening`: the address is known. The log gets a warning if other machines can reach a server with a random key.
+- `drain`: the process is about to stop. Streams that would stay open end.
+- `aclose`: services with app scope and the bus are closed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from funcmcp.adapters.asgi.application import Served, served_by
+from funcmcp.adapters.asgi.websocket import serve_websocket
+from funcmcp.auth.access import PRINCIPALS_ONLY
+from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.server.dispatch import Server
+from funcmcp.server.log import logger
+from funcmcp.state.bus import LocalBus
+from funcmcp.state.keys import VARIABLE, configured_keys
+from funcmcp.state.sessions.memory import MemorySessions
+from funcmcp.state.sessions.signed import SignedSessions
+from funcmcp.state.sessions.store import LiveSessions, NoSessions, SessionStore, SharedSessions
+from funcmcp.transports.http.admission.authentication import Identity
+from funcmcp.transports.http.admission.cors import CORS
+from funcmcp.transports.http.endpoints.http_sse import HTTPSSE
+from funcmcp.transports.http.endpoints.resource_metadata import Protected
+from funcmcp.transports.http.endpoints.streamable import StreamableHTTP
+from funcmcp.transports.websocket import WebSocket
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Literal, TypeAlias
+
+    from funcmcp.adapters.asgi.application import ASGIApplication, Receive, Scope, Send
+    from funcmcp.auth.policy import Auth
+    from funcmcp.authoring.calling.services import Services
+    from funcmcp.server.middleware import Middleware
+    from funcmcp.server.options import ServerOptions
+    from funcmcp.state.seal import KeyRing
+    from funcmcp.transports.http.messages import Exchange
+    from funcmcp.transports.http.options import HTTPOptions
+
+    Sessions: TypeAlias = SessionStore | Literal["signed", "memory"] | None
+
+
+class Serving(Served):
+    """Serves one `MCPServer` on every transport.
+
+    Args:
+        options: The options that hold on every transport.
+        services: The services of the server's functions.
+        http: The options of HTTP.
+        auth: Authenticates callers; None lets everybody call everything.
+        sessions: The store of sessions, or the name of a built-in one; None for no sessions.
+        middleware: Functions around every request, the outermost first.
+
+    Attributes:
+        server: The dispatcher of requests.
+        services: The services of the server's functions.
+        path: The path of the Streamable HTTP endpoint.
+        metadata: The metadata for clients that need a token; None without.
+        exchange: Answers every HTTP request.
+
+    Raises:
+        ValueError: The keys in the environment are invalid, or *sessions* is neither a store nor a known name.
+    """
+
+    def __init__(
+        self,
+        options: ServerOptions,
+        services: Services,
+        *,
+        http: HTTPOptions,
+        auth: Auth | None,
+        sessions: Sessions,
+        middleware: Sequence[Middleware],
+    ) -> None:
+        keys = (getattr(sessions, "keys", None) or configured_keys(os.environ)).of(options.name)
+        if not keys.shared:
+            keys.on_foreign = partial(
+                self._warn_of_random_key, "a client came with what another process or an earlier start has sealed"
+            )
+        self._has_warned_of_key = False
+        self._store = _store(sessions, keys)
+        self.services = services
+        self.server = Server(
+            options,
+            [REVISIONS[date] for date in sorted(options.info.revisions)],
+            keys=keys,
+            auth=auth,
+            bus=getattr(self._store, "bus", None),
+            middleware=middleware,
+        )
+        self.path = http.path
+        self.metadata = None if auth is None else auth.resource
+        self._http = http
+        self._auth = auth
+        self._identity = self._make_identity()
+        self._sse = http.sse
+        self._streamable = StreamableHTTP(self.server, self._store, http, path=http.path, identity=self._identity)
+        self._websocket = WebSocket(self.server, http, path=http.websocket, identity=self._identity)
+        super().__init__(self._make_exchange(), options.limits)
+        self.has_websocket = http.websocket is not None
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self.server.options.name
+
+    @property
+    def keeps_sessions(self) -> bool:
+        """Whether sessions of the handshake era live in this process."""
+        return isinstance(self._store, LiveSessions) and not isinstance(self._store, SharedSessions)
+
+    def open_sse(self) -> str:
+        """Return the path of the HTTP+SSE endpoint; open one at /sse if there is none."""
+        if self._sse is None:
+            self._sse = "/sse"
+            self.exchange = self._make_exchange()
+        return self._sse
+
+    def begin(self) -> None:
+        """Start the bus, and log warnings about the configuration."""
+        super().begin()
+        self.server.bus.start()
+        if _may_be_one_of_several():
+            self._warn_of_random_key("this is one of several processes")
+        if self.server.guard is None and any(
+            feature.access != PRINCIPALS_ONLY for feature in self.server.catalog.features()
+        ):
+            logger.warning(
+                "%s has features with allow_anonymous, scopes or authorize, which mean nothing without auth: "
+                "everybody may use everything.",
+                self.name,
+            )
+        if self.keeps_sessions:
+            logger.info("%s keeps sessions in this process's memory: clients must come back to it.", self.name)
+
+    def on_listening(self, address: str) -> None:
+        """Warn of a random key if other machines can reach the server."""
+        if not _is_loopback(address):
+            self._warn_of_random_key("other machines can reach it")
+
+    def on_first_request(self, address: str | None) -> None:
+        """Begin and warn if the application around the server does not run its lifespan."""
+        if not self.has_begun:
+            self.begin()
+            if self.services.has_app_scope or not isinstance(self.server.bus, LocalBus):
+                logger.warning(
+                    "%s is served without its lifespan, so its services with scope='app' and its connections are not "
+                    "closed at the end. Enter `async with mcp.lifespan():` in the lifespan of the application around "
+                    "it; see docs/guides/transports.md.",
+                    self.name,
+                )
+        if address is not None:
+            self.on_listening(address)
+
+    def drain(self) -> None:
+        """End the streams on which clients listen. From any thread."""
+        self.server.hub.close()
+
+    async def aclose(self) -> None:
+        """Close the services with app scope, and the bus."""
+        await self.services.aclose()
+        await self.server.bus.aclose()
+
+    async def serve_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a WebSocket of an ASGI server, or refuse it."""
+        await serve_websocket(self._websocket, scope, receive, send, seconds=self.limits.write_seconds)
+
+    def _make_identity(self) -> Identity | None:
+        if self._auth is None or self.server.guard is None:
+            return None
+        metadata_url = None if self.metadata is None else self.metadata.metadata_url
+        return Identity(self.server, self.server.guard, self._auth.authenticator, metadata_url=metadata_url)
+
+    def _make_exchange(self) -> Exchange:
+        """Return the function that answers HTTP requests: CORS and metadata around the endpoints."""
+        exchange: Exchange = self._streamable
+        if self._sse is not None:
+            exchange = HTTPSSE(self.server, self._http, path=self._sse, otherwise=exchange, identity=self._identity)
+        if self._auth is not None:
+            exchange = Protected(self._auth.resource, self._http, otherwise=exchange)
+        if self._http.allowed_origins:
+            exchange = CORS(self._http, otherwise=exchange)
+        return exchange
+
+    def _warn_of_random_key(self, reason: str) -> None:
+        """Warn once that sessions or questions are sealed with a key that no other process has."""
+        sealed = self._sealed_things()
+        if self._has_warned_of_key or self.server.keys.shared or not sealed:
+            return
+        self._has_warned_of_key = True
+        logger.warning(
+            "%s has a random key, and %s: its %s belong to this process and end with it. "
+            "To share a key with other processes and later starts, set %s.",
+            self.name,
+            reason,
+            " and its ".join(sealed),
+            VARIABLE,
+        )
+
+    def _sealed_things(self) -> list[str]:
+        """Return the names of what is sealed with the server's keys."""
+        eras = {revision.per_request for revision in self.server.revisions.values()}
+        sealed = []
+        if isinstance(self._store, SignedSessions) and False in eras:
+            sealed.append("sessions")
+        if True in eras and any(feature.interactive for feature in self.server.catalog.features()):
+            sealed.append("questions to clients")
+        return sealed
+
+
+def serving_of(mcp: ASGIApplication) -> Serving:
+    """Return what serves an `MCPServer`."""
+    return cast("Serving", served_by(mcp))
+
+
+def _store(sessions: Sessions, keys: KeyRing) -> SessionStore:
+    """Return the store of sessions, whose ids are signed by the server's own keys."""
+    if sessions is None:
+        return NoSessions()
+    if sessions == "signed":
+        return SignedSessions(keys)
+    if sessions == "memory":
+        return MemorySessions()
+    if not isinstance(sessions, SessionStore):
+        raise ValueError(  # noqa: TRY004 - any other string is as wrong as another type
+            f"sessions must be 'signed', 'memory', None or a session store; got {sessions!r}."
+        )
+    if isinstance(sessions, SignedSessions):
+        return sessions.signed_by(keys)
+    return sessions
+
+
+def _is_loopback(address: str) -> bool:
+    """Return whether only this machine can reach an address, which may be the path of a Unix socket."""
+    import ipaddress  # noqa: PLC0415 - most starts of a server need not wait for it
+
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return True
+    return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
+
+
+def _may_be_one_of_several() -> bool:
+    """Return whether a program such as gunicorn or `uvicorn --workers` has started this process to serve."""
+    if os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn"):
+        return True
+    multiprocessing = sys.modules.get("multiprocessing.process")  # A worker process has it loaded.
+    is_worker = multiprocessing is not None and multiprocessing.parent_process() is not None
+    return is_worker and "--reload" not in sys.argv  # The process of a reloader is the only one.
