@@ -167,6 +167,30 @@ async def test_an_exception_of_a_callback_reaches_the_caller(server: Path) -> No
                 await client.call_tool("greet")
 
 
+async def test_the_server_gets_an_error_if_a_callback_raises() -> None:
+    hello = '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'
+    command = script(
+        "import sys, json",
+        f"sys.stdin.readline(); print('''{hello}''', flush=True); sys.stdin.readline()",
+        "sys.stdin.readline()",
+        "print(json.dumps({'jsonrpc': '2.0', 'id': 's', 'method': 'elicitation/create'}), flush=True)",
+        "answer = json.loads(sys.stdin.readline())",
+        "request = json.loads(sys.stdin.readline())",
+        "print(json.dumps({'jsonrpc': '2.0', 'id': request['id'], 'result': answer}), flush=True)",
+        "sys.stdin.readline()",
+    )
+
+    async def refuse(_params: dict[str, Any]) -> dict[str, Any]:
+        raise LookupError("secret of the client")
+
+    async with Client(command, revision="2025-11-25", elicit=refuse) as client:
+        with pytest.raises(LookupError):
+            await client.request("first")
+        answer = await client.request("second")
+    error = {"code": -32603, "message": "The client failed to answer"}
+    assert answer == {"jsonrpc": "2.0", "id": "s", "error": error}
+
+
 async def test_a_process_gets_only_the_variables_that_it_needs(
     server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

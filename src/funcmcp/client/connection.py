@@ -91,7 +91,8 @@ class Client:
             HTTPEndpoint; a StdioCommand; an async function from HttpRequest to HttpResponse; or your own Transport.
         revision: The protocol revision to speak. By default the newest one that the server has.
         elicit: Answers ``elicitation/create``: receives its params and returns an ElicitResult such as
-            ``{"action": "accept", "content": {...}}``. The client declares the capability only if this is set.
+            ``{"action": "accept", "content": {...}}``. The client declares the capability only if this is set. The
+            server receives an MCPError that it raises; another exception also fails the request that is running.
         sample: Answers ``sampling/createMessage`` in the same way.
         roots: Root objects such as ``{"uri": "file:///data"}``, which answer ``roots/list``.
         on_notification: Receives every notification of the server, as a JSON-RPC message.
@@ -399,17 +400,27 @@ class Client:
                 await self.notify("notifications/cancelled", {"requestId": request_id, "reason": reason})
 
     async def _receive(self, message: dict[str, Any]) -> None:
-        """Handle a notification or a request of the server."""
+        """Handle a notification or a request of the server. Raise what a callback raises."""
         if "id" not in message:
             self._notified(message)
             return
-        response: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
         try:
-            response["result"] = await self._answers.to(message)
+            result = await self._answers.to(message)
         except UndeclaredQuestionError:
-            response["error"] = {"code": METHOD_NOT_FOUND, "message": "The client does not have this method"}
+            await self._refuse(message, MCPError(METHOD_NOT_FOUND, "The client does not have this method"))
         except MCPError as error:
-            response["error"] = error.payload()
+            await self._refuse(message, error)
+        except Exception:
+            with suppress(ClientError):
+                await self._refuse(message, MCPError(INTERNAL_ERROR, "The client failed to answer"))
+            raise
+        else:
+            response = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+            await self._transport.send(response, self._headers())
+
+    async def _refuse(self, message: dict[str, Any], error: MCPError) -> None:
+        """Answer a request of the server with an error."""
+        response = {"jsonrpc": "2.0", "id": message["id"], "error": error.payload()}
         await self._transport.send(response, self._headers())
 
     def _notified(self, notification: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ Source: "basic/transports, Streamable HTTP" of every revision.
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
 _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 401, 403, 404
 _FIRST_FAILURE = 400
+"""The lowest HTTP status of a request that failed."""
+
+_CLOSE_SECONDS = 5.0
+"""Seconds that the server may take to end the session."""
 
 
 class StreamableHTTP:
@@ -89,8 +94,9 @@ class StreamableHTTP:
             return
         fields = {**self._headers, header_names.SESSION_ID: self.session_id}
         self.session_id = None
-        with suppress(ClientError):
-            await _discard(await post(self._exchange, self._path, b"", fields, method="DELETE"))
+        with suppress(ClientError, TimeoutError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await _discard(await post(self._exchange, self._path, b"", fields, method="DELETE"))
 
     async def _post(self, message: Message, headers: Mapping[str, str]) -> HttpResponse:
         fields = {**self._headers, **headers}
