@@ -329,7 +329,7 @@ async def test_input_without_a_state_is_sent_again_without_one() -> None:
 
 @rules.verifies(rules.THREAT_49)
 async def test_a_server_that_never_ends_its_list_is_an_error() -> None:
-    """A hostile server can't keep a client busy for ever."""
+    """A hostile server must not keep a client busy without end."""
     pages = 0
 
     async def endless(request: HttpRequest) -> HttpResponse:

@@ -55,7 +55,7 @@ async def test_a_stream_is_refused_when_it_is_opened(key: str | None, status: in
 
 @rules.verifies(rules.THREAT_3)
 async def test_a_stream_takes_messages_of_the_principal_who_opened_it_and_of_nobody_else() -> None:
-    """To all others it is as if it never was."""
+    """For any other caller the stream does not exist."""
     shop = open_shop(sse="/sse")
     stream = await streaming(shop, BOB)
     begun = initialize(OLD)
@@ -141,7 +141,7 @@ async def test_a_websocket_for_nobody_in_particular_serves_what_is_for_everybody
 @rules.verifies(rules.U6)
 @pytest.mark.parametrize("later", [None, Principal("mallory")])
 async def test_a_websocket_ends_when_its_credentials_do(later: Principal | None) -> None:
-    """Each message is a request."""
+    """The credentials are verified for each message."""
     now: list[Principal | None] = [Principal("alice")]
 
     async def authenticate(_headers: Mapping[str, str]) -> Principal | None:

@@ -56,7 +56,7 @@ async def test_a_stream_that_comes_too_early_is_429_and_a_message_too(clock: Clo
 
 @rules.verifies(rules.THREAT_27)
 async def test_a_batch_on_a_stream_that_comes_too_early_is_429_as_a_whole_and_holds_no_place() -> None:
-    """Waiting for its time, each batch of a caller held one of the places that all requests share."""
+    """A batch that waits for its rate must not occupy one of the places for requests."""
     app = served(rates=MemoryRates(HOURLY, 8), limits=Limits(requests=1)).app
     stream = await opened(app)  # one GET, two POSTs
     batch = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(6)]
@@ -110,7 +110,6 @@ async def test_a_call_beyond_those_that_may_run_at_once_is_refused_on_the_stream
 
 @rules.verifies(rules.THREAT_23)
 async def test_a_message_on_a_connection_has_so_many_values_and_no_more() -> None:
-    """On HTTP+SSE and WebSocket."""
     stream = await opened(served(limits=Limits(message_values=100)).app)
     await stream.post(call("echo", {"many": [[]] * 60}))
     assert (await stream.hear())["error"]["code"] == -32700
@@ -125,7 +124,6 @@ async def test_a_message_on_a_connection_has_so_many_values_and_no_more() -> Non
 
 @rules.verifies(rules.THREAT_26)
 async def test_a_half_sent_message_takes_no_place_from_others() -> None:
-    """On HTTP+SSE."""
     app = served(limits=Limits(requests=1)).app
     stream = await opened(app)
     half_sent = exchange(app, "POST", stream.endpoint, JSON)

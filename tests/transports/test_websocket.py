@@ -332,7 +332,7 @@ def test_a_real_binary_frame_closes_it(port: int) -> None:
 
 @rules.verifies(rules.THREAT_47)
 def test_a_real_client_that_offers_compression_is_not_taken_up_on_it(port: int) -> None:
-    """A few bytes could become many."""
+    """A compressed message could become very large."""
     with client(port, headers={"sec-websocket-extensions": "permessage-deflate"}) as socket:
         assert socket.accepted is not None
         assert socket.accepted.extensions == []

@@ -54,7 +54,7 @@ def reading(caller: Caller, uri: str) -> dict[str, Any]:
 async def test_without_credentials_it_is_401_with_an_absolute_metadata_url_before_the_body_is_read(
     revision: str,
 ) -> None:
-    """Nothing is said of an error, for there was none."""
+    """The challenge has no error, because the request has no credentials."""
     shop = open_shop(anonymous=False)
     caller = shop.caller(revision=revision)
     answer = await caller.call("whoami")
@@ -75,7 +75,7 @@ async def test_streams_and_endings_of_sessions_want_credentials_too(method: str)
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("tool", ["hours", "whoami"])
 async def test_a_bad_key_is_401_even_where_none_is_needed(revision: str, tool: str) -> None:
-    """What was refused never ends as nobody at all."""
+    """Invalid credentials are never treated as missing ones."""
     shop = open_shop("open")
     answer = await shop.caller("not-a-key-of-anybody", revision).call(tool)
     refused(answer, 401, f'Bearer error="invalid_token", error_description="The API key is not known.", {NOBODY[7:]}')
@@ -98,7 +98,7 @@ async def test_a_malformed_header_is_400() -> None:
 @rules.verifies(rules.THREAT_18)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_without_metadata_a_challenge_is_still_one(revision: str) -> None:
-    """401 always has a challenge, and one has a parameter."""
+    """A 401 requires a challenge, and a challenge requires a parameter."""
     shop = Shop(MCPServer("Shop", auth=KEYS))
     refused(await shop.caller(revision=revision).call("anything"), 401, 'Bearer realm="mcp"')
 
@@ -125,7 +125,7 @@ async def test_the_host_and_the_origin_are_checked_before_credentials() -> None:
 @rules.verifies(rules.U6)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_principal_is_let_in_and_the_function_sees_it(revision: str) -> None:
-    """Every request says who it is."""
+    """Each request has credentials."""
     shop = open_shop(anonymous=False)
     caller = await shop.connected(ALICE, revision)
     answer = await caller.call("whoami")
@@ -230,7 +230,7 @@ async def test_a_principal_learns_what_does_not_exist(revision: str) -> None:
 async def test_a_missing_scope_is_403_with_all_scopes_at_once(
     revision: str, method: str, params: dict[str, Any]
 ) -> None:
-    """With those that the caller has, as far as they are this server's: a client asks for exactly these."""
+    """The scopes include those that the caller has, because the client requests exactly these."""
     shop = open_shop()
     answer = await (await shop.connected(ALICE, revision)).request(method, params)
     said = 'error_description="More scopes are needed.", scope="orders.write orders.read"'
@@ -277,7 +277,7 @@ async def test_a_principal_without_the_scopes_begins_no_session() -> None:
 @rules.verifies(rules.U3)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_where_lists_are_open_a_challenge_names_what_the_tool_needs(revision: str) -> None:
-    """Elsewhere that would tell whether the tool exists."""
+    """With other lists, the scopes would disclose that the tool exists."""
     shop = open_shop("open")
     refused(
         await (await shop.connected(revision=revision)).call("cancel"),
@@ -401,7 +401,7 @@ async def test_lists_are_for_everybody_for_principals_or_for_each_its_own(revisi
 async def test_resources_are_listed_as_the_caller_may_read_them(
     revision: str, lists: Lists, key: str | None, uris: list[str]
 ) -> None:
-    """A function that lists is asked only for those for whom it may be."""
+    """A listing function is called only for callers with access to it."""
     shop = open_shop(lists)
     assert await listed(await shop.connected(key, revision), "resources/list", "resources", "uri") == uris
     assert shop.ran == ([] if key is None else ["list"])
@@ -425,7 +425,7 @@ async def test_pages_of_a_filtered_list_have_cursors_of_its_own(revision: str) -
 @rules.verifies(rules.THREAT_38)
 @pytest.mark.parametrize("lists", ["auto", "filtered"])
 async def test_a_list_of_nothing_for_everybody_is_401(lists: Lists) -> None:
-    """So that clients sign in."""
+    """The 401 makes clients authenticate."""
     caller = open_shop(lists, anonymous=False).caller(revision=PER_REQUEST)
     refused(await caller.request("tools/list"), 401, NOBODY)
 
@@ -453,7 +453,7 @@ async def test_the_handshake_and_discovery_are_for_nobody_only_where_something_i
 @pytest.mark.parametrize("sessions", ["signed", "memory"])
 @pytest.mark.parametrize("stranger", [None, ALICE])
 async def test_a_session_of_another_principal_is_as_if_it_never_was(sessions: str, stranger: str | None) -> None:
-    """In POST, GET and DELETE; and the owner goes on."""
+    """POST, GET and DELETE are 404, and the session stays usable for its owner."""
     shop = open_shop(sessions=sessions)
     owner = await shop.connected(BOB)
     thief = shop.caller(stranger)
@@ -498,7 +498,7 @@ async def test_who_signs_in_during_a_session_goes_on_with_it(sessions: str) -> N
 
 @rules.verifies(rules.THREAT_3)
 async def test_in_a_session_of_nobody_each_principal_has_streams_of_its_own() -> None:
-    """Who knows the session's id alone reads nothing that was said to a principal."""
+    """A caller with only the session id gets no messages for a principal."""
     shop = open_shop("open", sessions="memory")
     caller = await shop.connected(None)
     caller.capabilities = {}
@@ -591,7 +591,7 @@ async def test_no_answer_carries_the_token_on(revision: str) -> None:
 @rules.verifies(rules.U1, rules.U2, rules.D4, rules.THREAT_35)
 @pytest.mark.parametrize("path", [OWN_PATH, ROOT])
 async def test_the_metadata_is_at_the_root_and_at_the_path_for_everybody(path: str) -> None:
-    """It says what was configured and nothing that the request says."""
+    """The document depends on the configuration only, not on the request."""
     shop = open_shop(anonymous=False)
     answer = await shop.caller().get({"host": "localhost:8000"}, path=path)
     assert (answer.status, answer.media_type) == (200, "application/json")
@@ -640,7 +640,7 @@ async def preflight(shop: Shop, origin: str, path: str = "/mcp") -> Answer:
 @rules.verifies(rules.U2)
 @pytest.mark.parametrize("path", ["/mcp", ROOT])
 async def test_a_browser_on_an_allowed_page_may_send_credentials_and_read_the_challenge(path: str) -> None:
-    """A client in a page can do the whole discovery."""
+    """A client in a browser can do the whole discovery."""
     shop = open_shop(anonymous=False, origins=(APP + "/",))
     before = await preflight(shop, APP, path)
     assert (before.status, before.body) == (204, b"")

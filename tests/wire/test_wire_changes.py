@@ -56,7 +56,7 @@ def change_everything(offering: Offering) -> None:
 @rules.verifies(rules.S1)
 @pytest.mark.parametrize("id", [7, 0, "seven", ""])
 async def test_listening_begins_with_what_is_honoured(stocked: Offering, id: object) -> None:
-    """The first message; the id of the request in every message; an event stream that no proxy buffers."""
+    """The acknowledgement is first, each message has the id of the request, and proxies do not buffer the stream."""
     peer = await connect(stocked.app, PER_REQUEST)
     wish = {**ALL, "resourceSubscriptions": ["menu://today", "menu://unheard_of"], "unheardOf": True}
     stream = listen(peer, wish, id)
@@ -78,7 +78,7 @@ async def test_listening_begins_with_what_is_honoured(stocked: Offering, id: obj
 @rules.verifies(rules.S1, rules.A1)
 @pytest.mark.parametrize("wanted", LISTS)
 async def test_nothing_is_sent_that_was_not_asked_for(stocked: Offering, wanted: str) -> None:
-    """Other lists and other resources are left out; the same change is told again when it comes again."""
+    """Changes of other lists and resources are not sent. A repeated change is sent again."""
     peer = await connect(stocked.app, PER_REQUEST)
     stream = await listening(peer, {wanted: True, "resourceSubscriptions": ["menu://today"]})
     change_everything(stocked)
@@ -96,7 +96,7 @@ async def test_nothing_is_sent_that_was_not_asked_for(stocked: Offering, wanted:
 
 @rules.verifies(rules.S1, rules.A1)
 async def test_what_is_not_offered_is_not_honoured(offering: Offering) -> None:
-    """A server without prompts and resources honours the rest."""
+    """A server without prompts and resources honours the other subscriptions."""
     peer = await connect(offering.app, PER_REQUEST)
     stream = listen(peer, {**ALL, "resourceSubscriptions": ["menu://today"]})
     assert (await event(stream))[1]["notifications"] == {"toolsListChanged": True}
@@ -106,7 +106,7 @@ async def test_what_is_not_offered_is_not_honoured(offering: Offering) -> None:
 
 @rules.verifies(rules.X1, rules.S1)
 async def test_a_client_that_leaves_is_forgotten(stocked: Offering) -> None:
-    """Closing the stream is how listening ends; nothing is sent after it."""
+    """The client ends the subscription by closing the stream. Nothing is sent afterwards."""
     peer = await connect(stocked.app, PER_REQUEST)
     streams = [await listening(peer, ALL, number) for number in range(3)]
     assert len(serving_of(stocked.app).server.hub) == 3
@@ -120,7 +120,7 @@ async def test_a_client_that_leaves_is_forgotten(stocked: Offering) -> None:
 
 @rules.verifies(rules.S1)
 async def test_the_stream_ends_with_a_result_when_the_server_is_about_to_stop(stocked: Offering) -> None:
-    """`complete`, with the subscription's id; the last event, and the end of the body."""
+    """The result is the last event, has the type `complete` and the id of the subscription, and ends the body."""
     peer = await connect(stocked.app, PER_REQUEST)
     stream = await listening(peer, ALL, "mine")
     serving_of(stocked.app).drain()
@@ -135,7 +135,6 @@ async def test_the_stream_ends_with_a_result_when_the_server_is_about_to_stop(st
 
 @rules.verifies(rules.S2)
 async def test_progress_and_log_messages_stay_on_their_own_stream(stocked: Offering) -> None:
-    """None of them comes on the stream of changes."""
     peer = await connect(stocked.app, PER_REQUEST)
     stream = await listening(peer, ALL)
     meta = {"progressToken": "t", META + "logLevel": "debug"}
@@ -172,7 +171,7 @@ async def test_progress_and_log_messages_stay_on_their_own_stream(stocked: Offer
     ],
 )
 async def test_a_wish_of_the_wrong_shape_is_refused(stocked: Offering, wish: object) -> None:
-    """-32602, as JSON; nobody listens then."""
+    """The error is JSON, and no subscription exists."""
     peer = await connect(stocked.app, PER_REQUEST)
     answer = check(await listen(peer, wish).answer(), PER_REQUEST, "subscriptions/listen")
     assert (answer.outcome, answer.media_type) == ((400, -32602), "application/json")
@@ -182,7 +181,7 @@ async def test_a_wish_of_the_wrong_shape_is_refused(stocked: Offering, wish: obj
 
 @rules.verifies(rules.S1)
 async def test_listening_to_nothing_said_is_refused(stocked: Offering) -> None:
-    """Without `notifications`."""
+    """The params have no `notifications`."""
     peer = await connect(stocked.app, PER_REQUEST)
     assert (await peer.request("subscriptions/listen")).outcome == (400, -32602)
 
@@ -190,7 +189,6 @@ async def test_listening_to_nothing_said_is_refused(stocked: Offering) -> None:
 @rules.verifies(rules.S1, rules.D1)
 @pytest.mark.parametrize("accept", ["application/json", "*/*", None])
 async def test_a_client_that_takes_no_stream_cannot_listen(stocked: Offering, accept: str | None) -> None:
-    """No event stream to a client that did not ask for one."""
     peer = await connect(stocked.app, PER_REQUEST)
     answer = check(await listen(peer, ALL, accept=accept).answer(), PER_REQUEST, "subscriptions/listen")
     assert (answer.outcome, answer.media_type) == ((400, -32600), "application/json")
@@ -200,7 +198,6 @@ async def test_a_client_that_takes_no_stream_cannot_listen(stocked: Offering, ac
 @rules.verifies(rules.S1, rules.V8)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_listening_is_no_method_of_the_handshake_era(stocked: Offering, revision: str) -> None:
-    """-32601."""
     peer = await connect(stocked.app, revision)
     assert (await peer.request("subscriptions/listen", {"notifications": ALL})).outcome == (200, -32601)
 
@@ -208,7 +205,6 @@ async def test_listening_is_no_method_of_the_handshake_era(stocked: Offering, re
 @rules.verifies(rules.R4, rules.V8)
 @pytest.mark.parametrize("method", ["resources/subscribe", "resources/unsubscribe"])
 async def test_subscribing_is_no_method_of_the_per_request_era(stocked: Offering, method: str) -> None:
-    """404 and -32601."""
     peer = await connect(stocked.app, PER_REQUEST)
     assert (await peer.request(method, {"uri": "menu://today"})).outcome == (404, -32601)
 
@@ -222,7 +218,7 @@ def own_stream(peer: Peer) -> Exchange:
 @rules.verifies(rules.R4)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_subscriber_hears_of_the_resource_until_it_unsubscribes(stocked: Offering, revision: str) -> None:
-    """`{}`, and resources/updated for what was subscribed to only."""
+    """Other resources are not notified."""
     peer = await connect(stocked.app, revision)
     stream = own_stream(peer)
     await stream.begun()
@@ -242,7 +238,7 @@ async def test_a_subscriber_hears_of_the_resource_until_it_unsubscribes(stocked:
 @rules.verifies(rules.A1)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_session_hears_when_a_list_changes(stocked: Offering, revision: str) -> None:
-    """One notification for each list, none twice before it was told."""
+    """Each list has one notification, without duplicates."""
     peer = await connect(stocked.app, revision)
     stream = own_stream(peer)
     await stream.begun()
@@ -255,7 +251,6 @@ async def test_a_session_hears_when_a_list_changes(stocked: Offering, revision: 
 @rules.verifies(rules.R4, rules.THREAT_8)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_session_never_hears_what_another_subscribed_to(stocked: Offering, revision: str) -> None:
-    """Subscriptions belong to their session."""
     one, other = await connect(stocked.app, revision), await connect(stocked.app, revision)
     streams = [own_stream(peer) for peer in (one, other)]
     for stream in streams:
@@ -274,7 +269,6 @@ async def test_a_session_never_hears_what_another_subscribed_to(stocked: Offerin
 @rules.verifies(rules.R4, rules.R2, rules.R3)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_what_cannot_be_read_cannot_be_subscribed_to(stocked: Offering, revision: str) -> None:
-    """Not found, or invalid."""
     peer = await connect(stocked.app, revision)
     for uri, code in (("menu://unheard_of", -32002), ("", -32002), ("file://docs/..", -32602)):
         assert (await peer.request("resources/subscribe", {"uri": uri})).outcome == (200, code)
@@ -284,7 +278,7 @@ async def test_what_cannot_be_read_cannot_be_subscribed_to(stocked: Offering, re
 @rules.verifies(rules.R4)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_session_subscribes_to_so_many_resources_and_no_more(stocked: Offering, revision: str) -> None:
-    """The thousand and first is -32602, and the others stay."""
+    """The 1,001st subscription is -32602, and the others continue."""
     peer = await connect(stocked.app, revision)
     for number in range(1000):
         assert (await peer.request("resources/subscribe", {"uri": f"file://docs/{number}"})).result == {}

@@ -55,7 +55,7 @@ def add(peer: Peer, port: int) -> None:
 @rules.verifies(rules.H1, rules.H5)
 @pytest.mark.parametrize("revision", ERAS)
 def test_an_answer_over_tcp_is_the_one_from_memory(offering: Offering, port: int, revision: str) -> None:
-    """JSON with its length, and a chunked stream that ends."""
+    """A JSON response has a length, and a stream is chunked and ends."""
     peer = peer_at(offering.app, port, revision)
     message = peer.message("tools/call", {"name": "nothing", "arguments": {}})
     answer = check(post(peer, port, message), revision, "tools/call")
@@ -67,7 +67,7 @@ def test_an_answer_over_tcp_is_the_one_from_memory(offering: Offering, port: int
 @rules.verifies(rules.H10, rules.H13)
 @pytest.mark.parametrize("revision", ERAS)
 def test_refusals_keep_the_connection_usable_or_close_it_cleanly(offering: Offering, port: int, revision: str) -> None:
-    """On one connection, the next good request after a bad one is answered."""
+    """The next valid request on the same connection is answered."""
     peer = peer_at(offering.app, port, revision)
     good = peer.message("tools/list")
     with connection(port) as line:
@@ -81,7 +81,7 @@ def test_refusals_keep_the_connection_usable_or_close_it_cleanly(offering: Offer
 @rules.verifies(rules.H2, rules.H4)
 @pytest.mark.parametrize("method", ["GET", "PUT", "OPTIONS", "PATCH", "HEAD"])
 def test_other_methods_over_tcp_are_405(port: int, method: str) -> None:
-    """With Allow; the answer to HEAD has no body."""
+    """The response has an Allow header. The response to HEAD has no body."""
     with connection(port) as line:
         line.send(head([("host", f"127.0.0.1:{port}"), ("connection", "close")], method=method))
         if method == "HEAD":
@@ -94,7 +94,7 @@ def test_other_methods_over_tcp_are_405(port: int, method: str) -> None:
 
 @rules.verifies(rules.H3, rules.D4)
 def test_a_session_ends_by_delete_over_tcp(offering: Offering, port: int) -> None:
-    """Then it is 404."""
+    """Afterwards the session is 404."""
     peer = peer_at(offering.app, port, HANDSHAKE)
     with connection(port) as line:
         line.send(head({**peer.headers(None), "host": f"127.0.0.1:{port}"}.items(), method="DELETE"))
@@ -111,7 +111,7 @@ def test_a_session_ends_by_delete_over_tcp(offering: Offering, port: int) -> Non
     ],
 )
 def test_two_hosts_or_origins_over_tcp_are_400(offering: Offering, port: int, extra: list[tuple[str, str]]) -> None:
-    """Whether the HTTP server or the endpoint says so."""
+    """Either the HTTP server or the endpoint rejects the request."""
     peer = Peer(offering.app, PER_REQUEST)
     body = to_bytes(peer.message("tools/list"))
     usual = [(name, value) for name, value in peer.headers(peer.message("tools/list")).items() if name != "host"]
@@ -122,7 +122,7 @@ def test_two_hosts_or_origins_over_tcp_are_400(offering: Offering, port: int, ex
 
 @rules.verifies(rules.THREAT_1, rules.D9)
 def test_a_foreign_host_over_tcp_is_refused(offering: Offering, port: int) -> None:
-    """The address of the connection is known, and the defaults are enough."""
+    """The default settings reject it, because the address of the connection is known."""
     peer = Peer(offering.app, PER_REQUEST)
     message = peer.message("tools/list")
     for host in ("evil.com", "localhost.evil.com", "127.0.0.1.evil.com:80", "localhost.", ""):
@@ -137,7 +137,7 @@ def test_a_foreign_host_over_tcp_is_refused(offering: Offering, port: int) -> No
 
 @rules.verifies(rules.D11, rules.THREAT_33)
 def test_two_routing_headers_over_tcp_are_400(offering: Offering, port: int) -> None:
-    """Header mismatch, in any case of the name."""
+    """The names of the headers differ in case."""
     peer = Peer(offering.app, PER_REQUEST)
     message = peer.message("tools/list")
     body = to_bytes(message)
@@ -149,7 +149,7 @@ def test_two_routing_headers_over_tcp_are_400(offering: Offering, port: int) -> 
 
 @rules.verifies(rules.D10)
 def test_white_space_around_values_over_tcp_does_not_count(offering: Offering, port: int) -> None:
-    """One of the parsers hands it through."""
+    """One of the parsers does not strip it."""
     peer = Peer(offering.app, PER_REQUEST)
     message = peer.message("tools/call", {"name": "nothing", "arguments": {}})
     answer = post(
@@ -175,7 +175,7 @@ def small_port(limited: Offering, parser: Literal["httptools", "h11"]) -> Iterat
 def test_a_chunked_body_over_the_limit_is_413_and_the_answer_arrives(
     limited: Offering, small_port: int, revision: str
 ) -> None:
-    """Without a Content-Length; the client hears why, though it is still sending."""
+    """The client gets the response while it still sends."""
     peer = peer_at(limited.app, small_port, revision)
     headers = {
         **peer.headers(peer.message("tools/list")),
@@ -192,7 +192,7 @@ def test_a_chunked_body_over_the_limit_is_413_and_the_answer_arrives(
 @rules.verifies(rules.THREAT_22)
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_chunked_body_within_the_limit_is_taken(limited: Offering, small_port: int, revision: str) -> None:
-    """In chunks of one byte."""
+    """The chunks have one byte each."""
     peer = peer_at(limited.app, small_port, revision)
     message = peer.message("tools/list")
     headers = {**peer.headers(message), "host": f"127.0.0.1:{small_port}", "transfer-encoding": "chunked"}
@@ -206,7 +206,7 @@ def test_a_chunked_body_within_the_limit_is_taken(limited: Offering, small_port:
 def test_a_declared_length_over_the_limit_is_413_without_its_body(
     limited: Offering, small_port: int, revision: str
 ) -> None:
-    """Answered at once, though the body never comes."""
+    """The response does not wait for the body."""
     peer = peer_at(limited.app, small_port, revision)
     headers = {**peer.headers(peer.message("tools/list")), "host": f"127.0.0.1:{small_port}"}
     with connection(small_port) as line:
@@ -217,7 +217,7 @@ def test_a_declared_length_over_the_limit_is_413_without_its_body(
 
 @rules.verifies(rules.THREAT_22, rules.H10)
 def test_lies_about_the_length_are_400(offering: Offering, port: int) -> None:
-    """Too short a length cuts the message, and what is left is no request."""
+    """A length that is too short cuts the message, and the remaining bytes are not a request."""
     peer = Peer(offering.app, PER_REQUEST)
     message = peer.message("tools/list")
     for length in ("5", "0", "-1", "abc", "+5", "5, 6"):
@@ -230,7 +230,7 @@ def test_lies_about_the_length_are_400(offering: Offering, port: int) -> None:
 def test_a_half_sent_body_holds_up_nobody_and_may_still_be_finished(
     offering: Offering, port: int, revision: str
 ) -> None:
-    """Others are answered meanwhile."""
+    """Other clients get responses meanwhile."""
     peer = peer_at(offering.app, port, revision)
     whole = request(peer, port, peer.message("tools/list"))
     with connection(port) as slow:
@@ -247,7 +247,7 @@ def test_a_half_sent_body_holds_up_nobody_and_may_still_be_finished(
 def test_more_half_sent_bodies_than_requests_may_be_under_way_turn_nobody_away(
     parser: Literal["httptools", "h11"], revision: str
 ) -> None:
-    """Neither requests in one packet nor those whose body comes after their header."""
+    """This holds for requests in one packet and for those with a separate body."""
     app = offer(limits=Limits(requests=2)).app
     with serving(app, parser) as port, contextlib.ExitStack() as lines:
         peer = peer_at(app, port, revision)
@@ -267,7 +267,7 @@ def test_more_half_sent_bodies_than_requests_may_be_under_way_turn_nobody_away(
 def test_a_client_that_leaves_in_the_middle_of_its_body_leaves_no_trace(
     offering: Offering, port: int, revision: str
 ) -> None:
-    """No answer, no log line, and the next request is served."""
+    """There is no response and no log line, and the next request is answered."""
     peer = peer_at(offering.app, port, revision)
     for cut in (-1, -20, 60):
         with connection(port) as line:
@@ -280,7 +280,7 @@ def test_a_client_that_leaves_in_the_middle_of_its_body_leaves_no_trace(
 def test_a_client_that_hangs_up_cancels_its_request_in_the_per_request_era(
     offering: Offering, port: int, tool: str
 ) -> None:
-    """JSON, a stream that has not begun, and one that has."""
+    """The response is JSON, a stream that has not started, or one that has."""
     peer = Peer(offering.app, PER_REQUEST)
     with connection(port) as line:
         line.send(request(peer, port, peer.call_message(tool, {"key": "mine"})))
@@ -294,7 +294,7 @@ def test_a_client_that_hangs_up_cancels_its_request_in_the_per_request_era(
 @rules.verifies(rules.H18, rules.THREAT_40)
 @pytest.mark.parametrize("tool", ["wait", "wait_quietly", "talk"])
 def test_a_client_that_hangs_up_cancels_nothing_in_the_handshake_era(offering: Offering, port: int, tool: str) -> None:
-    """The tool goes on to its end."""
+    """The tool runs to its end."""
     peer = peer_at(offering.app, port, HANDSHAKE)
     with connection(port) as line:
         line.send(request(peer, port, peer.call_message(tool, {"key": "mine"})))
@@ -314,7 +314,7 @@ def test_a_client_that_hangs_up_cancels_nothing_in_the_handshake_era(offering: O
 def test_two_in_flight_with_the_same_id_are_both_answered_right(
     offering: Offering, port: int, revision: str, ids: tuple[object, object]
 ) -> None:
-    """On two connections, in the other order than asked."""
+    """The requests are on two connections, and finish in reverse order."""
     peer = peer_at(offering.app, port, revision)
     calls = [
         peer.message("tools/call", {"name": "wait", "arguments": {"key": key}}, given)
@@ -334,7 +334,7 @@ def test_two_in_flight_with_the_same_id_are_both_answered_right(
 @rules.verifies(rules.THREAT_8)
 @pytest.mark.parametrize("revision", ERAS)
 def test_pipelined_requests_are_answered_in_their_order(offering: Offering, port: int, revision: str) -> None:
-    """One after the other on one connection, a bad one between them."""
+    """An invalid request is between valid ones on one connection."""
     peer = peer_at(offering.app, port, revision)
     messages: list[object] = [peer.message("tools/list", id="a"), b"{", peer.message("tools/list", id="b")]
     with connection(port) as line:
@@ -346,7 +346,7 @@ def test_pipelined_requests_are_answered_in_their_order(offering: Offering, port
 
 @rules.verifies(rules.H5, rules.H6)
 def test_a_question_is_answered_by_another_request_in_the_handshake_era(offering: Offering, port: int) -> None:
-    """The question comes on the stream, the answer in a POST of its own, the result on the stream."""
+    """The question and the result are on the stream, and the answer is a separate POST."""
     peer = peer_at(offering.app, port, HANDSHAKE)
     other = peer_at(offering.app, port, HANDSHAKE)
     with connection(port) as line:
@@ -366,7 +366,7 @@ def _data(line: bytes) -> Any:
 
 @rules.verifies(rules.THREAT_22)
 def test_the_default_limit_holds_over_tcp(parser: Literal["httptools", "h11"]) -> None:
-    """4 MiB, chunked, one MiB too much."""
+    """The chunked body has one MiB more than the limit of 4 MiB."""
     offering = offer(http=HTTPOptions())
     with serving(offering.app, parser) as port:
         peer = Peer(offering.app, PER_REQUEST)

@@ -50,7 +50,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("fault", [*FAULTS, None])
 async def test_a_permission_that_ends_badly_or_never_is_a_no(fault: BaseException | None, revision: str) -> None:
-    """Whoever asks is 403, and the next request is answered as ever."""
+    """The caller gets 403, and the next request is answered."""
     ran: list[str] = []
     mcp = MCPServer("Orders", auth=anybody)
     mcp.tool("it", authorize=lambda _principal: fail(fault))(lambda: ran.append("it"))

@@ -60,7 +60,7 @@ def lines(log: pytest.LogCaptureFixture) -> list[str]:
 async def test_an_exception_in_a_tool_is_told_by_an_id_that_is_in_the_log(
     offering: Offering, log: pytest.LogCaptureFixture, revision: str, how: str
 ) -> None:
-    """The client gets a neutral sentence, the log one line with the same id."""
+    """The client gets a fixed sentence, and the log has one line with the same id."""
     peer = await connect(offering.app, revision)
     answer = await peer.call("fail", {"how": how})
     assert answer.status == 200
@@ -78,7 +78,6 @@ async def test_an_exception_in_a_tool_is_told_by_an_id_that_is_in_the_log(
 async def test_the_text_of_a_tool_error_is_sent_and_not_logged(
     offering: Offering, log: pytest.LogCaptureFixture, revision: str
 ) -> None:
-    """The one exception whose text is meant for the client."""
     answer = await (await connect(offering.app, revision)).call("fail", {"how": "tool error"})
     assert answer.result["isError"] is True
     assert answer.text == "The kitchen is closed."
@@ -90,7 +89,7 @@ async def test_the_text_of_a_tool_error_is_sent_and_not_logged(
 async def test_invalid_params_and_own_codes_are_errors_of_the_protocol(
     offering: Offering, log: pytest.LogCaptureFixture, revision: str
 ) -> None:
-    """-32602 from InvalidParams; a code, its text and its data are kept."""
+    """`InvalidParams` is -32602. The code, the message and the data of an `MCPError` are sent unchanged."""
     peer = await connect(offering.app, revision)
     refused = await peer.call("fail", {"how": "invalid params"})
     assert refused.outcome == (INVALID_PARAMS_STATUS[revision], -32602)
@@ -122,7 +121,7 @@ async def test_invalid_params_and_own_codes_are_errors_of_the_protocol(
 async def test_what_json_cannot_say_is_an_error_and_not_a_fault(
     offering: Offering, log: pytest.LogCaptureFixture, revision: str, how: str
 ) -> None:
-    """NaN, lone surrogates and objects on the way out; in results, errors and their data."""
+    """Results, errors and error data contain NaN, lone surrogates or objects."""
     peer = await connect(offering.app, revision)
     answer = await peer.call("fail", {"how": how}, id="mine")
     assert answer.message["id"] == "mine"
@@ -173,7 +172,7 @@ async def hostile(peer: Peer, text: str) -> int:
 async def test_what_a_client_sends_forges_no_line_and_fills_no_log(
     offering: Offering, log: pytest.LogCaptureFixture, revision: str, text: str
 ) -> None:
-    """One line at most for each fault of a client, and no more than 200 characters of what it sent."""
+    """Each invalid request causes at most one line, with at most 200 characters of its input."""
     peer = await connect(offering.app, revision)
     requests = await hostile(peer, text)
     found = lines(log)
@@ -190,7 +189,7 @@ async def test_what_a_client_sends_forges_no_line_and_fills_no_log(
 async def test_an_exception_that_repeats_what_a_client_sent_is_one_short_line(
     offering: Offering, log: pytest.LogCaptureFixture, revision: str, text: str
 ) -> None:
-    """At most 200 characters of it, escaped."""
+    """The line has at most 200 characters of the input, escaped."""
     peer = await connect(offering.app, revision)
     answer = await peer.call("fail", {"how": text})
     assert answer.result["isError"] is True
@@ -205,7 +204,6 @@ async def test_an_exception_that_repeats_what_a_client_sent_is_one_short_line(
 async def test_secrets_in_headers_never_reach_the_log(
     offering: Offering, log: pytest.LogCaptureFixture, revision: str
 ) -> None:
-    """No header is logged, whatever fails."""
     peer = await connect(offering.app, revision)
     secrets = {"authorization": "Bearer hush-hush", "cookie": "id=hush-hush", "x-functions-key": "hush-hush"}
     for how in ("value error", "tool error", "own code"):
@@ -220,7 +218,6 @@ async def test_secrets_in_headers_never_reach_the_log(
 async def test_nothing_that_a_client_sent_stands_in_a_header_of_the_answer(
     offering: Offering, revision: str, name: str
 ) -> None:
-    """Headers come from the server alone."""
     peer = await connect(offering.app, revision)
     headers = {"x-request-id": "echo-me", "last-event-id": "echo-me"}
     answers = [
@@ -237,7 +234,7 @@ async def test_nothing_that_a_client_sent_stands_in_a_header_of_the_answer(
 @rules.verifies(rules.THREAT_21, rules.THREAT_34)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_no_refusal_repeats_much_of_what_it_refuses(offering: Offering, revision: str) -> None:
-    """An answer to a refused request stays short, the echoed id aside."""
+    """Apart from the id, the response to a rejected request is short."""
     peer = await connect(offering.app, revision)
     long = "y" * 100_000
     bodies: list[Any] = [

@@ -45,7 +45,6 @@ async def post_pairs(peer: Peer, message: object, extra: list[tuple[str, str]], 
 async def test_a_client_that_does_not_list_events_gets_json(
     offering: Offering, revision: str, accept: str | None
 ) -> None:
-    """Lenient, but never a stream to a client that did not ask for one."""
     peer = await connect(offering.app, revision, {"elicitation": {}})
     answer = await peer.call("talk", headers={"accept": accept})
     assert (answer.status, answer.media_type, answer.text) == (200, JSON, "talked")
@@ -59,7 +58,7 @@ async def test_a_client_that_does_not_list_events_gets_json(
 async def test_a_client_that_lists_events_gets_a_stream_where_there_is_one(
     offering: Offering, revision: str, accept: str
 ) -> None:
-    """In any order, case and quality."""
+    """The media types have any order, case and quality."""
     peer = await connect(offering.app, revision)
     answer = await peer.call("talk", headers={"accept": accept})
     assert (answer.status, answer.media_type, answer.text) == (200, EVENTS, "talked")
@@ -72,7 +71,6 @@ async def test_a_client_that_lists_events_gets_a_stream_where_there_is_one(
 )
 @pytest.mark.parametrize("revision", ERAS)
 async def test_406_only_where_json_and_events_are_both_excluded(offering: Offering, revision: str, accept: str) -> None:
-    """Not acceptable."""
     answer = await (await connect(offering.app, revision)).call("add", {"a": 1, "b": 2}, headers={"accept": accept})
     assert answer.status == 406
 
@@ -83,7 +81,7 @@ async def test_406_only_where_json_and_events_are_both_excluded(offering: Offeri
 async def test_an_accept_header_in_two_lines_is_one_list(
     offering: Offering, revision: str, lines: tuple[str, str]
 ) -> None:
-    """RFC 9110 section 5.3 joins the lines of a list."""
+    """RFC 9110 section 5.3 joins the lines of a list header."""
     peer = await connect(offering.app, revision)
     message = peer.call_message("talk")
     answer = await post_pairs(peer, message, [("accept", line) for line in lines], without="accept")
@@ -104,7 +102,7 @@ async def test_an_accept_header_in_two_lines_is_one_list(
 )
 @pytest.mark.parametrize("revision", ERAS)
 async def test_json_in_any_spelling_is_taken(offering: Offering, revision: str, content_type: str) -> None:
-    """Case-insensitive, parameters allowed."""
+    """The media type has any case and any parameters."""
     peer = await connect(offering.app, revision)
     assert (await peer.call("add", {"a": 1, "b": 2}, headers={"content-type": content_type})).text == "3"
 
@@ -132,7 +130,7 @@ async def test_json_in_any_spelling_is_taken(offering: Offering, revision: str, 
 )
 @pytest.mark.parametrize("revision", ERAS)
 async def test_anything_but_json_is_415(offering: Offering, revision: str, content_type: str | None) -> None:
-    """A page elsewhere can only send a simple request, which is never application/json."""
+    """A page of another origin can send only simple requests, which are never application/json."""
     answer = await (await connect(offering.app, revision)).call("nothing", headers={"content-type": content_type})
     assert answer.status == 415
 
@@ -140,7 +138,6 @@ async def test_anything_but_json_is_415(offering: Offering, revision: str, conte
 @rules.verifies(rules.D2, rules.D11, rules.THREAT_2)
 @pytest.mark.parametrize("lines", [(JSON, "text/plain"), ("text/plain", JSON)])
 async def test_two_content_types_that_differ_are_refused(offering: Offering, lines: tuple[str, str]) -> None:
-    """Exactly application/json."""
     peer = await connect(offering.app, HANDSHAKE)
     message = peer.message("tools/list")
     answer = await post_pairs(peer, message, [("content-type", line) for line in lines], without="content-type")
@@ -151,7 +148,7 @@ async def test_two_content_types_that_differ_are_refused(offering: Offering, lin
 @pytest.mark.parametrize("coding", ["gzip", "br", "deflate", "GZIP", "identity, gzip", "nonsense"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_coded_body_is_415(offering: Offering, revision: str, coding: str) -> None:
-    """No Content-Encoding but identity."""
+    """Only `identity` is an accepted Content-Encoding."""
     peer = await connect(offering.app, revision)
     assert (await peer.call("nothing", headers={"content-encoding": coding})).status == 415
     assert (await peer.call("nothing", headers={"content-encoding": "identity"})).status == 200
@@ -160,7 +157,7 @@ async def test_a_coded_body_is_415(offering: Offering, revision: str, coding: st
 @rules.verifies(rules.D3, rules.TRAP_8)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_without_a_version_header_the_session_knows_the_version(offering: Offering, revision: str) -> None:
-    """An array is a batch in a session of 2025-03-26 and nowhere else."""
+    """An array is a batch only in a session of 2025-03-26."""
     peer = await connect(offering.app, revision)
     answer = await peer.post([peer.message("ping")], {"mcp-protocol-version": None})
     assert answer.status == (200 if revision == BATCHES else 400)
@@ -169,7 +166,7 @@ async def test_without_a_version_header_the_session_knows_the_version(offering: 
 @rules.verifies(rules.D3)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_the_version_header_may_stand_on_initialize(offering: Offering, revision: str) -> None:
-    """Conformance sends it there."""
+    """The conformance suite sends the header with `initialize`."""
     answer = await Peer(offering.app, revision).post(initialize(revision), {"mcp-protocol-version": revision})
     assert answer.result["protocolVersion"] == revision
 
@@ -177,7 +174,6 @@ async def test_the_version_header_may_stand_on_initialize(offering: Offering, re
 @rules.verifies(rules.D4, rules.TRAP_17)
 @pytest.mark.parametrize("method", ["server/discover", "tools/list", "tools/call"])
 async def test_a_session_id_means_nothing_in_the_per_request_era(offering: Offering, method: str) -> None:
-    """It is ignored if sent, never minted, never echoed."""
     peer = await connect(offering.app, PER_REQUEST)
     session_id = (await connect(offering.app, HANDSHAKE)).session_id
     for given in (None, session_id, "unheard-of"):
@@ -189,7 +185,6 @@ async def test_a_session_id_means_nothing_in_the_per_request_era(offering: Offer
 @rules.verifies(rules.D5)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_last_event_id_is_ignored(offering: Offering, revision: str) -> None:
-    """Nothing is replayed."""
     peer = await connect(offering.app, revision)
     assert (await peer.call("talk", headers={"last-event-id": "1"})).text == "talked"
     pairs = [*peer.headers(None).items(), ("last-event-id", "1")]
@@ -201,7 +196,6 @@ async def test_last_event_id_is_ignored(offering: Offering, revision: str) -> No
     "said", [None, "", "tools/lists", "TOOLS/LIST", "Tools/List", "tools", "tools/list,tools/list"]
 )
 async def test_mcp_method_must_say_what_the_body_says(offering: Offering, said: str | None) -> None:
-    """Required on every request; the value is case-sensitive."""
     peer = await connect(offering.app, PER_REQUEST)
     assert (await peer.request("tools/list", headers={"mcp-method": said})).outcome == (400, -32020)
     assert (await peer.request("tools/list")).status == 200
@@ -210,7 +204,7 @@ async def test_mcp_method_must_say_what_the_body_says(offering: Offering, said: 
 @rules.verifies(rules.D6)
 @pytest.mark.parametrize("method", ["server/discover", "tools/list", "tools/call", "unheard/of"])
 async def test_mcp_method_is_required_on_all_requests(offering: Offering, method: str) -> None:
-    """Also on those that the server does not know."""
+    """Requests with unknown methods need the header too."""
     peer = await connect(offering.app, PER_REQUEST)
     answer = await peer.request(method, {"name": "nothing"}, headers={"mcp-method": None})
     assert answer.outcome == (400, -32020)
@@ -224,7 +218,7 @@ def coded(value: str) -> str:
 @rules.verifies(rules.D7, rules.D10, rules.TRAP_20)
 @pytest.mark.parametrize("said", ["nothing", "  nothing  ", "\tnothing", coded("nothing"), f" {coded('nothing')} "])
 async def test_mcp_name_may_be_spelled_in_base64_and_with_blanks(offering: Offering, said: str) -> None:
-    """Blanks are stripped, the sentinel is decoded, then the two are compared."""
+    """White space is stripped and base64 is decoded before the values are compared."""
     peer = await connect(offering.app, PER_REQUEST)
     assert (await peer.call("nothing", headers={"mcp-name": said})).text == "nothing"
 
@@ -253,14 +247,14 @@ async def test_mcp_name_may_be_spelled_in_base64_and_with_blanks(offering: Offer
     ],
 )
 async def test_any_other_mcp_name_is_refused(offering: Offering, said: str | None) -> None:
-    """Strict alphabet, canonical padding, case-sensitive marks."""
+    """Base64 has a strict alphabet, canonical padding and case-sensitive marks."""
     peer = await connect(offering.app, PER_REQUEST)
     assert (await peer.call("nothing", headers={"mcp-name": said})).outcome == (400, -32020)
 
 
 @rules.verifies(rules.D8)
 async def test_a_mirrored_argument_that_agrees_passes(offering: Offering) -> None:
-    """Strings, integers as numbers, booleans as words, nested ones."""
+    """Arguments are strings, integers, booleans, or members of nested objects."""
     peer = await connect(offering.app, PER_REQUEST)
     arguments = {"region": "Zürich", "count": 42, "flag": True, "nested": {"inner": "in"}}
     headers = {
@@ -294,7 +288,6 @@ async def test_a_mirrored_argument_that_agrees_passes(offering: Offering) -> Non
 async def test_mirrored_arguments_are_only_expected_where_there_is_a_value(
     offering: Offering, arguments: dict[str, object], headers: dict[str, str | None]
 ) -> None:
-    """An absent or null argument has no header."""
     assert (await (await connect(offering.app, PER_REQUEST)).call("region", arguments, headers=headers)).status == 200
 
 
@@ -324,7 +317,7 @@ async def test_mirrored_arguments_are_only_expected_where_there_is_a_value(
 async def test_a_mirrored_argument_that_disagrees_is_refused(
     offering: Offering, arguments: dict[str, object], headers: dict[str, str | None]
 ) -> None:
-    """Value without header, another value, bad base64, bad characters."""
+    """The header is missing, has another value, invalid base64 or invalid characters."""
     peer = await connect(offering.app, PER_REQUEST)
     answer = await peer.call("region", arguments, id=3, headers=headers)
     assert answer.outcome == (400, -32020)
@@ -334,7 +327,6 @@ async def test_a_mirrored_argument_that_disagrees_is_refused(
 
 @rules.verifies(rules.D6, rules.D7, rules.D8)
 async def test_mirroring_headers_mean_nothing_in_the_handshake_era(offering: Offering) -> None:
-    """They are not defined there."""
     peer = await connect(offering.app, HANDSHAKE)
     headers = {"mcp-method": "tools/list", "mcp-name": "add", "mcp-param-region": "else"}
     assert (await peer.call("region", {"region": "here"}, headers=headers)).status == 200
@@ -343,7 +335,7 @@ async def test_mirroring_headers_mean_nothing_in_the_handshake_era(offering: Off
 @rules.verifies(rules.D9)
 @pytest.mark.parametrize("revision", ALL)
 async def test_its_own_host_and_origin_pass(offering: Offering, revision: str) -> None:
-    """Conformance sends both with the server's own address and port."""
+    """The conformance suite sends both with the address and port of the server."""
     peer = await connect(offering.app, revision)
     headers = {"host": "127.0.0.1:8000", "origin": "http://127.0.0.1:8000"}
     assert (await peer.request("tools/list", headers=headers)).status == 200
@@ -354,7 +346,7 @@ async def test_its_own_host_and_origin_pass(offering: Offering, revision: str) -
     "name", ["mcp-protocol-version", "mcp-method", "mcp-name", "accept", "content-type", "host", "origin"]
 )
 async def test_white_space_around_a_value_does_not_count(offering: Offering, name: str) -> None:
-    """RFC 9110 section 5.5; some HTTP servers hand it through."""
+    """Some HTTP servers do not strip it."""
     peer = await connect(offering.app, PER_REQUEST)
     message = peer.message("tools/call", {"name": "nothing", "arguments": {}})
     headers = {**peer.headers(message), "origin": "http://localhost"}
@@ -364,7 +356,6 @@ async def test_white_space_around_a_value_does_not_count(offering: Offering, nam
 @rules.verifies(rules.D10)
 @pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-session-id"])
 async def test_white_space_around_a_session_header_does_not_count(offering: Offering, name: str) -> None:
-    """The handshake era's own headers."""
     peer = await connect(offering.app, HANDSHAKE)
     message = peer.message("ping")
     assert (await peer.post(message, {name: f"\t {peer.headers(message)[name]} "})).status == 200
@@ -374,7 +365,7 @@ async def test_white_space_around_a_session_header_does_not_count(offering: Offe
 @pytest.mark.parametrize("same", [True, False])
 @pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-region"])
 async def test_a_repeated_routing_header_is_refused(offering: Offering, name: str, same: bool) -> None:
-    """Which of the two a proxy reads, nobody knows."""
+    """A proxy may read either of the two."""
     peer = await connect(offering.app, PER_REQUEST)
     message = peer.message("tools/call", {"name": "region", "arguments": {"region": "here"}})
     usual = {**peer.headers(message), "mcp-param-region": "here"}

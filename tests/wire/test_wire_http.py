@@ -39,7 +39,6 @@ async def send(peer: Peer, method: str, path: str = "/mcp", body: bytes = b"") -
 @rules.verifies(rules.H1, rules.H5)
 @pytest.mark.parametrize("revision", ALL)
 async def test_the_endpoint_answers_a_post(offering: Offering, revision: str) -> None:
-    """One path supports POST, and the answer is one JSON object."""
     peer = await connect(offering.app, revision)
     answer = await peer.call("add", {"a": 1, "b": 2})
     assert (answer.status, answer.media_type, answer.text) == (200, "application/json", "3")
@@ -49,7 +48,6 @@ async def test_the_endpoint_answers_a_post(offering: Offering, revision: str) ->
 @pytest.mark.parametrize("path", ["/", "/mcp/more", "/MCP", "/.well-known/anything", "//mcp", "/mcp/../mcp"])
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 async def test_nothing_else_is_served_beside_the_endpoint(offering: Offering, method: str, path: str) -> None:
-    """One path; every other one is 404."""
     answer = await send(await connect(offering.app, HANDSHAKE), method, path)
     assert answer.status == 404
 
@@ -57,7 +55,6 @@ async def test_nothing_else_is_served_beside_the_endpoint(offering: Offering, me
 @rules.verifies(rules.H2)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_get_is_405_with_allow_because_there_is_nothing_to_stream(offering: Offering, revision: str) -> None:
-    """An event stream or 405."""
     answer = await send(await connect(offering.app, revision), "GET")
     assert answer.status == 405
     assert "POST" in (answer.header("allow") or "")
@@ -67,7 +64,6 @@ async def test_get_is_405_with_allow_because_there_is_nothing_to_stream(offering
 @rules.verifies(rules.H3)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_delete_ends_a_session_of_the_handshake_era(offering: Offering, revision: str) -> None:
-    """DELETE may end a session with a 2xx."""
     peer = await connect(offering.app, revision)
     assert (await peer.delete()).status == 204
     assert (await peer.request("ping")).status == 404
@@ -75,7 +71,6 @@ async def test_delete_ends_a_session_of_the_handshake_era(offering: Offering, re
 
 @rules.verifies(rules.H3)
 async def test_delete_is_405_where_there_are_no_sessions(offering: Offering) -> None:
-    """405 in the per-request era."""
     answer = await send(await connect(offering.app, PER_REQUEST), "DELETE")
     assert (answer.status, answer.header("allow")) == (405, "POST")
 
@@ -84,7 +79,6 @@ async def test_delete_is_405_where_there_are_no_sessions(offering: Offering) -> 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "HEAD", "TRACE", "QUERY", "post", "PROPFIND"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_any_other_method_is_405_with_allow(offering: Offering, method: str, revision: str) -> None:
-    """RFC 9110 section 15.5.6; method names are case-sensitive."""
     answer = await send(await connect(offering.app, revision), method, body=b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
     assert answer.status == 405
     assert "POST" in (answer.header("allow") or "")
@@ -94,7 +88,7 @@ async def test_any_other_method_is_405_with_allow(offering: Offering, method: st
 @pytest.mark.parametrize("method", ["notifications/initialized", "notifications/cancelled", "notifications/unheard_of"])
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_notification_is_202_without_a_body(offering: Offering, revision: str, method: str) -> None:
-    """202, no body, no content type, also for a notification that nobody knows."""
+    """The response has no Content-Type. Unknown notifications are accepted too."""
     answer = await (await connect(offering.app, revision)).notify(method, {"requestId": "unheard of"})
     assert (answer.status, answer.body, answer.header("content-type")) == (202, b"", None)
 
@@ -105,7 +99,7 @@ async def test_a_notification_is_202_without_a_body(offering: Offering, revision
 async def test_a_response_to_no_open_question_is_400_in_the_handshake_era(
     offering: Offering, revision: str, member: dict[str, object]
 ) -> None:
-    """What the server can't accept is an HTTP error; the error has no id."""
+    """The error has no id."""
     answer = await (await connect(offering.app, revision)).post({"jsonrpc": "2.0", "id": "ask-1", **member})
     assert answer.outcome == (400, -32600)
     assert "id" not in answer.message
@@ -114,7 +108,7 @@ async def test_a_response_to_no_open_question_is_400_in_the_handshake_era(
 @rules.verifies(rules.H6, rules.H7)
 @pytest.mark.parametrize("member", [{"result": {}}, {"error": {"code": -32601, "message": "no"}}])
 async def test_a_response_is_400_in_the_per_request_era(offering: Offering, member: dict[str, object]) -> None:
-    """Clients must not send responses; the error has no id."""
+    """The error has no id."""
     answer = await (await connect(offering.app, PER_REQUEST)).post({"jsonrpc": "2.0", "id": 7, **member})
     assert answer.outcome == (400, -32600)
     assert "id" not in answer.message
@@ -122,7 +116,7 @@ async def test_a_response_is_400_in_the_per_request_era(offering: Offering, memb
 
 @rules.verifies(rules.H7)
 async def test_a_notification_that_cannot_be_accepted_is_an_http_error_without_id(offering: Offering) -> None:
-    """Without a session it is 400, of an unknown session 404."""
+    """A missing session is 400, an unknown one 404."""
     peer = Peer(offering.app)
     missing = await peer.notify("notifications/initialized")
     unknown = await peer.notify("notifications/initialized", headers={"mcp-session-id": "unheard-of"})
@@ -134,7 +128,6 @@ async def test_a_notification_that_cannot_be_accepted_is_an_http_error_without_i
 @rules.verifies(rules.H8, rules.D9)
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_foreign_origin_is_403_without_id(offering: Offering, revision: str) -> None:
-    """The body may be an error without id."""
     peer = await connect(offering.app, revision)
     answer = await peer.request("tools/list", headers={"origin": "http://evil.example.com"})
     assert answer.status == 403
@@ -143,7 +136,6 @@ async def test_a_foreign_origin_is_403_without_id(offering: Offering, revision: 
 
 @rules.verifies(rules.H9)
 def test_a_server_binds_to_loopback_unless_it_is_told_otherwise() -> None:
-    """A local server listens on 127.0.0.1."""
     code = "from funcmcp import MCPServer; MCPServer('m').run('http', port=0)"
     with running([PYTHON, "-c", code]) as process:
         assert process.endpoint().startswith("http://127.0.0.1:")
@@ -164,7 +156,6 @@ def test_a_server_binds_to_loopback_unless_it_is_told_otherwise() -> None:
     ],
 )
 async def test_a_body_that_is_no_message_is_400(offering: Offering, revision: str, body: bytes, code: int) -> None:
-    """-32700 for what is not JSON, -32600 for what is not JSON-RPC."""
     answer = await (await connect(offering.app, revision)).post(body)
     assert answer.outcome == (400, code)
 
@@ -172,7 +163,6 @@ async def test_a_body_that_is_no_message_is_400(offering: Offering, revision: st
 @rules.verifies(rules.H11, rules.TRAP_4)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_an_unknown_method_is_200_in_the_handshake_era(offering: Offering, revision: str) -> None:
-    """Clients drop the body of any other status."""
     answer = await (await connect(offering.app, revision)).request("unheard/of", id="mine")
     assert answer.outcome == (200, -32601)
     assert answer.message["id"] == "mine"
@@ -180,7 +170,6 @@ async def test_an_unknown_method_is_200_in_the_handshake_era(offering: Offering,
 
 @rules.verifies(rules.H11, rules.TRAP_4)
 async def test_an_unknown_method_is_404_in_the_per_request_era(offering: Offering) -> None:
-    """The opposite of the handshake era."""
     answer = await (await connect(offering.app, PER_REQUEST)).request("unheard/of", id="mine")
     assert answer.outcome == (404, -32601)
     assert answer.message["id"] == "mine"
@@ -204,7 +193,7 @@ async def test_an_unknown_method_is_404_in_the_per_request_era(offering: Offerin
     ],
 )
 async def test_malformed_meta_is_400_invalid_params(offering: Offering, meta: object) -> None:
-    """A required key that is missing or has the wrong shape; the id is echoed."""
+    """A required member is missing or has the wrong type. The error has the id of the request."""
     peer = await connect(offering.app, PER_REQUEST)
     message = {"jsonrpc": "2.0", "id": 5, "method": "tools/list", "params": {"_meta": meta}}
     answer = await peer.post(message)
@@ -214,7 +203,7 @@ async def test_malformed_meta_is_400_invalid_params(offering: Offering, meta: ob
 
 @rules.verifies(rules.H12)
 async def test_missing_params_are_missing_meta(offering: Offering) -> None:
-    """Params may be left out in JSON-RPC, `_meta` may not."""
+    """JSON-RPC permits a request without params, but `_meta` is required."""
     peer = await connect(offering.app, PER_REQUEST)
     answer = await peer.post({"jsonrpc": "2.0", "id": 5, "method": "tools/list"})
     assert answer.outcome == (400, -32602)
@@ -236,7 +225,7 @@ async def test_missing_params_are_missing_meta(offering: Offering) -> None:
 async def test_a_header_that_disagrees_is_400_header_mismatch(
     offering: Offering, headers: dict[str, str | None]
 ) -> None:
-    """Missing, different or malformed; the id is echoed."""
+    """A header is missing, different or malformed. The error has the id of the request."""
     answer = await (await connect(offering.app, PER_REQUEST)).call("add", {"a": 1, "b": 2}, id=9, headers=headers)
     assert answer.outcome == (400, -32020)
     assert answer.message["id"] == 9
@@ -245,7 +234,6 @@ async def test_a_header_that_disagrees_is_400_header_mismatch(
 @rules.verifies(rules.H14, rules.D3)
 @pytest.mark.parametrize("method", ["ping", "tools/list"])
 async def test_a_version_header_that_nobody_knows_is_400_in_a_session(offering: Offering, method: str) -> None:
-    """An invalid or unsupported MCP-Protocol-Version is 400."""
     peer = await connect(offering.app, HANDSHAKE)
     for version in (UNKNOWN_REVISION, "2025-11-26", "", "latest", "2025-11-25, 2025-06-18"):
         assert (await peer.request(method, headers={"mcp-protocol-version": version})).status == 400, version
@@ -253,7 +241,7 @@ async def test_a_version_header_that_nobody_knows_is_400_in_a_session(offering: 
 
 @rules.verifies(rules.H14, rules.H7, rules.D3)
 async def test_a_version_header_that_nobody_knows_is_400_for_a_notification_too(offering: Offering) -> None:
-    """The rule is about requests over HTTP, whatever message they carry."""
+    """The rule holds for any message in an HTTP request."""
     peer = await connect(offering.app, HANDSHAKE)
     answer = await peer.notify("notifications/initialized", headers={"mcp-protocol-version": UNKNOWN_REVISION})
     assert answer.status == 400
@@ -261,7 +249,7 @@ async def test_a_version_header_that_nobody_knows_is_400_for_a_notification_too(
 
 @rules.verifies(rules.H14, rules.D3)
 async def test_a_version_header_that_this_server_does_not_speak_is_400(limited: Offering) -> None:
-    """Unsupported by this server, though the specification has it."""
+    """The specification has the version, but the server does not support it."""
     peer = await connect(limited.app, HANDSHAKE)
     assert (await peer.request("ping", headers={"mcp-protocol-version": "2025-03-26"})).status == 400
     assert (await peer.request("ping")).status == 200
@@ -269,7 +257,7 @@ async def test_a_version_header_that_this_server_does_not_speak_is_400(limited: 
 
 @rules.verifies(rules.H14)
 async def test_an_unsupported_version_names_the_supported_ones(offering: Offering) -> None:
-    """-32022 with `supported`, a subset of what discovery tells, and `requested`."""
+    """`supported` is a subset of the versions in the result of `server/discover`."""
     peer = await connect(offering.app, PER_REQUEST)
     known = (await peer.request("server/discover")).result["supportedVersions"]
     version = "v999.0.0"
@@ -293,7 +281,7 @@ async def test_an_unsupported_version_names_the_supported_ones(offering: Offerin
 async def test_a_missing_client_capability_is_400_and_names_it(
     offering: Offering, tool: str, declared: dict[str, object], missing: dict[str, object]
 ) -> None:
-    """-32021 with an object of objects, before any byte of a question."""
+    """The error has an object of objects, and no question is sent."""
     answer = await (await connect(offering.app, PER_REQUEST, declared)).call(tool)
     assert answer.outcome == (400, -32021)
     assert answer.error["data"]["requiredCapabilities"] == missing
@@ -308,14 +296,13 @@ async def test_a_missing_client_capability_is_400_and_names_it(
 async def test_invalid_params_have_the_status_of_their_era(
     offering: Offering, revision: str, status: int, method: str, params: dict[str, object]
 ) -> None:
-    """-32602 is 200 in the handshake era, 400 in the per-request era."""
     answer = await (await connect(offering.app, revision)).request(method, params)
     assert answer.outcome == (status, -32602)
 
 
 @rules.verifies(rules.H17)
 async def test_a_stream_ends_with_the_answer_and_carries_no_requests(offering: Offering) -> None:
-    """2026-07-28 streams are not buffered by proxies, and hold notifications and then the answer."""
+    """The stream has notifications and then the response."""
     peer = await connect(offering.app, PER_REQUEST, {"elicitation": {}})
     answer = await peer.request("tools/call", {"name": "talk", "_meta": {"progressToken": "t"}}, id="mine")
     assert answer.media_type == "text/event-stream"
@@ -329,7 +316,6 @@ async def test_a_stream_ends_with_the_answer_and_carries_no_requests(offering: O
 
 @rules.verifies(rules.H18, rules.THREAT_40)
 async def test_a_client_that_leaves_cancels_its_request_in_the_per_request_era(offering: Offering) -> None:
-    """The run is cancelled, and nothing more is sent for it."""
     under_way = (await connect(offering.app, PER_REQUEST)).start_call("wait", {"key": "left"})
     await offering.gates.seen("arrived", "left")
     under_way.leave()
@@ -339,7 +325,7 @@ async def test_a_client_that_leaves_cancels_its_request_in_the_per_request_era(o
 
 @rules.verifies(rules.H18, rules.THREAT_40)
 async def test_a_client_that_leaves_cancels_nothing_in_the_handshake_era(offering: Offering) -> None:
-    """Only `notifications/cancelled` does."""
+    """Only `notifications/cancelled` cancels a request there."""
     under_way = (await connect(offering.app, HANDSHAKE)).start_call("wait", {"key": "left"})
     await offering.gates.seen("arrived", "left")
     under_way.leave()
@@ -352,6 +338,5 @@ async def test_a_client_that_leaves_cancels_nothing_in_the_handshake_era(offerin
 @rules.verifies(rules.H5)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_initialize_answers_json_with_200(offering: Offering, revision: str) -> None:
-    """The answer to a request."""
     answer = await Peer(offering.app, revision).post(initialize(revision, id="first"))
     assert (answer.status, answer.media_type, answer.message["id"]) == (200, "application/json", "first")

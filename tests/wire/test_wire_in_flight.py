@@ -30,7 +30,7 @@ async def held(offering: Offering, peer: Peer, key: str, *, tool: str = "wait", 
 async def test_two_requests_with_the_same_id_each_get_their_own_answer(
     offering: Offering, revision: str, tool: str, ids: tuple[object, object]
 ) -> None:
-    """In one session, answered in the other order than asked, JSON and stream."""
+    """The requests finish in reverse order, as JSON and as a stream."""
     peer = await connect(offering.app, revision)
     first = await held(offering, peer, "first", tool=tool, id=ids[0])
     second = await held(offering, peer, "second", tool=tool, id=ids[1])
@@ -48,7 +48,7 @@ async def test_two_requests_with_the_same_id_each_get_their_own_answer(
 async def test_clients_with_the_same_id_never_see_each_others_answer(
     offering: Offering, revisions: tuple[str, str]
 ) -> None:
-    """Across sessions and eras."""
+    """The clients have different sessions and eras."""
     peers = [await connect(offering.app, revision) for revision in revisions]
     under_way = [await held(offering, peer, f"key {number}") for number, peer in enumerate(peers)]
     for number in (1, 0):
@@ -60,7 +60,6 @@ async def test_clients_with_the_same_id_never_see_each_others_answer(
 @rules.verifies(rules.THREAT_8)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_many_in_flight_with_one_id_are_all_answered(offering: Offering, revision: str) -> None:
-    """Fifty at once."""
     peer = await connect(offering.app, revision)
     answers = await asyncio.gather(*(peer.call("add", {"a": number, "b": 0}, id="same") for number in range(50)))
     assert [answer.text for answer in answers] == [str(number) for number in range(50)]
@@ -70,7 +69,7 @@ async def test_many_in_flight_with_one_id_are_all_answered(offering: Offering, r
 @pytest.mark.parametrize("tool", ["wait", "wait_quietly", "talk"])
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_client_cancels_its_own_request(offering: Offering, revision: str, tool: str) -> None:
-    """The run stops, no result is sent, and the exchange ends."""
+    """The call stops, no result is sent, and the exchange ends."""
     peer = await connect(offering.app, revision)
     under_way = await held(offering, peer, "mine", tool=tool, id="to cancel")
     assert (await peer.notify("notifications/cancelled", {"requestId": "to cancel", "reason": "no more"})).status == 202
@@ -83,7 +82,7 @@ async def test_a_client_cancels_its_own_request(offering: Offering, revision: st
 @rules.verifies(rules.THREAT_40, rules.THREAT_8)
 @pytest.mark.parametrize("request_id", [2, "1", 1.0, True, None, [1], {"id": 1}, "mine", ""])
 async def test_an_unknown_id_cancels_nothing(offering: Offering, request_id: object) -> None:
-    """Ignored; 1 is not "1", not 1.0 and not true."""
+    """The id 1 differs from "1", 1.0 and true."""
     peer = await connect(offering.app, HANDSHAKE)
     under_way = await held(offering, peer, "mine", id=1)
     assert (await peer.notify("notifications/cancelled", {"requestId": request_id})).status == 202
@@ -97,7 +96,7 @@ async def test_an_unknown_id_cancels_nothing(offering: Offering, request_id: obj
 @rules.verifies(rules.THREAT_40, rules.THREAT_3)
 @pytest.mark.parametrize("revision", [HANDSHAKE, PER_REQUEST])
 async def test_nobody_cancels_the_request_of_another(offering: Offering, revision: str) -> None:
-    """In another session, without one, or from the other era, the id means nothing."""
+    """The notification is from another session, without a session, or from the other era."""
     victim = await connect(offering.app, HANDSHAKE)
     under_way = await held(offering, victim, "mine", id=1)
     attacker = await connect(offering.app, revision)
@@ -113,7 +112,7 @@ async def test_nobody_cancels_the_request_of_another(offering: Offering, revisio
 
 @rules.verifies(rules.THREAT_40, rules.X1)
 async def test_a_cancel_notification_means_nothing_in_the_per_request_era(offering: Offering) -> None:
-    """Closing the stream is how a client cancels there."""
+    """A client cancels by closing the stream there."""
     peer = await connect(offering.app, PER_REQUEST)
     under_way = await held(offering, peer, "mine", id=1)
     assert (await peer.notify("notifications/cancelled", {"requestId": 1})).status == 202
@@ -124,7 +123,7 @@ async def test_a_cancel_notification_means_nothing_in_the_per_request_era(offeri
 
 @rules.verifies(rules.J3, rules.THREAT_40)
 async def test_a_cancelled_request_of_a_batch_leaves_the_others_alone(offering: Offering) -> None:
-    """The rest is answered."""
+    """The other requests are answered."""
     peer = await connect(offering.app, BATCHES)
     calls = [
         peer.message("tools/call", {"name": "wait", "arguments": {"key": "one"}}, id="one"),
@@ -141,7 +140,7 @@ async def test_a_cancelled_request_of_a_batch_leaves_the_others_alone(offering: 
 @rules.verifies(rules.H18, rules.THREAT_40)
 @pytest.mark.parametrize("tool", ["wait", "wait_quietly", "talk"])
 async def test_leaving_cancels_in_the_per_request_era(offering: Offering, tool: str) -> None:
-    """A plain tool, one that has sent nothing yet, and one in the middle of its stream."""
+    """The tool is a plain function, has sent nothing yet, or has sent a part of its stream."""
     peer = await connect(offering.app, PER_REQUEST)
     under_way = await held(offering, peer, "mine", tool=tool)
     under_way.leave()
@@ -155,7 +154,7 @@ async def test_leaving_cancels_in_the_per_request_era(offering: Offering, tool: 
 @pytest.mark.parametrize("tool", ["wait", "wait_quietly", "talk"])
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_leaving_cancels_nothing_in_the_handshake_era(offering: Offering, revision: str, tool: str) -> None:
-    """The tool goes on to its end."""
+    """The tool runs to its end."""
     peer = await connect(offering.app, revision)
     under_way = await held(offering, peer, "mine", tool=tool)
     under_way.leave()
@@ -169,7 +168,7 @@ async def test_leaving_cancels_nothing_in_the_handshake_era(offering: Offering, 
 @rules.verifies(rules.THREAT_26, rules.H18)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_client_that_leaves_before_its_body_is_whole_leaves_nothing(offering: Offering, revision: str) -> None:
-    """No answer, no error, and the next request is served."""
+    """There is no response and no error, and the next request is answered."""
     peer = await connect(offering.app, revision)
     under_way = peer.start(peer.message("tools/list"))
     under_way.parts[:] = [b'{"jsonrpc":', b""]
@@ -185,7 +184,7 @@ async def test_a_client_that_leaves_before_its_body_is_whole_leaves_nothing(offe
 async def test_a_tool_that_hangs_is_an_error_result_after_its_time(
     offering: Offering, revision: str, tool: str
 ) -> None:
-    """Async and plain; the next call of it and of others works."""
+    """The function is async or plain. The next call of this tool and of others succeeds."""
     peer = await connect(offering.app, revision)
     try:
         for _ in range(2):
@@ -200,7 +199,7 @@ async def test_a_tool_that_hangs_is_an_error_result_after_its_time(
 @rules.verifies(rules.THREAT_39)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_plain_tools_that_are_stuck_hold_up_nobody(revision: str) -> None:
-    """Many of them at once; calls beside and after them are answered."""
+    """Concurrent and later calls are answered."""
     offering = offer()
     peer = await connect(offering.app, revision)
     try:

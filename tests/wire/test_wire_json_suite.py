@@ -59,7 +59,7 @@ def case(name: str) -> bytes:
 @pytest.mark.parametrize("name", list(CASES) or _NOTHING_TO_READ)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_case_as_a_whole_body_gets_the_right_refusal(offering: Offering, revision: str, name: str) -> None:
-    """What is JSON is no message (-32600), what is not is -32700; never a fault of the server."""
+    """A JSON value that is not a message is -32600, anything else is -32700."""
     body = case(name)
     peer = await connect(offering.app, revision)
     answer = await peer.post(body, like=peer.message("tools/list"))
@@ -74,7 +74,6 @@ async def test_a_case_as_a_whole_body_gets_the_right_refusal(offering: Offering,
 async def test_a_case_as_an_argument_is_taken_exactly_where_it_is_json(
     offering: Offering, revision: str, name: str
 ) -> None:
-    """No valid value is refused or changed, no invalid one is accepted."""
     value = case(name)
     peer = await connect(offering.app, revision)
     message = peer.message("tools/call", {"name": "echo", "arguments": {"value": "PLACE"}})
@@ -91,7 +90,7 @@ async def test_a_case_as_an_argument_is_taken_exactly_where_it_is_json(
 
 @rules.verifies(rules.H10, rules.THREAT_24)
 def test_every_case_is_answered_over_a_socket(port: int) -> None:
-    """All of them on one connection, as both HTTP parsers hand them over."""
+    """Both HTTP parsers are used, with all cases on one connection."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     headers = {"content-type": "application/json", "mcp-protocol-version": PER_REQUEST, "connection": "keep-alive"}
     with closing(connection):

@@ -33,7 +33,7 @@ IDS = [0, 1, -1, 2**31, 2**53 + 1, 2**63, 10**30, "", "1", "a b", 'é\u2028\\"',
 @rules.verifies(rules.J1, rules.THREAT_8)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_an_answer_has_the_very_id_of_its_request(offering: Offering, revision: str) -> None:
-    """Strings and integers, of any size, come back with their type; success and error alike."""
+    """Strings and integers of any size keep their type, in results and in errors."""
     peer = await connect(offering.app, revision)
     for given in IDS:
         for method in ("tools/list", "unheard/of"):
@@ -45,7 +45,7 @@ async def test_an_answer_has_the_very_id_of_its_request(offering: Offering, revi
 @pytest.mark.parametrize("given", [None, 1.5, True, False, {}, [], [1], {"id": 1}])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_any_other_id_is_400_invalid_request(offering: Offering, revision: str, given: object) -> None:
-    """An id is a string or an integer; the error has none, not null."""
+    """The error has no id."""
     peer = await connect(offering.app, revision)
     answer = await peer.request("tools/list", id=given)
     assert answer.outcome == (400, -32600)
@@ -57,7 +57,6 @@ async def test_any_other_id_is_400_invalid_request(offering: Offering, revision:
 @pytest.mark.parametrize("revision", ALL)
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b"7"])
 async def test_an_error_without_a_readable_id_leaves_it_out(offering: Offering, revision: str, body: bytes) -> None:
-    """`id: null` is not valid from 2025-11-25 on."""
     answer = await (await connect(offering.app, revision)).post(body)
     assert answer.status == 400
     assert "id" not in answer.message
@@ -65,7 +64,7 @@ async def test_an_error_without_a_readable_id_leaves_it_out(offering: Offering, 
 
 @rules.verifies(rules.J3, rules.TRAP_8)
 async def test_a_batch_gets_an_array_of_answers(offering: Offering) -> None:
-    """Requests and notifications; only requests are answered, in their order."""
+    """Only the requests of the batch are answered, in their order."""
     peer = await connect(offering.app, BATCHES)
     batch = [
         peer.message("ping", id="first"),
@@ -81,7 +80,7 @@ async def test_a_batch_gets_an_array_of_answers(offering: Offering) -> None:
 
 @rules.verifies(rules.J3, rules.THREAT_8)
 async def test_requests_of_a_batch_with_the_same_id_are_all_answered(offering: Offering) -> None:
-    """By their place, not by their id."""
+    """The responses are in the order of the requests."""
     peer = await connect(offering.app, BATCHES)
     batch = [
         peer.message("tools/call", {"name": "add", "arguments": {"a": number, "b": 0}}, id=1) for number in range(3)
@@ -92,7 +91,6 @@ async def test_requests_of_a_batch_with_the_same_id_are_all_answered(offering: O
 
 @rules.verifies(rules.J3, rules.H6)
 async def test_a_batch_of_notifications_is_202(offering: Offering) -> None:
-    """Nothing in it wants an answer."""
     batch = [{"jsonrpc": "2.0", "method": "notifications/initialized"}]
     answer = await (await connect(offering.app, BATCHES)).post(batch)
     assert (answer.status, answer.body) == (202, b"")
@@ -100,7 +98,7 @@ async def test_a_batch_of_notifications_is_202(offering: Offering) -> None:
 
 @rules.verifies(rules.J3, rules.H6)
 async def test_a_batch_of_responses_to_no_open_question_is_400(offering: Offering) -> None:
-    """As one such response alone."""
+    """The same holds for a single response."""
     batch: list[Any] = [{"jsonrpc": "2.0", "id": number, "result": {}} for number in (1, 2)]
     answer = await (await connect(offering.app, BATCHES)).post(batch)
     assert answer.outcome == (400, -32600)
@@ -111,7 +109,7 @@ async def test_a_batch_of_responses_to_no_open_question_is_400(offering: Offerin
     "batch", [[], [initialize(BATCHES)], [[]], [1], [{}], [{"jsonrpc": "2.0", "id": None, "method": "ping"}]]
 )
 async def test_a_bad_batch_is_400(offering: Offering, batch: list[Any]) -> None:
-    """Empty, with `initialize`, or with something that is no message."""
+    """The batch is empty, has `initialize`, or has a value that is not a message."""
     peer = await connect(offering.app, BATCHES)
     assert (await peer.post(batch)).outcome == (400, -32600)
     assert (await peer.post([peer.message("ping"), *batch])).status == (400 if batch else 200)
@@ -120,7 +118,7 @@ async def test_a_bad_batch_is_400(offering: Offering, batch: list[Any]) -> None:
 
 @rules.verifies(rules.J3, rules.THREAT_22)
 async def test_a_batch_is_bounded(offering: Offering) -> None:
-    """One body can't start any number of runs."""
+    """One body must not start an unlimited number of calls."""
     peer = await connect(offering.app, BATCHES)
     assert (await peer.post([peer.message("ping", id=number) for number in range(10_000)])).outcome == (400, -32600)
 
@@ -128,7 +126,7 @@ async def test_a_batch_is_bounded(offering: Offering) -> None:
 @rules.verifies(rules.J3, rules.TRAP_8)
 @pytest.mark.parametrize("revision", [revision for revision in ALL if revision != BATCHES])
 async def test_a_batch_is_refused_by_every_other_revision(offering: Offering, revision: str) -> None:
-    """A single message is the body; nothing of the batch is run."""
+    """No message of the batch is executed."""
     peer = await connect(offering.app, revision)
     message = peer.message("tools/call", {"name": "wait", "arguments": {"key": "batch"}})
     for batch in ([message], [message, message], []):
@@ -142,7 +140,7 @@ async def test_a_batch_is_refused_by_every_other_revision(offering: Offering, re
     "method", ["tools/call", "tools/list", "ping", "initialize", "unheard/of", "notifications/unheard_of"]
 )
 async def test_a_notification_runs_nothing_and_is_not_answered(offering: Offering, revision: str, method: str) -> None:
-    """A request without id is a notification, and no notification calls a tool."""
+    """A request without id is a notification."""
     peer = await connect(offering.app, revision)
     answer = await peer.notify(method, {"name": "wait", "arguments": {"key": "notified"}})
     assert (answer.status, answer.body) == (202, b"")
@@ -152,7 +150,7 @@ async def test_a_notification_runs_nothing_and_is_not_answered(offering: Offerin
 @rules.verifies(rules.J5, rules.TRAP_2)
 @pytest.mark.parametrize("revision", ALL)
 async def test_no_error_has_a_code_that_the_revision_does_not_define(offering: Offering, revision: str) -> None:
-    """Never -32002 or -32042 at 2026-07-28, nothing in -32000 to -32019 at all."""
+    """-32000 to -32019 are never used, and -32002 and -32042 only by earlier revisions than 2026-07-28."""
     peer = await connect(offering.app, revision)
     answers = [
         await peer.request("unheard/of"),
@@ -177,7 +175,6 @@ async def test_no_error_has_a_code_that_the_revision_does_not_define(offering: O
 async def test_every_result_says_its_type_and_its_server_in_the_per_request_era(
     offering: Offering, method: str
 ) -> None:
-    """`resultType`, and `serverInfo` in `_meta`, not in the body."""
     result = (await (await connect(offering.app, PER_REQUEST)).request(method, {"name": "nothing"})).result
     assert result["resultType"] == "complete"
     assert result["_meta"][META + "serverInfo"] == {"name": "wire", "version": "1.0"}
@@ -190,7 +187,7 @@ async def test_every_result_says_its_type_and_its_server_in_the_per_request_era(
 async def test_no_result_of_the_handshake_era_has_what_belongs_to_the_other(
     offering: Offering, revision: str, method: str
 ) -> None:
-    """No `resultType`, no cache hints, no server info."""
+    """There is no `resultType`, no caching field and no server info."""
     result = (await (await connect(offering.app, revision)).request(method, {"name": "nothing"})).result
     assert not {"resultType", "ttlMs", "cacheScope", "_meta"} & set(result)
 
@@ -215,7 +212,7 @@ def meta_keys(value: object) -> Iterator[str]:
 @rules.verifies(rules.J7)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_meta_names_keep_the_rules_and_foreign_ones_are_let_be(offering: Offering, revision: str) -> None:
-    """What the server sends fits the grammar; what a client adds of its own changes nothing."""
+    """Names from the server match the grammar. Names from a client have no effect."""
     peer = await connect(offering.app, revision)
     foreign = {"com.example/key": {"a": [1]}, "traceparent": "00-0-0-01", "plain": None, META + "unheardOf": 1, "": 0}
     for method in ("tools/list", "tools/call"):
@@ -227,7 +224,7 @@ async def test_meta_names_keep_the_rules_and_foreign_ones_are_let_be(offering: O
 @rules.verifies(rules.J7)
 @pytest.mark.parametrize("meta", [None, [], "meta", 1])
 async def test_meta_of_the_wrong_shape_breaks_nothing_in_the_handshake_era(offering: Offering, meta: object) -> None:
-    """Refused or ignored, never a fault of the server."""
+    """The request is rejected or the member is ignored, but there is no internal error."""
     peer = await connect(offering.app, HANDSHAKE)
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
     assert (await peer.post(message)).outcome in {(200, None), (200, -32602), (400, -32600)}
@@ -238,7 +235,7 @@ async def test_meta_of_the_wrong_shape_breaks_nothing_in_the_handshake_era(offer
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("method", ["tools/list", "unheard/of", "tools/call"])
 async def test_an_answer_is_one_line_of_json(offering: Offering, revision: str, method: str) -> None:
-    """The conformance suite reads answers line by line, events too."""
+    """Events have one line of JSON too."""
     peer = await connect(offering.app, revision)
     answer = await peer.request(method, {"name": "echo", "arguments": {"text": "two\nlines\r\nand \u2028 \u2029 \x85"}})
     assert len(answer.body.splitlines()) == 1

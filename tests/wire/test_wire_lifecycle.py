@@ -35,7 +35,6 @@ UNHEARD_OF = "v999.0.0"
 @rules.verifies(rules.V1, rules.V2)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_initialize_tells_version_capabilities_and_server_info(offering: Offering, revision: str) -> None:
-    """A supported revision is echoed."""
     result = (await Peer(offering.app, revision).post(initialize(revision))).result
     assert result["protocolVersion"] == revision
     assert "tools" in result["capabilities"]
@@ -45,7 +44,7 @@ async def test_initialize_tells_version_capabilities_and_server_info(offering: O
 @rules.verifies(rules.V2)
 @pytest.mark.parametrize("revision", ["1999-01-01", PER_REQUEST, "", "latest", "2025-11-25 ", "9" * 5000])
 async def test_any_other_version_gets_the_newest_of_the_handshake_era(offering: Offering, revision: str) -> None:
-    """Another that the server supports, the latest one; 2026-07-28 has no handshake."""
+    """2026-07-28 has no handshake, so `initialize` returns an earlier revision."""
     result = (await Peer(offering.app, HANDSHAKE).post(initialize(revision))).result
     assert result["protocolVersion"] == HANDSHAKE
 
@@ -55,7 +54,7 @@ async def test_any_other_version_gets_the_newest_of_the_handshake_era(offering: 
     "params", [{}, {"protocolVersion": 1}, {"protocolVersion": None}, {"protocolVersion": [HANDSHAKE]}]
 )
 async def test_initialize_without_a_version_is_invalid(offering: Offering, params: dict[str, object]) -> None:
-    """-32602 and no session."""
+    """No session is created."""
     answer = await Peer(offering.app).post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
     assert answer.outcome == (200, -32602)
     assert answer.header("mcp-session-id") is None
@@ -64,7 +63,6 @@ async def test_initialize_without_a_version_is_invalid(offering: Offering, param
 @rules.verifies(rules.V3)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_initialized_is_202_and_nothing_waits_for_it(offering: Offering, revision: str) -> None:
-    """Requests that come before `notifications/initialized` are answered all the same."""
     peer = Peer(offering.app, revision)
     peer.session_id = (await peer.post(initialize(revision))).header("mcp-session-id")
     await peer.works()
@@ -78,7 +76,7 @@ async def test_initialized_is_202_and_nothing_waits_for_it(offering: Offering, r
 async def test_a_client_is_never_asked_what_it_did_not_declare(
     offering: Offering, revision: str, declared: dict[str, Any]
 ) -> None:
-    """Negotiated capabilities are respected; the tool fails in words, and no request is sent."""
+    """The tool fails with an error message, and no request is sent to the client."""
     answer = await (await connect(offering.app, revision, declared)).call("ask")
     assert answer.result["isError"] is True
     assert len(answer.messages) == 1
@@ -87,7 +85,7 @@ async def test_a_client_is_never_asked_what_it_did_not_declare(
 @rules.verifies(rules.V4)
 @pytest.mark.parametrize("revision", ALL)
 async def test_results_hold_only_what_the_negotiated_revision_has(offering: Offering, revision: str) -> None:
-    """Every kind of content, and a list as structured content, at every revision; the schema judges."""
+    """The tool returns each type of content, and a list as structured content. The schema validates the result."""
     peer = await connect(offering.app, revision)
     result = (await peer.call("every_block")).result
     assert len(result["content"]) == 5
@@ -98,14 +96,13 @@ async def test_results_hold_only_what_the_negotiated_revision_has(offering: Offe
 @rules.verifies(rules.V5, rules.TRAP_15)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_ping_is_answered_with_an_empty_object(offering: Offering, revision: str) -> None:
-    """Exactly `{}`."""
     assert (await (await connect(offering.app, revision)).request("ping")).result == {}
 
 
 @rules.verifies(rules.TRAP_15, rules.V9)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_set_level_is_answered_with_an_empty_object(offering: Offering, revision: str) -> None:
-    """Logging is advertised, so its method answers; a level that is none is -32602."""
+    """An invalid level is -32602."""
     peer = await connect(offering.app, revision)
     assert (await peer.request("logging/setLevel", {"level": "info"})).result == {}
     assert (await peer.request("logging/setLevel", {"level": "loud"})).outcome == (200, -32602)
@@ -117,7 +114,6 @@ async def test_set_level_is_answered_with_an_empty_object(offering: Offering, re
     "info", [{}, {META + "clientInfo": {"name": "me", "version": "1"}}, {META + "logLevel": "debug"}]
 )
 async def test_a_request_stands_for_itself_in_the_per_request_era(offering: Offering, info: dict[str, Any]) -> None:
-    """No handshake, and client info is not required."""
     peer = Peer(offering.app, PER_REQUEST)
     answer = await peer.request("tools/call", {"name": "nothing", "_meta": info})
     assert answer.text == "nothing"
@@ -125,7 +121,7 @@ async def test_a_request_stands_for_itself_in_the_per_request_era(offering: Offe
 
 @rules.verifies(rules.V6)
 async def test_nothing_is_inferred_from_earlier_requests(offering: Offering) -> None:
-    """Capabilities declared once do not count for the next request."""
+    """Capabilities of one request do not count for the next one."""
     peer = Peer(offering.app, PER_REQUEST, {"elicitation": {}})
     assert (await peer.call("ask")).result["resultType"] == "input_required"
     peer.capabilities = {}
@@ -134,7 +130,6 @@ async def test_nothing_is_inferred_from_earlier_requests(offering: Offering) -> 
 
 @rules.verifies(rules.V7, rules.TRAP_16, rules.TRAP_18)
 async def test_discover_tells_versions_capabilities_and_how_long_they_hold(offering: Offering) -> None:
-    """The server info is in `_meta`."""
     result = (await Peer(offering.app, PER_REQUEST).request("server/discover")).result
     assert PER_REQUEST in result["supportedVersions"]
     assert "tools" in result["capabilities"]
@@ -145,7 +140,6 @@ async def test_discover_tells_versions_capabilities_and_how_long_they_hold(offer
 
 @rules.verifies(rules.TRAP_16)
 async def test_a_list_says_how_long_it_holds_in_the_per_request_era(offering: Offering) -> None:
-    """`ttlMs` and `cacheScope` on tools/list."""
     result = (await Peer(offering.app, PER_REQUEST).request("tools/list")).result
     assert type(result["ttlMs"]) is int
     assert result["cacheScope"] in {"public", "private"}
@@ -166,7 +160,6 @@ async def test_a_list_says_how_long_it_holds_in_the_per_request_era(offering: Of
     ],
 )
 async def test_removed_methods_are_unknown_in_the_per_request_era(offering: Offering, method: str) -> None:
-    """A request with modern headers never reaches the old code."""
     answer = await Peer(offering.app, PER_REQUEST).request(method, {"protocolVersion": PER_REQUEST})
     assert answer.outcome == (404, -32601)
     assert answer.header("mcp-session-id") is None
@@ -175,7 +168,6 @@ async def test_removed_methods_are_unknown_in_the_per_request_era(offering: Offe
 @rules.verifies(rules.V8, rules.V9)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_later_methods_are_unknown_in_the_handshake_era(offering: Offering, revision: str) -> None:
-    """`server/discover` and the listen stream belong to 2026-07-28."""
     peer = await connect(offering.app, revision)
     for method in ("server/discover", "subscriptions/listen"):
         assert (await peer.request(method)).outcome == (200, -32601)
@@ -192,7 +184,6 @@ _BEHIND_CAPABILITIES = {
 @rules.verifies(rules.V9)
 @pytest.mark.parametrize("revision", ALL)
 async def test_what_is_not_advertised_is_not_served_and_what_is_answers(offering: Offering, revision: str) -> None:
-    """A method whose capability is not there is -32601; `tools` answers its list."""
     peer = await connect(offering.app, revision)
     first = initialize(revision) if not peer.per_request else peer.message("server/discover")
     advertised = (await peer.post(first)).result["capabilities"]
@@ -206,7 +197,7 @@ async def test_what_is_not_advertised_is_not_served_and_what_is_answers(offering
 
 @rules.verifies(rules.V10)
 async def test_both_eras_are_served_side_by_side_on_one_endpoint(offering: Offering) -> None:
-    """What a request carries decides, whatever came before it."""
+    """The request itself selects the era, independent of earlier requests."""
     peers = [await connect(offering.app, revision) for revision in ALL]
     for peer in [*peers, *reversed(peers)]:
         await peer.works()
@@ -214,7 +205,7 @@ async def test_both_eras_are_served_side_by_side_on_one_endpoint(offering: Offer
 
 @rules.verifies(rules.V10, rules.D3)
 async def test_modern_meta_without_the_header_is_still_served_statelessly(offering: Offering) -> None:
-    """Era by `_meta` too; then the missing header is the fault, not a missing session."""
+    """The error is about the missing header, not about a missing session."""
     peer = Peer(offering.app, PER_REQUEST)
     answer = await peer.call("nothing", headers={"mcp-protocol-version": None})
     assert answer.outcome == (400, -32020)
@@ -222,7 +213,6 @@ async def test_modern_meta_without_the_header_is_still_served_statelessly(offeri
 
 @rules.verifies(rules.V11)
 async def test_a_modern_only_server_names_its_versions_to_initialize() -> None:
-    """In its error."""
     app = offer(revisions=(PER_REQUEST,)).app
     answer = await Peer(app, HANDSHAKE).post(initialize(HANDSHAKE))
     assert PER_REQUEST in answer.error["data"]["supported"]
@@ -232,7 +222,6 @@ async def test_a_modern_only_server_names_its_versions_to_initialize() -> None:
 
 @rules.verifies(rules.V11, rules.H14)
 async def test_a_handshake_only_server_names_its_versions_to_a_modern_client() -> None:
-    """-32022 with what it has."""
     app = offer(revisions=(HANDSHAKE,)).app
     answer = await Peer(app, PER_REQUEST).request("server/discover")
     assert answer.outcome == (400, -32022)
@@ -334,7 +323,7 @@ async def test_the_first_fault_in_the_order_of_checks_decides(
 
 @rules.verifies(rules.V6, rules.J4)
 async def test_a_message_without_id_is_202_before_its_meta_is_looked_at(offering: Offering) -> None:
-    """The core has no notifications over HTTP; they are taken and dropped."""
+    """2026-07-28 has no notifications over HTTP. They are accepted and ignored."""
     peer = Peer(offering.app, PER_REQUEST)
     message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
     assert (await peer.post(message)).status == 202
@@ -345,7 +334,6 @@ async def test_a_message_without_id_is_202_before_its_meta_is_looked_at(offering
 async def test_a_list_has_the_same_order_every_time_with_an_argument_free_tool_first(
     offering: Offering, revision: str
 ) -> None:
-    """Order of registration; conformance calls the first tool with `{}`."""
     peer = await connect(offering.app, revision)
     first = (await peer.request("tools/list")).result["tools"]
     assert first == (await peer.request("tools/list")).result["tools"]
@@ -357,7 +345,7 @@ async def test_a_list_has_the_same_order_every_time_with_an_argument_free_tool_f
 @rules.verifies(rules.V9)
 @pytest.mark.parametrize("revision", ALL)
 async def test_pages_of_a_list_hold_every_tool_once(revision: str) -> None:
-    """`nextCursor` leads through, and a cursor that is none is refused."""
+    """An invalid cursor is rejected."""
     peer = await connect(offer(page_size=3).app, revision)
     names: list[str] = []
     params: dict[str, Any] = {}

@@ -140,7 +140,7 @@ async def half_sent_and_read(peer: Peer, address: str = "192.0.2.1", part: bytes
 @rules.verifies(rules.THREAT_26)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_half_sent_bodies_take_no_place_from_requests(revision: str) -> None:
-    """A request is under way from the last byte of its body."""
+    """A request counts from the last byte of its body."""
     app = offer(limits=Limits(requests=1)).app
     peer = await connect(app, revision)
     slow = [await half_sent_and_read(peer) for _ in range(3)]
@@ -178,7 +178,7 @@ async def test_a_request_whose_body_ends_when_there_is_no_room_is_503(revision: 
 async def test_too_many_bytes_of_half_sent_bodies_displace_the_oldest(
     limits: Limits, addresses: list[str], status: int, revision: str
 ) -> None:
-    """Whoever sends slowly is refused, and a body that comes at once is read."""
+    """The slow request is rejected, and a body that arrives at once is read."""
     app = offer(limits=limits).app
     peer = await connect(app, revision)
     slow = [await half_sent_and_read(peer, address, b"x" * 1000) for address in addresses]

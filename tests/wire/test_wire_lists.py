@@ -33,7 +33,6 @@ def names(answer: Answer, method: str) -> list[str]:
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
 @pytest.mark.parametrize("revision", ALL)
 async def test_pages_together_are_the_whole_list(revision: str, method: str, size: int) -> None:
-    """An absent `nextCursor` is the end; cursors are texts."""
     whole = names(await (await connect(offer_all().app, revision)).request(method), method)
     peer = await connect(offer_all(page_size=size).app, revision)
     seen: list[str] = []
@@ -57,7 +56,7 @@ async def test_pages_together_are_the_whole_list(revision: str, method: str, siz
 )
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_bad_cursor_is_invalid(stocked: Offering, revision: str, method: str, cursor: object) -> None:
-    """-32602; the empty text is a cursor, too, and none of ours."""
+    """The empty string is an invalid cursor too."""
     peer = await connect(stocked.app, revision)
     answer = await peer.request(method, {"cursor": cursor})
     assert answer.outcome == ((400, -32602) if peer.per_request else (200, -32602))
@@ -67,7 +66,6 @@ async def test_a_bad_cursor_is_invalid(stocked: Offering, revision: str, method:
 @rules.verifies(rules.G1)
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_cursor_is_good_for_its_own_list_only(revision: str) -> None:
-    """One of another list is -32602."""
     peer = await connect(offer_all(page_size=1).app, revision)
     cursors = {method: (await peer.request(method)).result["nextCursor"] for method in LISTS}
     for method in LISTS:
@@ -79,7 +77,7 @@ async def test_a_cursor_is_good_for_its_own_list_only(revision: str) -> None:
 @rules.verifies(rules.K1, rules.THREAT_35)
 @EVERY_LIST
 async def test_every_page_says_how_long_it_is_good_and_for_whom(method: str) -> None:
-    """On every page, the same scope on all; what depends on who asks is private."""
+    """All pages have the same scope. A list that depends on the caller is private."""
     peer = await connect(offer_all(page_size=2).app, PER_REQUEST)
     answer = await peer.request(method)
     pages = [answer.result]
@@ -93,7 +91,7 @@ async def test_every_page_says_how_long_it_is_good_and_for_whom(method: str) -> 
 
 @rules.verifies(rules.K1, rules.THREAT_35)
 async def test_what_is_read_and_what_is_discovered_say_how_long_they_are_good(stocked: Offering) -> None:
-    """On resources/read and server/discover, too. The contents of a resource are private."""
+    """The contents of a resource are private."""
     peer = await connect(stocked.app, PER_REQUEST)
     read = (await peer.request("resources/read", {"uri": "menu://today"})).result
     assert (type(read["ttlMs"]), read["cacheScope"]) == (int, "private")
@@ -105,7 +103,6 @@ async def test_what_is_read_and_what_is_discovered_say_how_long_they_are_good(st
 @EVERY_LIST
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_nothing_is_said_of_caching_in_the_handshake_era(stocked: Offering, revision: str, method: str) -> None:
-    """It is of 2026-07-28."""
     result = (await (await connect(stocked.app, revision)).request(method)).result
     assert not {"ttlMs", "cacheScope", "resultType"} & result.keys()
 
@@ -114,7 +111,6 @@ async def test_nothing_is_said_of_caching_in_the_handshake_era(stocked: Offering
 @EVERY_LIST
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_list_is_the_same_for_everybody_and_each_time(stocked: Offering, revision: str, method: str) -> None:
-    """Deterministic order, no difference between connections."""
     first, second = [await connect(stocked.app, revision, {"sampling": {}} if number else {}) for number in range(2)]
     answers = [await peer.request(method) for peer in (first, second, first)]
     assert answers[0].result == answers[1].result == answers[2].result
@@ -131,7 +127,7 @@ async def declared(app: Any, revision: str) -> dict[str, Any]:
 @rules.verifies(rules.R1, rules.P1, rules.C1, rules.A1, rules.V9)
 @pytest.mark.parametrize("revision", ALL)
 async def test_what_is_offered_is_declared(revision: str) -> None:
-    """With what clients can be told of, as far as the revision knows it."""
+    """The capabilities have the notifications that the server sends and the revision has."""
     found = await declared(offer_all().app, revision)
     changes = {"listChanged": True}
     assert found["resources"] == {**changes, "subscribe": True}
@@ -143,7 +139,7 @@ async def test_what_is_offered_is_declared(revision: str) -> None:
 @rules.verifies(rules.A1, rules.R4)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_changes_are_not_promised_to_those_who_cannot_be_told(revision: str) -> None:
-    """Without a stream, nothing of changes is declared, and subscribing is no method."""
+    """Without streams there is no `listChanged` and no `resources/subscribe`."""
     offering = offer_all(live=False)
     found = await declared(offering.app, revision)
     assert found["resources"] == found["tools"] == found["prompts"] == {}
@@ -156,7 +152,7 @@ async def test_changes_are_not_promised_to_those_who_cannot_be_told(revision: st
 @EVERY_LIST
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_list_shows_a_change_at_once(stocked: Offering, revision: str, method: str) -> None:
-    """What was encoded before is not shown again, and a cursor of what is gone is invalid."""
+    """The cached list is replaced, and a cursor of a removed item is invalid."""
     peer = await connect(stocked.app, revision)
     before = names(await peer.request(method), method)
     stocked.app.tool("late")(lambda: "")

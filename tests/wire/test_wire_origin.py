@@ -159,7 +159,7 @@ async def send(
 @pytest.mark.parametrize("host", EVIL_HOSTS)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_foreign_host_is_refused_by_a_server_on_loopback(offering: Offering, revision: str, host: str) -> None:
-    """Exact match after parsing, with the default settings, before the body is read."""
+    """The default settings reject it before the body is read."""
     peer = await connect(offering.app, revision)
     answer = await send(peer, [("host", host)])
     assert answer.status in {403, 421}
@@ -171,14 +171,13 @@ async def test_a_foreign_host_is_refused_by_a_server_on_loopback(offering: Offer
 @rules.verifies(rules.THREAT_1)
 @pytest.mark.parametrize("path", ["/mcp", "/elsewhere"])
 async def test_no_host_at_all_is_400(offering: Offering, path: str) -> None:
-    """HTTP/1.1 requires one."""
     assert (await send(await connect(offering.app, HANDSHAKE), [], path=path)).status == 400
 
 
 @rules.verifies(rules.THREAT_1, rules.D9)
 @pytest.mark.parametrize("host", GOOD_HOSTS)
 async def test_a_loopback_host_passes(offering: Offering, host: str) -> None:
-    """Names and addresses of loopback, in any case and with any port."""
+    """Names and addresses of loopback have any case and any port."""
     assert (await send(await connect(offering.app, HANDSHAKE), [("host", host)])).status == 200
 
 
@@ -186,7 +185,7 @@ async def test_a_loopback_host_passes(offering: Offering, host: str) -> None:
 @pytest.mark.parametrize("origin", EVIL_ORIGINS)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_foreign_origin_is_403(offering: Offering, revision: str, origin: str) -> None:
-    """`null`, userinfo, path and fragment too; before the body is read."""
+    """`null` and origins with user info, path or fragment are rejected too, before the body is read."""
     peer = await connect(offering.app, revision)
     answer = await send(peer, [("host", "127.0.0.1:8000"), ("origin", origin)])
     assert (answer.status, answer.reads) == (403, 0)
@@ -197,7 +196,7 @@ async def test_a_foreign_origin_is_403(offering: Offering, revision: str, origin
 @rules.verifies(rules.THREAT_1, rules.D9)
 @pytest.mark.parametrize("origin", GOOD_ORIGINS)
 async def test_a_loopback_origin_passes(offering: Offering, origin: str) -> None:
-    """The pages of a developer's own machine."""
+    """These are pages on the developer's machine."""
     peer = await connect(offering.app, HANDSHAKE)
     assert (await send(peer, [("host", "localhost:8000"), ("origin", origin)])).status == 200
 
@@ -209,7 +208,7 @@ async def test_a_loopback_origin_passes(offering: Offering, origin: str) -> None
 async def test_the_check_comes_first_on_every_method_and_path(
     offering: Offering, revision: str, path: str, method: str
 ) -> None:
-    """Before routing; a foreign page can't end a session either."""
+    """A foreign page can't end a session either."""
     peer = await connect(offering.app, revision)
     host = await send(peer, [("host", "evil.com")], method=method, path=path)
     origin = await send(peer, [("host", "localhost"), ("origin", "http://evil.com")], method=method, path=path)
@@ -233,7 +232,7 @@ async def test_the_check_comes_first_on_every_method_and_path(
 )
 @pytest.mark.parametrize("wide_open", [True, False])
 async def test_two_hosts_or_two_origins_are_400(lines: list[tuple[str, str]], wide_open: bool) -> None:
-    """RFC 9112 section 3.2; also where everything is allowed."""
+    """They are rejected even if all hosts and origins are allowed."""
     options = HTTPOptions(allowed_hosts=["*"], allowed_origins=["*"]) if wide_open else HTTPOptions()
     answer = await send(await connect(offer(http=options).app, HANDSHAKE), lines)
     assert (answer.status, answer.reads) == (400, 0)
@@ -241,7 +240,7 @@ async def test_two_hosts_or_two_origins_are_400(lines: list[tuple[str, str]], wi
 
 @rules.verifies(rules.THREAT_1)
 async def test_forwarded_headers_change_nothing(offering: Offering) -> None:
-    """They are whatever the client wrote."""
+    """A client can write these headers."""
     peer = await connect(offering.app, HANDSHAKE)
     forwarded = [("x-forwarded-host", "localhost"), ("forwarded", "host=localhost"), ("x-original-host", "localhost")]
     assert (await send(peer, [("host", "evil.com"), *forwarded])).status in {403, 421}
@@ -252,7 +251,7 @@ async def test_forwarded_headers_change_nothing(offering: Offering) -> None:
 @rules.verifies(rules.THREAT_1)
 @pytest.mark.parametrize("server", [("192.168.7.5", 8000), ("2001:db8::1", 8000), None])
 async def test_elsewhere_than_on_loopback_loopback_names_are_foreign(server: tuple[str, int] | None) -> None:
-    """A name can be pointed anywhere; only the address itself, or a listed host, is right."""
+    """Only the address itself or an allowed host passes, because a name can resolve to any address."""
     peer = Peer(offer().app, PER_REQUEST)
     for host in ("localhost", "127.0.0.1:8000", "evil.com", "192.168.7.6"):
         assert (await send(peer, [("host", host)], server=server)).status in {403, 421}
@@ -285,7 +284,7 @@ async def test_elsewhere_than_on_loopback_loopback_names_are_foreign(server: tup
     ],
 )
 async def test_allowed_hosts_are_matched_whole(host: str, passes: bool) -> None:
-    """With or without a port, in any case, never as a part of another name."""
+    """The name matches with or without a port and in any case, but not as a part of another name."""
     options = HTTPOptions(allowed_hosts=["api.example.com", "With-Port.example.com:8443"])
     answer = await send(Peer(offer(http=options).app, PER_REQUEST), [("host", host)], server=("203.0.113.9", 80))
     assert (answer.status == 200) is passes, answer.status
@@ -310,7 +309,7 @@ async def test_allowed_hosts_are_matched_whole(host: str, passes: bool) -> None:
     ],
 )
 async def test_allowed_origins_are_matched_whole(origin: str, passes: bool) -> None:
-    """Scheme, host and port."""
+    """The scheme, the host and the port must match."""
     options = HTTPOptions(allowed_origins=["https://app.example.com", "vscode-webview://panel"])
     answer = await send(Peer(offer(http=options).app, PER_REQUEST), [("host", "localhost"), ("origin", origin)])
     assert answer.status == (200 if passes else 403)
@@ -318,7 +317,7 @@ async def test_allowed_origins_are_matched_whole(origin: str, passes: bool) -> N
 
 @rules.verifies(rules.THREAT_1)
 async def test_a_star_allows_every_host_and_every_origin() -> None:
-    """An empty list never does."""
+    """An empty list allows nothing."""
     both = Peer(offer(http=HTTPOptions(allowed_hosts=["*"], allowed_origins=["*"])).app, PER_REQUEST)
     hosts = Peer(offer(http=HTTPOptions(allowed_hosts=["*"], allowed_origins=[])).app, PER_REQUEST)
     lines = [("host", "any.example.com"), ("origin", "http://other.example.com")]
@@ -330,7 +329,7 @@ async def test_a_star_allows_every_host_and_every_origin() -> None:
 
 @rules.verifies(rules.THREAT_1)
 async def test_an_origin_can_be_required() -> None:
-    """Programs send none, and may be shut out."""
+    """Programs that are not browsers send no Origin."""
     peer = Peer(offer(http=HTTPOptions(require_origin=True)).app, PER_REQUEST)
     assert (await send(peer, [("host", "localhost")])).status == 403
     assert (await send(peer, [("host", "localhost"), ("origin", "http://localhost:8000")])).status == 200
@@ -338,7 +337,7 @@ async def test_an_origin_can_be_required() -> None:
 
 @rules.verifies(rules.THREAT_1)
 async def test_what_passed_once_opens_nothing_for_others(offering: Offering) -> None:
-    """A good pair that is remembered stays a pair."""
+    """A cached valid pair of headers does not allow other pairs."""
     peer = await connect(offering.app, HANDSHAKE)
     for lines, status in [
         ([("host", "localhost"), ("origin", "http://localhost")], 200),
@@ -352,7 +351,7 @@ async def test_what_passed_once_opens_nothing_for_others(offering: Offering) -> 
 
 @rules.verifies(rules.THREAT_1, rules.H8)
 async def test_a_foreign_page_cannot_begin_a_session(offering: Offering) -> None:
-    """Nothing is left of its initialize."""
+    """Its `initialize` creates no session."""
     peer = Peer(offering.app)
     for headers in ({"origin": "http://evil.com"}, {"host": "evil.com"}):
         answer = await peer.post(initialize(HANDSHAKE), headers)

@@ -45,7 +45,7 @@ def said(answer: Answer) -> list[str | None]:
 async def test_a_prompt_makes_messages_of_its_arguments(
     stocked: Offering, revision: str, arguments: dict[str, str], text: str
 ) -> None:
-    """Texts on the wire, converted to what the function wants."""
+    """Arguments are strings, and are converted to the types of the function's parameters."""
     answer = await get(await connect(stocked.app, revision), "greet", arguments)
     assert answer.result["messages"] == [{"role": "user", "content": {"type": "text", "text": text}}]
 
@@ -53,7 +53,7 @@ async def test_a_prompt_makes_messages_of_its_arguments(
 @rules.verifies(rules.P1)
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_prompt_has_every_kind_of_content_that_the_revision_has(stocked: Offering, revision: str) -> None:
-    """What a revision does not know is told in words."""
+    """Content that the revision does not have becomes text."""
     result = (await get(await connect(stocked.app, revision), "everything")).result
     kinds = [message["content"]["type"] for message in result["messages"]]
     audio = "text" if revision == "2024-11-05" else "audio"
@@ -70,7 +70,6 @@ async def test_a_prompt_has_every_kind_of_content_that_the_revision_has(stocked:
 )
 @pytest.mark.parametrize("revision", ALL)
 async def test_an_unknown_prompt_is_invalid(stocked: Offering, revision: str, name: object) -> None:
-    """-32602, whatever stands there for a name."""
     peer = await connect(stocked.app, revision)
     answer = await get(peer, name)
     assert answer.outcome == INVALID[revision]
@@ -103,7 +102,7 @@ async def test_an_unknown_prompt_is_invalid(stocked: Offering, revision: str, na
 async def test_missing_and_wrong_arguments_are_invalid(
     stocked: Offering, revision: str, arguments: object, named: str
 ) -> None:
-    """-32602 that names the argument and repeats no value."""
+    """The error names the argument and repeats no value."""
     peer = await connect(stocked.app, revision)
     answer = await get(peer, "greet", arguments)
     assert answer.outcome == INVALID[revision]
@@ -118,7 +117,7 @@ async def test_missing_and_wrong_arguments_are_invalid(
 async def test_a_request_without_what_it_needs_is_invalid(
     stocked: Offering, revision: str, params: dict[str, Any]
 ) -> None:
-    """-32602; a header that is missing for it is told first or not at all."""
+    """An error about a missing header may come first."""
     answer = await (await connect(stocked.app, revision)).request("prompts/get", params)
     assert answer.outcome == INVALID[revision]
 
@@ -129,7 +128,7 @@ async def test_a_request_without_what_it_needs_is_invalid(
 async def test_a_prompt_that_fails_is_an_error_that_leaks_nothing(
     stocked: Offering, revision: str, name: str, message: str
 ) -> None:
-    """-32603, and the server goes on."""
+    """The error is -32603, and the next request is answered."""
     peer = await connect(stocked.app, revision)
     answer = await get(peer, name)
     assert answer.outcome == (200, -32603)
@@ -141,7 +140,7 @@ async def test_a_prompt_that_fails_is_an_error_that_leaks_nothing(
 @rules.verifies(rules.P1)
 @pytest.mark.parametrize("revision", ALL)
 async def test_prompts_are_described_as_their_revision_has_it(stocked: Offering, revision: str) -> None:
-    """Arguments with names, descriptions and whether they are required."""
+    """Arguments have a name, a description and `required`."""
     listed = (await (await connect(stocked.app, revision)).request("prompts/list")).result["prompts"]
     greet = listed[0]
     assert (greet["name"], greet["description"]) == ("greet", "Greet somebody.")
@@ -179,7 +178,7 @@ async def test_what_has_been_written_is_completed(
     more: dict[str, Any],
     values: list[str],
 ) -> None:
-    """Values, how many there are, and whether there are more."""
+    """The result has the values, `total` and `hasMore`."""
     answer = await complete(await connect(stocked.app, revision), reference, argument, **more)
     assert answer.result["completion"] == {"values": values, "total": len(values), "hasMore": False}
 
@@ -187,7 +186,7 @@ async def test_what_has_been_written_is_completed(
 @rules.verifies(rules.C1)
 @pytest.mark.parametrize("revision", ALL)
 async def test_at_most_a_hundred_values_are_sent(stocked: Offering, revision: str) -> None:
-    """The rest is counted."""
+    """`total` counts all values."""
     peer = await connect(stocked.app, revision)
     found = (await complete(peer, {"type": "ref/prompt", "name": "many"}, {"name": "it", "value": ""})).result
     assert len(found["completion"]["values"]) == 100
@@ -234,7 +233,7 @@ IT = {"name": "who", "value": ""}
 async def test_a_completion_of_nothing_is_invalid(
     stocked: Offering, revision: str, reference: object, argument: object, more: dict[str, Any]
 ) -> None:
-    """An invalid ref, argument or context is -32602."""
+    """The reference, the argument or the context is invalid."""
     peer = await connect(stocked.app, revision)
     assert (await complete(peer, reference, argument, **more)).outcome == INVALID[revision]
     await peer.works()
@@ -246,7 +245,6 @@ async def test_a_completion_of_nothing_is_invalid(
 async def test_a_completion_without_what_it_needs_is_invalid(
     stocked: Offering, revision: str, params: dict[str, Any]
 ) -> None:
-    """-32602."""
     answer = await (await connect(stocked.app, revision)).request("completion/complete", params)
     assert answer.outcome == INVALID[revision]
 
@@ -254,7 +252,7 @@ async def test_a_completion_without_what_it_needs_is_invalid(
 @rules.verifies(rules.C1, rules.H16)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_completer_that_fails_leaks_nothing(stocked: Offering, revision: str) -> None:
-    """-32603."""
+    """The error is -32603."""
     peer = await connect(stocked.app, revision)
     answer = await complete(peer, {"type": "ref/prompt", "name": "stuck"}, {"name": "it", "value": "a"})
     assert answer.outcome == (200, -32603)
@@ -278,7 +276,6 @@ async def test_a_completer_that_fails_leaks_nothing(stocked: Offering, revision:
 async def test_what_is_not_offered_is_not_declared_and_not_found(
     offering: Offering, revision: str, method: str
 ) -> None:
-    """-32601, with 404 in the per-request era."""
     peer = await connect(offering.app, revision)
     params: dict[str, Any] = {"uri": "menu://today", "name": "greet", "ref": GREET, "argument": IT}
     answer = await peer.request(method, params, headers={"mcp-name": params["uri"]} if "read" in method else None)

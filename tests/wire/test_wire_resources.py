@@ -49,7 +49,6 @@ async def read(peer: Peer, uri: object) -> Answer:
 async def test_a_resource_is_read_by_its_uri(
     stocked: Offering, revision: str, uri: str, contents: list[dict[str, Any]]
 ) -> None:
-    """Contents with a URI, a media type, and a text or a blob."""
     answer = await read(await connect(stocked.app, revision), uri)
     assert answer.status == 200
     assert answer.result["contents"] == [{"uri": uri, **one} for one in contents]
@@ -58,7 +57,6 @@ async def test_a_resource_is_read_by_its_uri(
 @rules.verifies(rules.R3)
 @pytest.mark.parametrize("revision", ALL)
 async def test_bytes_are_base64(stocked: Offering, revision: str) -> None:
-    """Binary data is properly encoded."""
     (contents,) = (await read(await connect(stocked.app, revision), "menu://logo")).result["contents"]
     assert base64.b64decode(contents["blob"], validate=True) == b"\x89PNG\r\n\x00\xff"
     assert (contents["mimeType"], "text" in contents) == ("image/png", False)
@@ -89,7 +87,6 @@ async def test_bytes_are_base64(stocked: Offering, revision: str) -> None:
 )
 @pytest.mark.parametrize("revision", ALL)
 async def test_what_is_not_there_is_not_found(stocked: Offering, revision: str, uri: str) -> None:
-    """-32002 in the handshake era, -32602 and 400 after, with the URI; never empty contents."""
     peer = await connect(stocked.app, revision)
     answer = await read(peer, uri)
     if "\x00" in uri:
@@ -124,7 +121,7 @@ async def test_what_is_not_there_is_not_found(stocked: Offering, revision: str, 
 )
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_path_that_leads_outside_is_refused(stocked: Offering, revision: str, uri: str) -> None:
-    """'..', absolute paths, drives, backslashes and NUL, encoded or not."""
+    """Values with `..`, absolute paths, drives, backslashes and NUL are rejected, percent-encoded or not."""
     peer = await connect(stocked.app, revision)
     assert (await read(peer, uri)).outcome == INVALID[revision]
     await peer.works()
@@ -134,7 +131,7 @@ async def test_a_path_that_leads_outside_is_refused(stocked: Offering, revision:
 @pytest.mark.parametrize("uri", ["file://docs/%252e%252e/x", "file://docs/...", "file://docs/a..b/c"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_value_is_decoded_once_and_dots_alone_are_harmless(stocked: Offering, revision: str, uri: str) -> None:
-    """Double decoding never; no name is refused for what it does not mean."""
+    """A value is never decoded twice, and harmless names with dots are accepted."""
     (contents,) = (await read(await connect(stocked.app, revision), uri)).result["contents"]
     assert contents["text"] == uri.removeprefix("file://docs/").replace("%25", "%")
 
@@ -154,7 +151,7 @@ async def test_a_value_is_decoded_once_and_dots_alone_are_harmless(stocked: Offe
 async def test_a_value_of_the_wrong_type_is_invalid(
     stocked: Offering, revision: str, uri: str, named: list[str]
 ) -> None:
-    """Values are validated before the function runs; all that is wrong is named."""
+    """The function is not called. The error lists all invalid values."""
     answer = await read(await connect(stocked.app, revision), uri)
     assert answer.outcome == INVALID[revision]
     assert [name for name in ("number", "colour", "half") if f"{name}:" in answer.error["message"]] == named
@@ -165,7 +162,7 @@ async def test_a_value_of_the_wrong_type_is_invalid(
 @pytest.mark.parametrize("method", ["resources/read", "resources/subscribe", "resources/unsubscribe"])
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_uri_that_is_no_text_is_invalid(stocked: Offering, revision: str, method: str, uri: object) -> None:
-    """-32602, or no such method."""
+    """The error is -32602, or -32601 for a method that the revision does not have."""
     peer = await connect(stocked.app, revision)
     answer = await peer.request(method, {"uri": uri})
     gone = revision == PER_REQUEST and method != "resources/read"
@@ -177,7 +174,6 @@ async def test_a_uri_that_is_no_text_is_invalid(stocked: Offering, revision: str
 @pytest.mark.parametrize("method", ["resources/read", "resources/subscribe"])
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_uri_that_is_missing_is_invalid(stocked: Offering, revision: str, method: str) -> None:
-    """-32602."""
     peer = await connect(stocked.app, revision)
     assert (await peer.request(method)).outcome == (200, -32602)
 
@@ -186,7 +182,7 @@ async def test_a_uri_that_is_missing_is_invalid(stocked: Offering, revision: str
 @pytest.mark.parametrize("unit", ["/", "a/", "%2F", "../", "..%2F", "?", "&q=", "{", "{path*}", "é", "%C3%A9"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_hostile_uri_is_answered_like_any_other(stocked: Offering, revision: str, unit: str) -> None:
-    """Linear, whatever it repeats."""
+    """Matching takes linear time for any repeated text."""
     peer = await connect(stocked.app, revision)
     for begin in ("file://docs/", "menu://dishes/", "news://"):
         answer = await read(peer, begin + unit * (8000 // len(unit)))
@@ -208,7 +204,7 @@ async def test_a_hostile_uri_is_answered_like_any_other(stocked: Offering, revis
 async def test_a_resource_that_fails_is_an_error_that_leaks_nothing(
     stocked: Offering, revision: str, uri: str, message: str
 ) -> None:
-    """-32603, and the server goes on."""
+    """The error is -32603, and the next request is answered."""
     peer = await connect(stocked.app, revision)
     answer = await read(peer, uri)
     assert answer.outcome == (200, -32603)
@@ -220,7 +216,7 @@ async def test_a_resource_that_fails_is_an_error_that_leaks_nothing(
 @rules.verifies(rules.R1)
 @pytest.mark.parametrize("revision", ALL)
 async def test_resources_are_described_as_their_revision_has_it(stocked: Offering, revision: str) -> None:
-    """The lists have the static ones, those that a function lists, and the templates."""
+    """The lists have the static resources, those of listing functions, and the templates."""
     peer = await connect(stocked.app, revision)
     listed = (await peer.request("resources/list")).result["resources"]
     by_uri = {one["uri"]: one for one in listed}
@@ -241,7 +237,7 @@ async def test_resources_are_described_as_their_revision_has_it(stocked: Offerin
 @rules.verifies(rules.R1, rules.R2)
 @pytest.mark.parametrize("revision", ALL)
 async def test_every_resource_that_is_listed_can_be_read(stocked: Offering, revision: str) -> None:
-    """Or tells why not; contents are never empty."""
+    """A resource that can't be read is an error, never empty contents."""
     peer = await connect(stocked.app, revision, {"elicitation": {}})
     wrong = {"menu://gone", "menu://broken", "menu://closed", "menu://unsayable", "menu://slow", "menu://ask"}
     for one in (await peer.request("resources/list")).result["resources"]:
@@ -252,7 +248,7 @@ async def test_every_resource_that_is_listed_can_be_read(stocked: Offering, revi
 @rules.verifies(rules.APPS)
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_page_has_the_media_type_and_the_policy_of_mcp_apps(stocked: Offering, revision: str) -> None:
-    """The contents have `_meta.ui`, the tool has the page's URI, and the extension is declared."""
+    """The contents have `_meta.ui`, the tool has the URI of the page, and the server declares the extension."""
     peer = await connect(stocked.app, revision)
     (page,) = (await read(peer, "ui://board")).result["contents"]
     assert page["mimeType"] == "text/html;profile=mcp-app"

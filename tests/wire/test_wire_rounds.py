@@ -55,7 +55,7 @@ def is_asking(answer: Answer, *keys: str) -> bool:
 
 @rules.verifies(rules.J6, rules.THREAT_7)
 async def test_a_question_and_its_answer_take_one_round(offering: Offering) -> None:
-    """The tool is run again with what it asked for."""
+    """The tool runs again with the answer."""
     peer = await ready(offering)
     first = await retry(peer, "ask")
     assert first.media_type == "application/json"
@@ -67,7 +67,7 @@ async def test_a_question_and_its_answer_take_one_round(offering: Offering) -> N
 
 @rules.verifies(rules.THREAT_7)
 async def test_earlier_answers_come_back_in_the_state(offering: Offering) -> None:
-    """The second round brings only its own answer, and its state is another one."""
+    """The client sends only the second answer in the second round, and the state differs."""
     peer = await ready(offering)
     first = await asked(peer, "ask_twice")
     second = await retry(peer, "ask_twice", {"name": BOB}, first)
@@ -79,7 +79,7 @@ async def test_earlier_answers_come_back_in_the_state(offering: Offering) -> Non
 
 @rules.verifies(rules.TRAP_19, rules.THREAT_7)
 async def test_only_what_is_missing_is_asked_again(offering: Offering) -> None:
-    """One answer of two is kept."""
+    """The state contains the answer that is present."""
     peer = await ready(offering)
     state = await asked(peer, "ask_both")
     half = await retry(peer, "ask_both", {"colour": RED}, state)
@@ -119,7 +119,7 @@ def tampered(state: str) -> dict[str, object]:
 @rules.verifies(rules.THREAT_7, rules.THREAT_17)
 @pytest.mark.parametrize("how", tampered("1.e30.e30"))
 async def test_a_state_that_is_not_ours_is_refused(offering: Offering, how: str) -> None:
-    """-32602 before the tool runs, also with a right answer beside it."""
+    """The tool does not run, even with a valid answer."""
     peer = await ready(offering)
     state = tampered(await asked(peer, "ask"))[how]
     assert (await retry(peer, "ask", {"name": BOB}, state)).outcome == REFUSED
@@ -129,7 +129,6 @@ async def test_a_state_that_is_not_ours_is_refused(offering: Offering, how: str)
 
 @rules.verifies(rules.THREAT_7)
 async def test_a_null_state_is_refused_or_none(offering: Offering) -> None:
-    """Null is no state."""
     peer = await ready(offering)
     message = peer.message("tools/call", {"name": "ask", "arguments": {}, "requestState": None})
     answer = await peer.post(message)
@@ -138,7 +137,7 @@ async def test_a_null_state_is_refused_or_none(offering: Offering) -> None:
 
 @rules.verifies(rules.THREAT_7)
 async def test_a_state_is_good_for_its_own_request_only(offering: Offering) -> None:
-    """Bound to the tool and to its arguments."""
+    """The state is bound to the tool and its arguments."""
     peer = await ready(offering)
     state = await asked(peer, "ask", {"greeting": "Hi"})
     assert (await retry(peer, "ask", {"name": BOB}, state, {"greeting": "Bye"})).outcome == REFUSED
@@ -149,14 +148,13 @@ async def test_a_state_is_good_for_its_own_request_only(offering: Offering) -> N
 
 @rules.verifies(rules.THREAT_7)
 async def test_the_state_of_another_server_is_refused(offering: Offering) -> None:
-    """Its keys are its own."""
+    """Each server has its own keys."""
     state = await asked(await ready(offer()), "ask")
     assert (await retry(await ready(offering), "ask", {"name": BOB}, state)).outcome == REFUSED
 
 
 @rules.verifies(rules.THREAT_7)
 async def test_a_state_expires(offering: Offering, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A person has time to answer, but not for ever."""
     peer = await ready(offering)
     state = await asked(peer, "ask")
     now = time()
@@ -169,7 +167,7 @@ async def test_a_state_expires(offering: Offering, monkeypatch: pytest.MonkeyPat
 @rules.verifies(rules.THREAT_7)
 @pytest.mark.parametrize("with_state", [True, False])
 async def test_answers_to_nothing_are_ignored(offering: Offering, with_state: bool) -> None:
-    """Unknown keys, beside the right one or instead of it."""
+    """Unknown keys are in addition to the right key, or in its place."""
     peer = await ready(offering)
     state = await asked(peer, "ask") if with_state else None
     done = await retry(peer, "ask", {"name": BOB, "unheard_of": 7, "": None, "inputRequests": {}}, state)
@@ -204,7 +202,7 @@ async def test_answers_to_nothing_are_ignored(offering: Offering, with_state: bo
 async def test_an_answer_of_the_wrong_shape_is_asked_for_again(
     offering: Offering, response: object, with_state: bool
 ) -> None:
-    """Never complete, never a fault."""
+    """The result is never complete, and there is no internal error."""
     peer = await ready(offering)
     state = await asked(peer, "ask") if with_state else None
     again = await retry(peer, "ask", {"name": response}, state)
@@ -215,14 +213,13 @@ async def test_an_answer_of_the_wrong_shape_is_asked_for_again(
 @rules.verifies(rules.THREAT_7, rules.H16)
 @pytest.mark.parametrize("responses", [[], "Bob", 1, True, [BOB]])
 async def test_answers_that_are_no_object_are_refused(offering: Offering, responses: object) -> None:
-    """-32602."""
     peer = await ready(offering)
     assert (await retry(peer, "ask", responses, await asked(peer, "ask"))).outcome == REFUSED
 
 
 @rules.verifies(rules.THREAT_7)
 async def test_null_instead_of_answers_never_completes(offering: Offering) -> None:
-    """Refused, or asked again."""
+    """The request is rejected, or the question is asked again."""
     peer = await ready(offering)
     for state in ({}, {"requestState": await asked(peer, "ask")}):
         answer = await peer.request("tools/call", {"name": "ask", "arguments": {}, "inputResponses": None, **state})
@@ -231,7 +228,7 @@ async def test_null_instead_of_answers_never_completes(offering: Offering) -> No
 
 @rules.verifies(rules.THREAT_7)
 async def test_an_answer_is_never_used_for_another_question(offering: Offering) -> None:
-    """The same key, asked twice with different questions, takes two answers."""
+    """Two different questions with the same key need two answers."""
     peer = await ready(offering)
     state = await asked(peer, "ask_same_key")
     second = await retry(peer, "ask_same_key", {"it": BOB}, state)
@@ -243,7 +240,7 @@ async def test_an_answer_is_never_used_for_another_question(offering: Offering) 
 
 @rules.verifies(rules.THREAT_7)
 async def test_an_answer_that_was_not_asked_for_yet_is_not_taken_with_a_state(offering: Offering) -> None:
-    """The second question's answer in the first round does not answer it."""
+    """An answer in the first round does not count for the question of the second one."""
     peer = await ready(offering)
     state = await asked(peer, "ask_twice")
     second = await retry(peer, "ask_twice", {"name": BOB, "colour": RED}, state)
@@ -252,7 +249,7 @@ async def test_an_answer_that_was_not_asked_for_yet_is_not_taken_with_a_state(of
 
 @rules.verifies(rules.THREAT_7)
 async def test_an_accepted_answer_cannot_be_changed_later(offering: Offering) -> None:
-    """What the state has kept stands."""
+    """The answer in the state counts."""
     peer = await ready(offering)
     second = await retry(peer, "ask_twice", {"name": BOB}, await asked(peer, "ask_twice"))
     other = {"action": "accept", "content": {"name": "Eve"}}
@@ -263,7 +260,7 @@ async def test_an_accepted_answer_cannot_be_changed_later(offering: Offering) ->
 @rules.verifies(rules.THREAT_7)
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_refusal_is_an_answer_too(offering: Offering, action: str) -> None:
-    """The tool hears of it."""
+    """The tool receives the refusal."""
     peer = await ready(offering)
     state = await asked(peer, "ask")
     assert (await retry(peer, "ask", {"name": {"action": action}}, state)).text == f"Hello {action}"
@@ -271,7 +268,7 @@ async def test_a_refusal_is_an_answer_too(offering: Offering, action: str) -> No
 
 @rules.verifies(rules.H15, rules.V6)
 async def test_capabilities_count_on_every_round(offering: Offering) -> None:
-    """A retry by a client that declares less is refused."""
+    """A retry with fewer capabilities is rejected."""
     peer = await ready(offering)
     state = await asked(peer, "ask")
     peer.capabilities = {"sampling": {}}
@@ -285,7 +282,6 @@ async def test_capabilities_count_on_every_round(offering: Offering) -> None:
 async def test_a_sampling_answer_of_the_wrong_shape_is_asked_for_again(
     offering: Offering, said: dict[str, Any]
 ) -> None:
-    """The same for the other questions."""
     peer = await ready(offering)
     state = await asked(peer, "sample")
     assert is_asking(await retry(peer, "sample", {"said": said}, state), "said")
@@ -295,7 +291,7 @@ async def test_a_sampling_answer_of_the_wrong_shape_is_asked_for_again(
 
 @rules.verifies(rules.THREAT_8)
 async def test_two_clients_with_the_same_call_have_their_own_rounds(offering: Offering) -> None:
-    """Nothing is remembered between requests."""
+    """The server stores nothing between requests."""
     one, other = await ready(offering), await ready(offering)
     first, second = await asked(one, "ask"), await asked(other, "ask")
     eve = {"action": "accept", "content": {"name": "Eve"}}

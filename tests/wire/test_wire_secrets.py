@@ -133,7 +133,7 @@ def alice(port: int, revision: str, tool: str, arguments: dict[str, Any]) -> str
 @rules.verifies(rules.THREAT_10, rules.THREAT_34)
 @pytest.mark.parametrize("revision", ERAS)
 def test_a_server_with_secrets_in_every_header_prints_none_of_them(revision: str, tmp_path: Path) -> None:
-    """With the log of every library at its most talkative; the only tracebacks are the tool's."""
+    """All libraries log at the level DEBUG. The only tracebacks are those of the tool."""
     (tmp_path / "server.py").write_text(SERVER)
     env = {"WEBSITE_AUTH_ENABLED": "true"}
     with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=tmp_path, env=env) as process:

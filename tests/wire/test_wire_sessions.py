@@ -23,7 +23,7 @@ SESSION = "mcp-session-id"
 @rules.verifies(rules.D4, rules.V1)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_initialize_begins_a_session_with_an_unguessable_id(offering: Offering, revision: str) -> None:
-    """Visible ASCII, at least 128 bits, a new one every time."""
+    """The id is visible ASCII, has at least 128 bits, and is different each time."""
     answers = [await Peer(offering.app, revision).post(initialize(revision)) for _ in range(20)]
     found = [answer.header(SESSION) or "" for answer in answers]
     assert len(set(found)) == len(found)
@@ -32,7 +32,6 @@ async def test_initialize_begins_a_session_with_an_unguessable_id(offering: Offe
 
 @rules.verifies(rules.D4, rules.TRAP_5)
 async def test_only_a_successful_initialize_carries_a_session_id(offering: Offering) -> None:
-    """Clients adopt it from any answer."""
     peer = await connect(offering.app, HANDSHAKE)
     answers = [
         await peer.request("ping"),
@@ -57,7 +56,7 @@ async def test_only_a_successful_initialize_carries_a_session_id(offering: Offer
 @pytest.mark.parametrize("revision", HANDSHAKES)
 @pytest.mark.parametrize("method", ["ping", "tools/list", "tools/call", "unheard/of"])
 async def test_without_a_session_id_it_is_400(offering: Offering, revision: str, method: str) -> None:
-    """For every method but initialize."""
+    """Any method except `initialize` needs the id."""
     answer = await Peer(offering.app, revision).request(method, {"name": "nothing"})
     assert answer.status == 400
     assert (await Peer(offering.app, revision).request(method, headers={SESSION: " \t"})).status == 400
@@ -85,7 +84,7 @@ _STRANGERS = [
 async def test_an_unknown_session_is_404_in_the_same_words_as_one_that_ended(
     offering: Offering, session_id: str
 ) -> None:
-    """No difference between never was and no more; no odd id is a fault."""
+    """Unknown and ended sessions have the same response, and no id causes an internal error."""
     peer = await connect(offering.app, HANDSHAKE)
     ended = await connect(offering.app, HANDSHAKE)
     await ended.delete()
@@ -98,7 +97,7 @@ async def test_an_unknown_session_is_404_in_the_same_words_as_one_that_ended(
 
 @rules.verifies(rules.D4)
 async def test_a_client_cannot_choose_its_session_id(offering: Offering) -> None:
-    """An id that comes with initialize is never adopted, and never ends what it names."""
+    """The id in `initialize` is ignored, and the session that it names continues."""
     other = await connect(offering.app, HANDSHAKE)
     for chosen in ("chosen-by-me-0123456789abcdef", other.session_id):
         minted = (await Peer(offering.app).post(initialize(HANDSHAKE), {SESSION: chosen})).header(SESSION)
@@ -119,7 +118,6 @@ async def test_a_client_cannot_choose_its_session_id(offering: Offering) -> None
     ],
 )
 async def test_a_refused_initialize_leaves_nothing(offering: Offering, params: dict[str, Any]) -> None:
-    """No id, no session."""
     answer = await Peer(offering.app).post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
     assert answer.outcome == (200, -32602)
     assert answer.header(SESSION) is None
@@ -128,7 +126,7 @@ async def test_a_refused_initialize_leaves_nothing(offering: Offering, params: d
 
 @rules.verifies(rules.D4)
 async def test_at_the_cap_a_new_session_is_503_and_the_others_go_on() -> None:
-    """With Retry-After; DELETE frees a place at once."""
+    """The response has Retry-After. DELETE makes room at once."""
     sessions = MemorySessions(limit=2)
     app = offer(sessions=sessions).app
     first, second = await connect(app, HANDSHAKE), await connect(app, HANDSHAKE)
@@ -164,7 +162,7 @@ async def test_a_session_that_can_not_be_ended_for_good_is_503_and_lives_on(monk
 
 @rules.verifies(rules.H3, rules.D4)
 async def test_delete_ends_one_session_once(offering: Offering) -> None:
-    """A second time it is 404, without an id 400; others live on."""
+    """A second DELETE is 404, one without an id is 400, and other sessions continue."""
     ended, other = await connect(offering.app, HANDSHAKE), await connect(offering.app, HANDSHAKE)
     assert (await ended.delete()).status == 204
     assert (await ended.delete()).status == 404
@@ -177,7 +175,7 @@ async def test_delete_ends_one_session_once(offering: Offering) -> None:
 
 @rules.verifies(rules.D4)
 async def test_a_session_ends_after_long_silence_and_not_before() -> None:
-    """Using it keeps it alive."""
+    """Each use postpones the end."""
     now = 0.0
     sessions = MemorySessions(idle=100, clock=lambda: now)
     peer = await connect(offer(sessions=sessions).app, HANDSHAKE)
@@ -190,7 +188,7 @@ async def test_a_session_ends_after_long_silence_and_not_before() -> None:
 
 @rules.verifies(rules.D4)
 async def test_the_silent_make_room_for_new_sessions() -> None:
-    """At the cap, sessions that are too old don't count."""
+    """Expired sessions do not count for the limit."""
     now = 0.0
     sessions = MemorySessions(limit=1, idle=100, clock=lambda: now)
     app = offer(sessions=sessions).app
@@ -204,7 +202,7 @@ async def test_the_silent_make_room_for_new_sessions() -> None:
 
 @rules.verifies(rules.D4, rules.V1)
 async def test_a_second_initialize_begins_a_second_session(offering: Offering) -> None:
-    """The first one stays as it is."""
+    """The first session does not change."""
     peer = await connect(offering.app, HANDSHAKE)
     answer = await peer.post(initialize("2025-06-18"), {SESSION: peer.session_id, "mcp-protocol-version": HANDSHAKE})
     assert answer.result["protocolVersion"] == "2025-06-18"
@@ -214,7 +212,6 @@ async def test_a_second_initialize_begins_a_second_session(offering: Offering) -
 
 @rules.verifies(rules.D4, rules.V4)
 async def test_the_log_level_of_one_session_is_not_that_of_another(offering: Offering) -> None:
-    """Sessions share nothing."""
     loud, quiet = await connect(offering.app, HANDSHAKE), await connect(offering.app, HANDSHAKE)
     assert (await quiet.request("logging/setLevel", {"level": "emergency"})).result == {}
     assert len((await loud.call("log")).messages) == 2

@@ -47,7 +47,7 @@ _NOT_MESSAGES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", _NOT_MESSAGES)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_message_of_the_wrong_shape_is_400(offering: Offering, revision: str, name: str) -> None:
-    """Member names are exact; the id comes back where it can be read."""
+    """The error has the id of the message if that is valid."""
     peer = await connect(offering.app, revision)
     answer = await peer.post(_NOT_MESSAGES[name], like=peer.message("tools/list"))
     assert answer.outcome == INVALID_REQUEST
@@ -59,7 +59,7 @@ async def test_a_message_of_the_wrong_shape_is_400(offering: Offering, revision:
 @pytest.mark.parametrize("name", ["ID", "Id", "\u0131d"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_an_id_under_another_name_is_none(offering: Offering, revision: str, name: str) -> None:
-    """Without `id` it is a notification, and runs nothing."""
+    """A message without `id` is a notification, which calls nothing."""
     peer = await connect(offering.app, revision)
     message = peer.message("tools/call", {"name": "wait", "arguments": {"key": name}})
     message[name] = message.pop("id")
@@ -95,7 +95,7 @@ async def test_an_id_under_another_name_is_none(offering: Offering, revision: st
 async def test_a_call_of_the_wrong_shape_is_invalid_params(
     offering: Offering, revision: str, status: int, params: dict[str, Any]
 ) -> None:
-    """No such tool, or arguments that are no object; look-up is exact."""
+    """The tool does not exist, or the arguments are not an object."""
     peer = await connect(offering.app, revision)
     answer = await peer.request("tools/call", params, id="mine")
     assert answer.outcome == (status, INVALID_PARAMS)
@@ -112,7 +112,6 @@ async def test_a_call_of_the_wrong_shape_is_invalid_params(
 async def test_a_method_in_any_other_spelling_is_unknown(
     offering: Offering, revision: str, status: int, method: str
 ) -> None:
-    """Exact and case-sensitive."""
     peer = await connect(offering.app, revision)
     assert (await peer.request(method)).outcome == (status, -32601)
 
@@ -120,7 +119,7 @@ async def test_a_method_in_any_other_spelling_is_unknown(
 @rules.verifies(rules.THREAT_21, rules.H11)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_long_method_name_is_not_sent_back_in_full(offering: Offering, revision: str) -> None:
-    """At most 200 characters of it."""
+    """The error has at most 200 characters of it."""
     answer = await (await connect(offering.app, revision)).request("x" * 50_000)
     assert answer.error["code"] == -32601
     assert len(answer.body) < 1000
@@ -137,7 +136,7 @@ def nested(peer: Peer, levels: int, opening: bytes = b"[", closing: bytes = b"]"
 @rules.verifies(rules.THREAT_23)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_64_levels_are_taken_and_65_refused(offering: Offering, revision: str) -> None:
-    """The message itself is the first level."""
+    """The message itself counts as the first level."""
     peer = await connect(offering.app, revision)
     body, like = nested(peer, 64)
     assert (await peer.post(body, like=like)).status == 200
@@ -150,7 +149,7 @@ async def test_64_levels_are_taken_and_65_refused(offering: Offering, revision: 
 @rules.verifies(rules.THREAT_23)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_objects_nest_no_deeper_than_arrays(offering: Offering, revision: str) -> None:
-    """Objects, and a value in the innermost place."""
+    """The innermost object has a value."""
     peer = await connect(offering.app, revision)
     for levels, status in ((64, 200), (65, 400), (100, 400)):
         body, like = nested(peer, levels, b'{"a":', b"}")
@@ -162,7 +161,7 @@ async def test_objects_nest_no_deeper_than_arrays(offering: Offering, revision: 
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 100_000, b"[" * 100_000 + b"]" * 100_000, b"[{" * 50_000])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_hundred_thousand_brackets_are_refused(offering: Offering, revision: str, body: bytes) -> None:
-    """No recursion error, no fault."""
+    """There is no RecursionError and no internal error."""
     peer = await connect(offering.app, revision)
     assert (await peer.post(body, like=peer.message("tools/list"))).status == 400
     await peer.works()
@@ -206,7 +205,6 @@ _BAD_VALUES = {
 @pytest.mark.parametrize("name", _BAD_VALUES)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_value_that_json_does_not_have_is_refused(offering: Offering, revision: str, name: str) -> None:
-    """RFC 8259 sections 4, 6 and 8."""
     peer = await connect(offering.app, revision)
     assert (await argument(peer, _BAD_VALUES[name])).outcome == PARSE_ERROR
     await peer.works()
@@ -229,7 +227,6 @@ async def test_a_value_that_json_does_not_have_is_refused(offering: Offering, re
 )
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_value_at_the_edge_comes_back_as_it_was(offering: Offering, revision: str, text: bytes) -> None:
-    """Strict is not narrow."""
     answer = await argument(await connect(offering.app, revision), text)
     assert answer.result["structuredContent"]["value"] == json.loads(text)
 
@@ -238,7 +235,6 @@ async def test_a_value_at_the_edge_comes_back_as_it_was(offering: Offering, revi
 @pytest.mark.parametrize("coding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_only_utf_8_without_a_mark_is_read(offering: Offering, revision: str, coding: str) -> None:
-    """Messages are UTF-8."""
     peer = await connect(offering.app, revision)
     message = peer.message("tools/list")
     assert (await peer.post(json.dumps(message).encode(coding), like=message)).outcome == PARSE_ERROR
@@ -262,7 +258,7 @@ _REPEATED = {
 @pytest.mark.parametrize("name", _REPEATED)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_name_twice_in_the_message_is_refused(offering: Offering, revision: str, name: str) -> None:
-    """Whoever looked at the message on its way may have read the other one."""
+    """A proxy that checked the message may have read the other member."""
     peer = await connect(offering.app, revision)
     message = peer.message("tools/list")
     body = _REPEATED[name] % json.dumps(message["params"]).encode()
@@ -277,7 +273,7 @@ async def test_a_name_twice_in_the_message_is_refused(offering: Offering, revisi
 async def test_a_name_twice_in_params_meta_or_arguments_is_refused(
     offering: Offering, revision: str, place: str, blank: str
 ) -> None:
-    """Blanks before other colons don't hide it."""
+    """White space before other colons does not hide it."""
     peer = await connect(offering.app, revision)
     meta = {"twice_meta": 1}
     message = peer.message(
@@ -296,7 +292,7 @@ async def test_a_name_twice_in_params_meta_or_arguments_is_refused(
 @rules.verifies(rules.THREAT_24)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_text_that_looks_like_names_and_colons_is_only_a_text(offering: Offering, revision: str) -> None:
-    """Quotes and colons in strings, blanks before colons, and repeated names in an author's own values."""
+    """Strings have quotes and colons, white space precedes colons, and the author's values have repeated names."""
     peer = await connect(offering.app, revision)
     for text, value in (
         (rb'"\"id\":1,\"id\":2"', '"id":1,"id":2'),
@@ -320,7 +316,7 @@ async def post_parts(peer: Peer, parts: list[bytes], length: str | None) -> Answ
 async def test_a_body_of_exactly_the_limit_is_taken_and_one_byte_more_is_413(
     limited: Offering, revision: str, declared: bool
 ) -> None:
-    """With a Content-Length and without one; in one part and in many."""
+    """The body has a Content-Length or none, and arrives in one part or in many."""
     peer = await connect(limited.app, revision)
     body = to_bytes(peer.message("tools/list"))
     for size, status in ((SMALL_LIMIT, 200), (SMALL_LIMIT + 1, 413)):
@@ -338,7 +334,7 @@ async def test_a_body_of_exactly_the_limit_is_taken_and_one_byte_more_is_413(
 @rules.verifies(rules.THREAT_22)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_body_declared_too_large_is_413_before_it_is_read(limited: Offering, revision: str) -> None:
-    """Content-Length is enough to refuse, however large it claims to be."""
+    """The value of Content-Length is sufficient for the rejection."""
     peer = await connect(limited.app, revision)
     for length in (str(SMALL_LIMIT + 1), "9" * 30, "9" * 5000):
         answer = await post_parts(peer, [b"x"], length)
@@ -351,7 +347,7 @@ async def test_a_body_declared_too_large_is_413_before_it_is_read(limited: Offer
 async def test_a_content_length_that_lies_does_not_lift_the_limit(
     limited: Offering, revision: str, length: str
 ) -> None:
-    """Bytes are counted as they come, and reading stops at the limit."""
+    """Received bytes are counted, and reading stops at the limit."""
     peer = await connect(limited.app, revision)
     answer = await post_parts(peer, [b"x" * 5000] * 100, length)
     assert answer.status in {400, 413}
@@ -362,7 +358,7 @@ async def test_a_content_length_that_lies_does_not_lift_the_limit(
 @rules.verifies(rules.THREAT_22)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_the_default_limit_is_four_mebibytes(revision: str) -> None:
-    """4,194,304 bytes are taken, one more is not."""
+    """4,194,304 bytes are accepted, and one more byte is not."""
     peer = await connect(offer().app, revision)
     body = to_bytes(peer.message("tools/list"))
     assert (await post_parts(peer, [body + b" " * (DEFAULT_LIMIT - len(body))], None)).status == 200
@@ -371,7 +367,7 @@ async def test_the_default_limit_is_four_mebibytes(revision: str) -> None:
 
 @rules.verifies(rules.J3)
 async def test_wrong_shapes_in_a_batch_run_nothing_of_it(offering: Offering) -> None:
-    """One bad message refuses all of them before any is run."""
+    """One invalid message rejects the batch before any message is executed."""
     peer = await connect(offering.app, BATCHES)
     good = peer.message("tools/call", {"name": "wait", "arguments": {"key": "batch"}})
     assert (await peer.post([good, {"jsonrpc": "2.0", "id": 1.5, "method": "ping"}])).outcome == INVALID_REQUEST

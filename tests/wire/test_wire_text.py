@@ -82,7 +82,7 @@ def contains(message: Any, text: str) -> bool:
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize("method", ["tools/call", "prompts/get"])
 async def test_text_in_a_stream_is_data_of_its_own_event(app: MCPServer, revision: str, method: str, text: str) -> None:
-    """As many events as messages, and each of them as it was meant."""
+    """There is one event for each message, with its exact text."""
     peer = await connect(app, revision)
     name = {"tools/call": "say", "prompts/get": "write"}[method]
     meta = {"progressToken": text, "io.modelcontextprotocol/logLevel": "info"}
@@ -102,7 +102,7 @@ async def test_text_in_a_stream_is_data_of_its_own_event(app: MCPServer, revisio
 async def test_control_characters_come_back_as_they_were_and_never_raw(
     app: MCPServer, revision: str, text: str
 ) -> None:
-    """In a prompt, a resource, a tool's result and the request's own id."""
+    """The characters are in a prompt, a resource, a result and the id of a request."""
     peer = await connect(app, revision)
     for method, params in (
         ("prompts/get", {"name": "write", "arguments": {"text": text}}),
@@ -118,7 +118,7 @@ async def test_control_characters_come_back_as_they_were_and_never_raw(
 @rules.verifies(rules.THREAT_6)
 @pytest.mark.parametrize("value", ["0\n\ndata: {}", "a" * 9000, "-1", "0-0-0", "\x00", "%0A%0Adata:", "é"])
 async def test_an_event_id_that_a_client_makes_up_is_never_said_again(value: str) -> None:
-    """It opens the general stream at most, whose ids are the server's own."""
+    """At most it opens the GET stream, whose event ids are created by the server."""
     app = parrot(sessions="memory")
     peer = await connect(app, HANDSHAKE)
     pairs = [*peer.headers(None).items(), ("last-event-id", value)]
@@ -151,7 +151,7 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_names_that_mean_something_elsewhere_mean_nothing_here(revision: str, name: str) -> None:
-    """As a tool, a prompt, a method, a URI, an argument or a member of any object."""
+    """The name is used as a tool, a prompt, a method, a URI, an argument or a member."""
     app = parrot()
     peer = await connect(app, revision)
     hostile = {name: {name: ["polluted"]}}
@@ -169,7 +169,7 @@ async def test_names_that_mean_something_elsewhere_mean_nothing_here(revision: s
 @rules.verifies(rules.THREAT_45)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_what_is_injected_can_not_be_sent(revision: str) -> None:
-    """Neither a service nor the context is an argument, whatever a client calls its arguments."""
+    """Services and the context are never arguments, even with the same name."""
     peer = await connect(parrot(), revision)
     (tool,) = [tool for tool in (await peer.request("tools/list")).result["tools"] if tool["name"] == "who"]
     assert list(tool["inputSchema"]["properties"]) == ["word"]
@@ -184,7 +184,7 @@ FORMATS = ["{0}", "{0.__class__.__mro__}", "{context}", "%s%n%(name)s", "${7*7}"
 @pytest.mark.parametrize("text", FORMATS)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_text_is_never_a_template_of_the_servers(revision: str, text: str) -> None:
-    """It comes back as it was, and where it names nothing, the refusal does not fill it in."""
+    """The text is returned unchanged, and error messages do not format it."""
     peer = await connect(parrot(), revision)
     assert (await peer.call("say", {"text": text})).text == text
     said = await peer.request("prompts/get", {"name": "write", "arguments": {"text": text}})
@@ -196,7 +196,7 @@ async def test_text_is_never_a_template_of_the_servers(revision: str, text: str)
 
 @rules.verifies(rules.THREAT_6)
 async def test_a_stream_of_the_per_request_era_has_no_event_ids() -> None:
-    """There is nothing to take up again, so there is nothing to guess."""
+    """Its streams are not resumable."""
     peer = await connect(parrot(), PER_REQUEST)
     answer = await peer.call("say", {"text": "a"})
     assert answer.media_type == "text/event-stream"

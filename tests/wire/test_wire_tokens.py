@@ -79,7 +79,7 @@ def shop() -> tuple[MCPServer, list[str]]:
 @pytest.mark.parametrize("what", BAD)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_bad_token_is_401_and_nothing_runs(revision: str, what: str, caplog: pytest.LogCaptureFixture) -> None:
-    """One line of JSON, a challenge that repeats nothing, and no line in the log."""
+    """The response is one line of JSON, the challenge repeats no input, and the log has no line."""
     mcp, ran = shop()
     answer = await Caller(mcp, revision, key=BAD[what]).call("order")
     assert answer.status == 401
@@ -120,7 +120,7 @@ def principal(**claims: str) -> str:
 async def test_who_the_platform_says_it_is_counts_only_behind_the_platform(
     revision: str, trusted: bool, environment: dict[str, str], status: int
 ) -> None:
-    """Without authenticator or without trust, the header is a header like any other."""
+    """The header has no effect without the authenticator, or if the platform is not trusted."""
     mcp = MCPServer("Shop", auth=first_of(EasyAuth(trust_platform=trusted, environ=environment)))
     mcp.tool("order")(lambda: "ordered")
     caller = Caller(mcp, revision)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 async def test_wrong_arguments_are_an_error_result_that_names_them_all(
     offering: Offering, revision: str, arguments: dict[str, Any], named: list[str]
 ) -> None:
-    """A result that the model can learn from, not -32602; the bad value is not repeated."""
+    """The invalid values are not repeated."""
     peer = await connect(offering.app, revision)
     answer = await peer.call("add", arguments)
     assert answer.status == 200
@@ -47,7 +47,6 @@ async def test_wrong_arguments_are_an_error_result_that_names_them_all(
 @pytest.mark.parametrize("name", ["unheard_of", "ADD", "add2", ""])
 @pytest.mark.parametrize("revision", ALL)
 async def test_an_unknown_tool_is_invalid_params_and_no_result(offering: Offering, revision: str, name: str) -> None:
-    """An error of the protocol."""
     answer = await (await connect(offering.app, revision)).call(name)
     assert answer.error["code"] == -32602
 
@@ -55,7 +54,6 @@ async def test_an_unknown_tool_is_invalid_params_and_no_result(offering: Offerin
 @rules.verifies(rules.TRAP_14)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_value_outside_its_constraint_is_an_error_result(offering: Offering, revision: str) -> None:
-    """What the schema says holds."""
     peer = await connect(offering.app, revision)
     assert (await peer.call("checked", {"count": 1})).text == "1 a a"
     for arguments in ({"count": 0}, {"count": 10**400 * -1}, {"count": 1, "word": "b"}):
@@ -66,7 +64,7 @@ async def test_a_value_outside_its_constraint_is_an_error_result(offering: Offer
 @pytest.mark.parametrize("length", [30, 1000, 100_000])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_catastrophic_pattern_is_linear(offering: Offering, revision: str, length: int) -> None:
-    """`^(a+)+$` against many a and one b is answered like any other."""
+    """`^(a+)+$` is matched against many a and one b."""
     peer = await connect(offering.app, revision)
     answer = await peer.call("checked", {"count": 1, "word": "a" * length + "b"})
     assert answer.result["isError"] is True
@@ -92,7 +90,7 @@ def measure(tree: Left | Right) -> int:
 async def test_a_value_with_too_many_ways_to_read_it_is_an_error_result(
     offering: Offering, revision: str, leaf: object
 ) -> None:
-    """A union that contains itself would be read in 2 to the power of 58 ways."""
+    """A recursive union has 2 to the power of 58 possible readings."""
     offering.app.tool(measure)
     peer = await connect(offering.app, revision)
     deep: Any = {"x": leaf}
@@ -108,7 +106,7 @@ async def test_a_value_with_too_many_ways_to_read_it_is_an_error_result(
 @rules.verifies(rules.THREAT_28)
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_prompt_s_argument_with_too_many_ways_to_read_it_is_refused(offering: Offering, revision: str) -> None:
-    """JSON in a text may be nested even more deeply."""
+    """JSON in a string may be nested more deeply than the message."""
 
     @offering.app.prompt
     def describe(tree: Left | Right) -> str:
@@ -129,7 +127,7 @@ async def test_a_prompt_s_argument_with_too_many_ways_to_read_it_is_refused(offe
 @pytest.mark.parametrize("code", ["echo\n", "\necho", "echo\r", "echo\x00", "echo\u2028"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_the_end_of_a_pattern_is_the_end_of_the_text(offering: Offering, revision: str, code: str) -> None:
-    """`$` does not look past a newline."""
+    """`$` does not match before a newline."""
     answer = await (await connect(offering.app, revision)).call("checked", {"count": 1, "code": code})
     assert answer.result["isError"] is True
 
@@ -137,7 +135,7 @@ async def test_the_end_of_a_pattern_is_the_end_of_the_text(offering: Offering, r
 @rules.verifies(rules.THREAT_36)
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "é", "a" * 129, "a\n", "a:b", "\uff41", "a\x00"])
 def test_a_name_outside_the_specifications_set_is_refused_at_registration(name: str) -> None:
-    """`[A-Za-z0-9_.-]`, 1 to 128 characters, whole."""
+    """A name has 1 to 128 characters of `[A-Za-z0-9_.-]`."""
     app = MCPServer("names")
     with pytest.raises(RegistrationError):
         app.tool(name)(lambda: None)
@@ -148,7 +146,7 @@ def test_a_name_outside_the_specifications_set_is_refused_at_registration(name: 
 @rules.verifies(rules.THREAT_36)
 @pytest.mark.parametrize("name", ["add", "ADD", "Add"])
 def test_a_name_that_is_taken_or_looks_like_one_is_refused_at_registration(offering: Offering, name: str) -> None:
-    """Also where it differs by case only."""
+    """Names must differ by more than case."""
     with pytest.raises(RegistrationError):
         offering.app.tool(name)(lambda: None)
 
@@ -172,8 +170,6 @@ def test_a_name_that_is_taken_or_looks_like_one_is_refused_at_registration(offer
     ],
 )
 def test_an_invalid_header_annotation_is_refused_at_registration(properties: dict[str, Any]) -> None:
-    """Clients would drop the tool without a word."""
-
     async def region(arguments: dict[str, Any]) -> None: ...
 
     with pytest.raises(RegistrationError):
@@ -182,7 +178,6 @@ def test_an_invalid_header_annotation_is_refused_at_registration(properties: dic
 
 @rules.verifies(rules.TRAP_23, rules.D8)
 async def test_a_header_is_validated_by_the_schema_that_the_caller_was_shown(offering: Offering) -> None:
-    """Every annotated argument of the list is checked on the first call."""
     peer = await connect(offering.app, PER_REQUEST)
     tools = (await peer.request("tools/list")).result["tools"]
     (schema,) = [tool["inputSchema"] for tool in tools if tool["name"] == "region"]
@@ -202,7 +197,7 @@ async def test_a_header_is_validated_by_the_schema_that_the_caller_was_shown(off
 @rules.verifies(rules.J6, rules.V4)
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", PER_REQUEST])
 async def test_structured_content_stands_beside_its_text(offering: Offering, revision: str) -> None:
-    """Both, where the revision has both."""
+    """The result has both if the revision has both."""
     result = (await (await connect(offering.app, revision)).call("add", {"a": 1, "b": 2})).result
     assert result["structuredContent"] == {"result": 3}
     assert result["content"] == [{"type": "text", "text": "3"}]

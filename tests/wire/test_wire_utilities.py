@@ -46,7 +46,7 @@ def notified(answer: Answer, method: str) -> list[dict[str, Any]]:
 async def test_progress_is_told_under_its_token_and_only_goes_up(
     stocked: Offering, revision: str, method: str, token: object
 ) -> None:
-    """The token is echoed with its type, values increase, and the answer comes last."""
+    """The token keeps its type, the values increase, and the response is last."""
     peer = await connect(stocked.app, revision)
     answer = await peer.request(method, params(method, "talk", {"progressToken": token}))
     told = notified(answer, "progress")
@@ -63,7 +63,7 @@ async def test_progress_is_told_under_its_token_and_only_goes_up(
 async def test_without_a_token_no_progress_is_told(
     stocked: Offering, revision: str, method: str, token: object
 ) -> None:
-    """What is no text and no integer is none."""
+    """A token that is neither a string nor an integer is ignored."""
     meta = {META + "logLevel": "error"} | ({} if token is None else {"progressToken": token})
     answer = await (await connect(stocked.app, revision)).request(method, params(method, "talk", meta))
     assert notified(answer, "progress") == []
@@ -76,7 +76,6 @@ async def test_without_a_token_no_progress_is_told(
 async def test_a_client_that_takes_no_stream_gets_the_answer_alone(
     stocked: Offering, revision: str, method: str
 ) -> None:
-    """As JSON, with nothing before it."""
     peer = await connect(stocked.app, revision)
     asked = params(method, "talk", {"progressToken": 1})
     answer = await peer.request(method, asked, headers={"accept": "application/json"})
@@ -95,7 +94,7 @@ SMALL = {"level": "debug", "data": "small"}
 async def test_log_messages_come_only_as_the_request_wants_them(
     stocked: Offering, method: str, level: str | None, told: list[dict[str, Any]]
 ) -> None:
-    """At 2026-07-28 by the level in the request, on its own stream; without a level none."""
+    """Without a level in the request there are no log messages."""
     meta = {"progressToken": 1} | ({} if level is None else {META + "logLevel": level})
     answer = await (await connect(stocked.app, PER_REQUEST)).request(method, params(method, "talk", meta))
     assert notified(answer, "message") == told
@@ -105,7 +104,6 @@ async def test_log_messages_come_only_as_the_request_wants_them(
 @BOTH
 @pytest.mark.parametrize("level", ["loud", "", "ERROR", 5, None, [], {}])
 async def test_a_bad_level_in_the_request_is_refused(stocked: Offering, method: str, level: object) -> None:
-    """-32602."""
     peer = await connect(stocked.app, PER_REQUEST)
     answer = await peer.request(method, params(method, "talk", {META + "logLevel": level}))
     assert answer.outcome == REFUSED
@@ -115,7 +113,7 @@ async def test_a_bad_level_in_the_request_is_refused(stocked: Offering, method: 
 @BOTH
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_log_messages_come_as_the_session_wants_them(stocked: Offering, revision: str, method: str) -> None:
-    """From info on, until `logging/setLevel` says another; a bad level is -32602 and changes nothing."""
+    """The default level is info. An invalid level in `logging/setLevel` is -32602 and changes nothing."""
     peer = await connect(stocked.app, revision)
     assert notified(await peer.request(method, params(method, "talk")), "message") == [BIG]
     assert (await peer.request("logging/setLevel", {"level": "debug"})).result == {}
@@ -142,7 +140,7 @@ TRACE = {
 async def test_trace_context_never_disturbs_a_request(
     stocked: Offering, revision: str, method: str, trace: dict[str, Any]
 ) -> None:
-    """Reserved names, read where they are right, and ignored where they are not."""
+    """Valid trace context is used, and invalid one is ignored."""
     peer = await connect(stocked.app, revision)
     asked = {"uri": "menu://today"} if method == READ else {"name": "greet", "arguments": {"who": "Ada"}}
     answer = await peer.request(method, {**asked, "_meta": trace})
@@ -153,7 +151,6 @@ async def test_trace_context_never_disturbs_a_request(
 @BOTH
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_cancelled_request_stops_and_is_not_answered(stocked: Offering, revision: str, method: str) -> None:
-    """By its id; an unknown one is ignored."""
     peer = await connect(stocked.app, revision)
     under_way = peer.start(peer.message(method, params(method, "held/mine"), "to cancel"))
     await stocked.gates.seen("arrived", "mine")
@@ -170,7 +167,7 @@ async def test_a_cancelled_request_stops_and_is_not_answered(stocked: Offering, 
 @rules.verifies(rules.X1, rules.H18)
 @BOTH
 async def test_a_client_that_leaves_has_cancelled(stocked: Offering, method: str) -> None:
-    """At 2026-07-28 the close of the stream; a notification means nothing."""
+    """`notifications/cancelled` has no effect in 2026-07-28."""
     peer = await connect(stocked.app, PER_REQUEST)
     under_way = peer.start(peer.message(method, params(method, "held/mine"), 1))
     await stocked.gates.seen("arrived", "mine")
@@ -206,7 +203,6 @@ async def test_questions_take_rounds_until_all_are_answered(stocked: Offering, m
 async def test_a_client_is_not_asked_what_it_did_not_declare(
     stocked: Offering, method: str, capabilities: dict[str, Any]
 ) -> None:
-    """400 and -32021 with what is missing."""
     peer = await connect(stocked.app, PER_REQUEST, capabilities)
     answer = await peer.request(method, params(method, "ask"))
     assert answer.outcome == (400, -32021)
@@ -229,7 +225,7 @@ async def test_a_client_is_not_asked_what_it_did_not_declare(
     ],
 )
 async def test_a_state_that_is_not_ours_is_refused(stocked: Offering, method: str, forge: Any) -> None:
-    """-32602, with a right answer beside it, too."""
+    """The state is rejected even with a valid answer."""
     peer = await connect(stocked.app, PER_REQUEST, ABLE)
     state = (await peer.request(method, params(method, "ask"))).result["requestState"]
     answered = params(method, "ask", requestState=forge(state), inputResponses={"name": ADA})
@@ -239,7 +235,7 @@ async def test_a_state_that_is_not_ours_is_refused(stocked: Offering, method: st
 @rules.verifies(rules.M3)
 @BOTH
 async def test_a_state_is_good_for_its_own_request_only(stocked: Offering, method: str) -> None:
-    """Bound to method, name and arguments."""
+    """The state is bound to the method, the name and the arguments."""
     peer = await connect(stocked.app, PER_REQUEST, ABLE)
     state = (await peer.request(method, params(method, "ask"))).result["requestState"]
     other = GET if method == READ else READ
@@ -259,7 +255,6 @@ async def test_a_state_is_good_for_its_own_request_only(stocked: Offering, metho
 async def test_a_missing_or_wrong_answer_is_asked_for_again(
     stocked: Offering, method: str, responses: dict[str, Any]
 ) -> None:
-    """Never an error, never complete; unknown keys are ignored."""
     peer = await connect(stocked.app, PER_REQUEST, ABLE)
     state = (await peer.request(method, params(method, "ask"))).result["requestState"]
     again = (await peer.request(method, params(method, "ask", requestState=state, inputResponses=responses))).result
@@ -270,7 +265,6 @@ async def test_a_missing_or_wrong_answer_is_asked_for_again(
 @BOTH
 @pytest.mark.parametrize("responses", [None, [], "Ada", 5, True])
 async def test_answers_that_are_no_object_are_refused(stocked: Offering, method: str, responses: object) -> None:
-    """-32602."""
     peer = await connect(stocked.app, PER_REQUEST, ABLE)
     answer = await peer.request(method, params(method, "ask", inputResponses=responses))
     assert answer.outcome == REFUSED
@@ -285,7 +279,7 @@ async def answer_question(peer: Peer, question: dict[str, Any], response: dict[s
 @BOTH
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
 async def test_questions_come_on_the_stream_in_the_handshake_era(stocked: Offering, revision: str, method: str) -> None:
-    """As requests of the server, one after the other; the answer is the last message."""
+    """The questions are requests of the server, and the response is the last message."""
     peer = await connect(stocked.app, revision, ABLE)
     under_way = peer.start(peer.message(method, params(method, "ask")))
     for response in (ADA, RED):
@@ -302,7 +296,7 @@ async def test_questions_come_on_the_stream_in_the_handshake_era(stocked: Offeri
 async def test_a_client_of_the_handshake_era_that_cannot_be_asked_gets_an_error(
     stocked: Offering, revision: str, method: str
 ) -> None:
-    """-32603 with words, whether it did not declare it or its revision does not have it."""
+    """The client did not declare the capability, or its revision does not have the method."""
     able = ABLE if revision < "2025-06-18" else {}
     answer = await (await connect(stocked.app, revision, able)).request(method, params(method, "ask"))
     assert answer.outcome == (200, -32603)

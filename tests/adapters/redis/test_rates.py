@@ -51,7 +51,7 @@ async def test_instances_count_together(links: list[RedisLink]) -> None:
 async def test_a_full_redis_is_one_line_in_the_log_however_many_requests_come(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Reading goes on while writing is refused, so that each request finds Redis well and unwell."""
+    """Redis still accepts reads while it rejects writes."""
     with redis_server() as server:
         link = RedisLink(server.url)
         rates, sessions = RedisRates(link, HOURLY, 4), RedisSessions(link)

@@ -88,7 +88,7 @@ def connected() -> Iterator[tuple[uvicorn.Server, Line]]:
 
 @rules.verifies(rules.THREAT_27)
 def test_a_message_has_so_many_fragments_and_no_more() -> None:
-    """Fragments of one byte each cost far more than their bytes."""
+    """Fragments of one byte need much more memory than their data."""
     with connected() as (_, line):
         for _ in range(2):
             fragments = [TextMessage(data="x", message_finished=False)] * (MAX_FRAGMENTS - 1)
@@ -117,7 +117,7 @@ def test_pings_of_a_client_that_reads_are_answered() -> None:
 
 @rules.verifies(rules.THREAT_27)
 def test_unread_pongs_do_not_pile_up() -> None:
-    """A client that sends pings and reads nothing."""
+    """The client sends pings and does not read."""
     with connected() as (server, line):
         (protocol,) = server.server_state.connections
         pings = [Ping(payload=b"x" * 125)] * 1000

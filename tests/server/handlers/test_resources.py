@@ -302,7 +302,7 @@ async def test_a_client_subscribes_to_so_many_resources_and_no_more() -> None:
 
 @rules.verifies(rules.THREAT_48)
 async def test_the_uris_that_a_client_subscribes_to_are_bounded_in_bytes_together() -> None:
-    """A template takes any URI of up to 8,192 characters."""
+    """A template matches URIs of up to 8,192 characters."""
     served, conversation = server(*SERVED), Conversation(pushes=True)
     errors = []
     for number in range(100):

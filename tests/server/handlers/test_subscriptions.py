@@ -207,7 +207,7 @@ async def test_so_many_listen_and_no_more() -> None:
 
 @rules.verifies(rules.THREAT_48)
 async def test_a_uri_is_as_long_as_one_that_can_be_read_and_all_together_are_bounded() -> None:
-    """A stream keeps its URIs as long as it is open."""
+    """A stream stores its URIs while it is open."""
     served = server(resource("menu://today"))
     long = "menu://" + "x" * (MAX_URI - 7)
     for uris, reason in (([long + "x"], "8192 characters"), ([f"{number}{long[3:]}" for number in range(99)], "bytes")):
@@ -222,7 +222,7 @@ async def test_a_uri_is_as_long_as_one_that_can_be_read_and_all_together_are_bou
 
 @rules.verifies(rules.THREAT_48)
 async def test_a_stream_keeps_its_uris_once() -> None:
-    """Neither the request nor the answer that names them stays."""
+    """Neither the request nor the acknowledgement with the URIs stays in memory."""
     served = server(resource("menu://today"), limits=Limits(message_bytes=10_000_000))
     uris = [f"menu://{number:06}{'x' * 4000}" for number in range(100)]
     text = json.dumps(uris)

@@ -212,7 +212,7 @@ async def test_a_message_that_wants_no_answer_is_accepted_without_a_body(revisio
 @EVERY_REVISION
 @pytest.mark.parametrize("outcome", [{"result": {}}, {"error": {"code": -1, "message": "no"}}])
 async def test_a_response_to_no_open_question_is_a_bad_request(revision: str, outcome: dict[str, Any]) -> None:
-    """The client learns that its answer has reached nobody."""
+    """The error shows the client that no question received its answer."""
     endpoint = Endpoint()
     session = await endpoint.begin(revision)
     for request_id in ("ask-0", 7, "unknown"):
@@ -375,7 +375,7 @@ class TestStreams:
     @rules.verifies(rules.THREAT_48)
     @pytest.mark.parametrize("kept", [True, False])
     async def test_sessions_of_others_displace_no_open_question_and_no_stream(self, *, kept: bool) -> None:
-        """What is under way is never forgotten to make room."""
+        """A session with a running call or an open question is never removed to make room."""
         sessions = MemorySessions() if kept else None
         endpoint = Endpoint(tool("greet", ask_name, interactive=True), sessions=sessions)
         endpoint.exchange._handshake._clients._limit = 20

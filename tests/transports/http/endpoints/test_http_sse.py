@@ -303,7 +303,7 @@ async def test_the_number_of_open_streams_is_bounded() -> None:
 @rules.verifies(rules.THREAT_27)
 @pytest.mark.parametrize("stubborn", [False, True])
 async def test_calls_that_wait_for_their_turn_are_dropped_with_their_stream(*, stubborn: bool) -> None:
-    """No call begins for a client that has left, even if those before it never end."""
+    """No call starts for a disconnected client, even if earlier calls never end."""
     offering = served()
     ran: list[str] = []
     going_on = asyncio.Event()

@@ -307,7 +307,7 @@ async def test_questions_that_are_given_up_are_forgotten() -> None:
 
 @rules.verifies(rules.THREAT_48)
 async def test_a_stream_that_waits_keeps_nothing_of_what_it_has_sent() -> None:
-    """Thousands of streams may be open, each of which has begun with a long message."""
+    """Thousands of open streams may each have started with a long message."""
     channel, go_on = StreamChannel(None), asyncio.Event()
 
     async def work() -> Reply:

@@ -188,7 +188,7 @@ async def test_finished_streams_of_all_sessions_are_bounded_together() -> None:
 @rules.verifies(rules.THREAT_27)
 @pytest.mark.parametrize("length", [20, 5000])
 def test_finished_streams_take_up_no_more_memory_than_their_limit(length: int) -> None:
-    """Small events take up more than their data."""
+    """The overhead of small events counts too."""
     limit = 2_000_000
     finished_streams = resumable.FinishedStreams(limit)
     sessions = [resumable.SessionStreams(priming=True, finished_streams=finished_streams) for _ in range(600)]
