@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tests.nodejs import package
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -236,4 +238,19 @@ def write_app(
     values = {"FUNCTIONS_WORKER_RUNTIME": "python", **(settings or {})}
     content = json.dumps({"IsEncrypted": False, "Values": values})
     (folder / "local.settings.json").write_text(content, encoding="utf-8")
+    return folder
+
+
+def write_node_app(folder: Path, files: Mapping[str, str], main: str = "index.js", **manifest: Any) -> Path:
+    """Write a Node function app into a folder, with the tests' packages, and return the folder."""
+    modules = package("@azure/functions").parents[1]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "node_modules").symlink_to(modules)
+    content = {"name": "app", "main": main, **manifest}
+    (folder / "package.json").write_text(json.dumps(content), encoding="utf-8")
+    (folder / "host.json").write_text('{"version": "2.0"}', encoding="utf-8")
+    for name, code in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(code, encoding="utf-8")
     return folder

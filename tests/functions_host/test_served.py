@@ -6,7 +6,9 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +24,6 @@ from tests.functions_host.apps import KINDS, write_app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from funcmcp.transports.http.messages import HttpResponse, Received
 
@@ -278,5 +279,30 @@ async def test_an_app_that_stays_away_is_503(tmp_path: Path) -> None:
         await asyncio.sleep(0.2)
         refused = await host.exchange(Post(request_of("tools/list")))
         assert (refused.status, dict(refused.headers)["retry-after"]) == (503, "5")
+    finally:
+        await host.aclose()
+
+
+async def test_the_sample_is_served(tmp_path: Path) -> None:
+    folder = tmp_path / "app"
+    shutil.copytree(Path(__file__).parents[2] / "samples/azure/mcp_triggers", folder)
+    host = FunctionsHost(folder, dict(os.environ))
+
+    async def exchange(http: HttpRequest) -> HttpResponse:
+        http.path = PATH
+        return await host.exchange(http)
+
+    await host.start()
+    try:
+        async with Client(exchange) as client:
+            assert client.server_info["name"] == "Notes"
+            assert (await client.call_tool("save_note", {"name": "a", "text": "hi"}))["content"][0][
+                "text"
+            ] == "Saved a."
+            assert (await client.call_tool("load_note", {"name": "a"}))["content"][0]["text"] == "hi"
+            assert (await client.call_tool("load_note", {"name": "b"}))["content"][0]["text"] == "There is no note b."
+            assert (await client.read_resource("notes://a"))["contents"][0]["text"] == "hi"
+            prompt = await client.get_prompt("summarize_note", {"name": "a"})
+            assert "Load the note a" in prompt["messages"][0]["content"]["text"]
     finally:
         await host.aclose()

@@ -42,6 +42,9 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
         Literal["auto", "runtime", "library"],
         typer.Option(help="What runs a Python app: azure-functions-runtime (Python 3.13) or azure-functions alone."),
     ] = "auto",
+    node: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The program that runs a Node app.", show_default="node")
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="How many processes run the functions.")] = 1,
     reload: Annotated[
         bool | None,
@@ -73,6 +76,7 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
         port=port,
         python=python,
         engine=engine,
+        node=node,
         storage=storage,
         timeout=timeout,
         workers=workers,

@@ -14,6 +14,7 @@ from funcmcp.functions_host.folder import read_folder, worker_environment
 from funcmcp.functions_host.invocation import SSE_PATH
 from funcmcp.functions_host.keys import MCP_NAMES, Keys
 from funcmcp.functions_host.reload import reload_on_change
+from funcmcp.functions_host.workers.node import node_worker
 from funcmcp.functions_host.workers.python import python_worker
 from funcmcp.functions_host.workers.supervised import RestartPolicy, Supervised, WorkerPool
 from funcmcp.protocol.errors import INTERNAL_ERROR
@@ -52,6 +53,7 @@ class HostSettings:
         port: The port that clients use.
         python: The interpreter of a Python app; by default that of its virtual environment.
         engine: The library that runs the functions of a Python app.
+        node: The program that runs a Node app; by default the one on the PATH.
         storage: The folder of blobs and queues; by default ``.funcmcp/storage`` in the app.
         timeout: Seconds that a call may take, in place of host.json's; 0 for any time.
         workers: The number of worker processes.
@@ -62,6 +64,7 @@ class HostSettings:
     port: int = PORT
     python: str | None = None
     engine: Engine = "auto"
+    node: str | None = None
     storage: Path | None = None
     timeout: float | None = None
     workers: int = 1
@@ -186,12 +189,11 @@ class FunctionsHost(Served):
         return Supervised(self._make_worker, self.settings.restart, self._update)
 
     def _make_worker(self) -> ProcessWorker:
-        return python_worker(
-            self.folder.path,
-            worker_environment(self.folder, f"localhost:{self.settings.port}"),
-            python=self.settings.python,
-            engine=self.settings.engine,
-        )
+        path, settings = self.folder.path, self.settings
+        environment = worker_environment(self.folder, f"localhost:{settings.port}")
+        if self.folder.runtime == "node":
+            return node_worker(path, environment, node=settings.node)
+        return python_worker(path, environment, python=settings.python, engine=settings.engine)
 
     def _update(self, functions: Sequence[FunctionInfo]) -> None:
         self.left_out = self._features.update(functions).left_out
