@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 
 from funcmcp.transports.http.admission.origin import OriginCheck
-from funcmcp.transports.http.messages import HttpRequest
+from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 from funcmcp.transports.http.options import HTTPOptions
 
 HOST, PAGE = "orders.example.com", "https://app.example.com:8443"
@@ -30,13 +30,14 @@ def check(data: bytes) -> None:
     twice = HttpRequest("POST", "/mcp", [*pairs, (b"host", extra)], _LOCAL)
     refused = _CHECK.refusal(twice)
     assert refused is not None
-    assert refused[0] == 400
+    assert refused.status == 400
 
 
-def _check_verdict(verdict: tuple[int, str] | None, host: bytes, origin: bytes | None, server: str | None) -> None:
+def _check_verdict(verdict: HttpResponse | None, host: bytes, origin: bytes | None, server: str | None) -> None:
     if verdict is not None:
-        assert verdict[0] in _REFUSALS
-        assert verdict[1].isascii()
+        assert verdict.status in _REFUSALS
+        assert isinstance(verdict.body, bytes)
+        assert verdict.body.isascii()
         return
     name = _name(host)
     assert name == HOST or _is_here(name, server), f"{host!r} passes at {server}"

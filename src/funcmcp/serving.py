@@ -29,10 +29,10 @@ from funcmcp.state.keys import VARIABLE, configured_keys
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.state.sessions.signed import SignedSessions
 from funcmcp.state.sessions.store import LiveSessions, NoSessions, SessionStore, SharedSessions
-from funcmcp.transports.http.admission.authentication import Identity
+from funcmcp.transports.http.admission.authentication import Authentication
 from funcmcp.transports.http.admission.cors import CORS
 from funcmcp.transports.http.endpoints.http_sse import HTTPSSE
-from funcmcp.transports.http.endpoints.resource_metadata import Protected
+from funcmcp.transports.http.endpoints.resource_metadata import ResourceMetadata
 from funcmcp.transports.http.endpoints.streamable import StreamableHTTP
 from funcmcp.transports.websocket import WebSocket
 
@@ -104,10 +104,12 @@ class Serving(Served):
         self.metadata = None if auth is None else auth.resource
         self._http = http
         self._auth = auth
-        self._identity = self._make_identity()
+        self._authentication = self._make_authentication()
         self._sse = http.sse
-        self._streamable = StreamableHTTP(self.server, self._store, http, path=http.path, identity=self._identity)
-        self._websocket = WebSocket(self.server, http, path=http.websocket, identity=self._identity)
+        self._streamable = StreamableHTTP(
+            self.server, self._store, http, path=http.path, authentication=self._authentication
+        )
+        self._websocket = WebSocket(self.server, http, path=http.websocket, authentication=self._authentication)
         super().__init__(self._make_exchange(), options.limits)
         self.has_websocket = http.websocket is not None
 
@@ -177,19 +179,21 @@ class Serving(Served):
         """Serve a WebSocket of an ASGI server, or refuse it."""
         await serve_websocket(self._websocket, scope, receive, send, seconds=self.limits.write_seconds)
 
-    def _make_identity(self) -> Identity | None:
+    def _make_authentication(self) -> Authentication | None:
         if self._auth is None or self.server.guard is None:
             return None
         metadata_url = None if self.metadata is None else self.metadata.metadata_url
-        return Identity(self.server, self.server.guard, self._auth.authenticator, metadata_url=metadata_url)
+        return Authentication(self.server, self.server.guard, self._auth.authenticator, metadata_url=metadata_url)
 
     def _make_exchange(self) -> Exchange:
         """Return the function that answers HTTP requests: CORS and metadata around the endpoints."""
         exchange: Exchange = self._streamable
         if self._sse is not None:
-            exchange = HTTPSSE(self.server, self._http, path=self._sse, otherwise=exchange, identity=self._identity)
+            exchange = HTTPSSE(
+                self.server, self._http, path=self._sse, otherwise=exchange, authentication=self._authentication
+            )
         if self._auth is not None:
-            exchange = Protected(self._auth.resource, self._http, otherwise=exchange)
+            exchange = ResourceMetadata(self._auth.resource, self._http, otherwise=exchange)
         if self._http.allowed_origins:
             exchange = CORS(self._http, otherwise=exchange)
         return exchange

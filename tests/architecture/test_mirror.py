@@ -105,6 +105,8 @@ EXCEPTIONS = {
     "src/funcmcp/transports/http/admission/credentials.py": "tests/transports/http/admission/test_authentication",
     "src/funcmcp/transports/http/admission/rate_limits.py": "tests/wire/test_wire_limits",
     "src/funcmcp/transports/http/endpoints/resource_metadata.py": "tests/wire/test_wire_auth",
+    "src/funcmcp/transports/http/admission/caller.py": "tests/wire/test_wire_limits",
+    "src/funcmcp/transports/http/endpoints/streamable_headers.py": "tests/transports/http/admission/test_header_checks",
     "src/funcmcp/transports/http/endpoints/handshake_client.py": "tests/transports/http/endpoints/test_handshake",
     "src/funcmcp/transports/http/streams/disconnect.py": "tests/transports/http/endpoints/test_per_request",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from funcmcp.protocol.revisions import ASSUMED, REVISIONS
+from funcmcp.protocol.revisions import ASSUMED, REVISIONS, handshake_revision
 from tests import schemas
 from tests.protocol import official
 
@@ -27,6 +27,24 @@ def test_only_2025_03_26_has_batches() -> None:
 
 def test_a_request_that_names_no_revision_is_taken_for_2025_03_26() -> None:
     assert ASSUMED == "2025-03-26"
+
+
+@pytest.mark.parametrize(
+    ("served", "preferred", "date"),
+    [
+        (["2024-11-05", "2025-06-18", "2026-07-28"], "2024-11-05", "2024-11-05"),
+        (["2024-11-05", "2025-06-18", "2026-07-28"], "2025-03-26", "2025-06-18"),
+        (["2024-11-05", "2025-06-18", "2026-07-28"], "2026-07-28", "2025-06-18"),
+        (["2025-06-18", "2024-11-05"], None, "2025-06-18"),
+        (["2026-07-28"], "2025-06-18", None),
+        ([], None, None),
+    ],
+)
+def test_a_handshake_agrees_on_the_preferred_revision_or_the_newest(
+    served: list[str], preferred: str | None, date: str | None
+) -> None:
+    revision = handshake_revision({date: REVISIONS[date] for date in served}, preferred)
+    assert (None if revision is None else revision.date) == date
 
 
 @pytest.mark.parametrize("date", schemas.REVISIONS)

@@ -293,7 +293,7 @@ class TestInBothEras:
     async def test_more_requests_than_anybody_needs_are_refused(
         self, revision: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("funcmcp.transports.connection._MOST", 2)
+        monkeypatch.setattr("funcmcp.transports.connection._MAX_UNANSWERED", 2)
         client = await talk(revision)
         for key in ("a", "b"):
             await client.say(client.call("wait", {"key": key}, id=key))

@@ -6,8 +6,12 @@ Code that depends on the revision reads a field of this table. It never compares
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from funcmcp.protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +163,19 @@ REVISIONS: dict[str, Revision] = {
 
 ASSUMED = "2025-03-26"
 """The revision of a request without MCP-Protocol-Version and session (2025-11-25 "basic/transports")."""
+
+
+def handshake_revision(revisions: Mapping[str, Revision], preferred: str | None = None) -> Revision | None:
+    """Return *preferred* if it is one of *revisions* with a handshake, or else the newest one of them.
+
+    Args:
+        revisions: The revisions that a server speaks, by date.
+        preferred: The date that the client requests, or that is assumed for it.
+
+    Returns:
+        None if no revision has a handshake.
+    """
+    dates = [date for date, revision in revisions.items() if not revision.per_request]
+    if not dates:
+        return None
+    return revisions[preferred if preferred in dates else max(dates)]

@@ -1,4 +1,9 @@
-"""WebSocket: one message in each text frame, under the subprotocol `mcp`.
+"""WebSocket: one message in each text frame, with the subprotocol `mcp`.
+
+How it works: `WebSocket.admit` decides about the handshake like any other HTTP endpoint. Then `serve` runs one
+`Connection` until the first of three events: the client closes the WebSocket or breaks a rule (`_read` returns), the
+client does not read a message in time (`Connection.ended`), or the server shuts down and the calls in flight are
+answered. Before each message the credentials of the handshake are validated again, because they may have expired.
 
 Source: 2026-07-28 "basic/transports, Custom Transports" (any two-way channel may carry the messages); RFC 6455
 sections 4.2.2 (subprotocols) and 7.4.1 (status codes).
@@ -8,19 +13,22 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.transports.connection import Connection
-from funcmcp.transports.http.admission.origin import OriginCheck
-from funcmcp.transports.http.admission.rate_limits import known_caller, no_room, pace_of, wrong_header
+from funcmcp.transports.http.admission.admission import Admission
+from funcmcp.transports.http.admission.header_checks import HeaderChecks
+from funcmcp.transports.http.messages import HttpResponse
+from funcmcp.transports.http.status import limit_reached, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from funcmcp.server.dispatch import Server
-    from funcmcp.transports.http.admission.authentication import Identity
-    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+    from funcmcp.transports.http.admission.authentication import Authentication
+    from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.options import HTTPOptions
 
     Receive = Callable[[], Awaitable[str | bytes | None]]
@@ -34,66 +42,52 @@ class WebSocket:
     """The endpoint.
 
     Args:
-        server: answers the requests.
-        options: what the operator chose about HTTP: hosts and origins.
-        path: where the endpoint is, such as `/ws`; None if it is nowhere.
-        identity: finds out who calls; None lets everybody call.
+        server: Answers the messages.
+        options: The options of the HTTP endpoints.
+        path: The path of the endpoint, such as `/ws`; None without an endpoint.
+        authentication: Authenticates callers; None admits every caller.
     """
 
     def __init__(
-        self, server: Server, options: HTTPOptions, *, path: str | None, identity: Identity | None = None
+        self, server: Server, options: HTTPOptions, *, path: str | None, authentication: Authentication | None = None
     ) -> None:
-        self._identity = identity
+        self._authentication = authentication
         self._server = server
         self._limits = server.options.limits
-        self._proxies = options.proxies
-        self._pace = pace_of(options.rates, options.proxies)
         self._path = path
-        self._origin = OriginCheck(options)
+        checks: HeaderChecks[Literal[True]] = HeaderChecks(options, self._limits, self._examine)
+        self._admission = Admission(server, options, checks, authentication)
 
-    def refusal(self, request: HttpRequest, subprotocols: Sequence[str]) -> tuple[int, str] | None:
-        """Return the HTTP status and the reason of a refusal, or None if the WebSocket may be opened.
-
-        Args:
-            request: the request to open it.
-            subprotocols: what the client offers.
-        """
-        refusal = self._origin.refusal(request)
-        if refusal is not None:
-            return refusal
-        if request.path != self._path:
-            return 404, "No WebSocket is served here."
-        if SUBPROTOCOL not in subprotocols:
-            return 400, f"Offer the subprotocol {SUBPROTOCOL}."
-        if wrong_header(request, self._limits.header_bytes) is not None:
-            return 431, f"The header may have {self._limits.header_bytes} bytes."
-        return None
-
-    async def turned_away(self, request: HttpRequest) -> HttpResponse | None:
-        """Return the refusal of a client whose credentials don't let it open one more WebSocket now, or None."""
-        request.caller = known_caller(request, self._proxies)
-        refusal = None if self._identity is None else await self._identity.open(request)
-        if self._pace is not None:
-            refusal = await self._pace.refusal(request) or refusal
-        if refusal is not None:
-            return refusal
+    async def admit(self, request: HttpRequest) -> HttpResponse | None:
+        """Return the refusal of a request to open a WebSocket, or None if it may be opened."""
+        checked = await self._admission.admit(request)
+        if isinstance(checked, HttpResponse):
+            return checked
         try:
-            request.caller = known_caller(request, self._proxies)
             self._server.load.streams.check(request.caller)
         except LimitReachedError as error:
-            return no_room(error)
+            return limit_reached(error)
         return None
 
-    async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> tuple[int, str] | None:
-        """Serve an open WebSocket to its end; return the status code and the reason to close it with, if it is open.
+    def _examine(self, request: HttpRequest) -> Literal[True] | HttpResponse:
+        if request.path != self._path:
+            return refuse(404, INVALID_REQUEST, "No WebSocket is served here.")
+        offered = request.fields.get(b"sec-websocket-protocol", b"").decode("latin-1").split(",")
+        if SUBPROTOCOL not in map(str.strip, offered):
+            return refuse(400, INVALID_REQUEST, f"Offer the subprotocol {SUBPROTOCOL}.")
+        return True
 
-        It ends when the client closes it or does not read a message within `Limits.write_seconds`. When the server is
-        about to end, calls in flight are answered first.
+    async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> tuple[int, str] | None:
+        """Serve an open WebSocket to its end.
 
         Args:
-            request: the request that opened it.
-            receive: returns the next message, text or binary; None once the client has gone.
-            send: sends a text message; never raises.
+            request: The request that opened it.
+            receive: Returns the next message, text or binary; None once the client has disconnected.
+            send: Sends a text message; never raises.
+
+        Returns:
+            The status code and the reason for closing the WebSocket; None if it is closed already, or if the client
+            does not read.
         """
         with self._server.load.streams.counting(request.caller):
             return await self._serve(request, receive, send)
@@ -101,14 +95,16 @@ class WebSocket:
     async def _serve(self, request: HttpRequest, receive: Receive, send: Send) -> tuple[int, str] | None:
         connection = Connection(self._server, send, patience=self._limits.write_seconds)
         reading = asyncio.create_task(self._read(connection, request, receive))
-        ending = asyncio.create_task(connection.finish_with_server(answerable=True))
-        given_up = asyncio.create_task(connection.ended.wait())
-        tasks: set[asyncio.Task[Any]] = {reading, ending, given_up}
+        shutdown = asyncio.create_task(connection.finish_with_server(answerable=True))
+        ended = asyncio.create_task(connection.ended.wait())
+        tasks: set[asyncio.Task[Any]] = {reading, shutdown, ended}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if reading.done():
                 return reading.result()
-            return None if given_up.done() else (_GOING_AWAY, "The server ends.")
+            if ended.done():
+                return None
+            return _GOING_AWAY, "The server ends."
         finally:
             for task in tasks:
                 task.cancel()
@@ -116,15 +112,16 @@ class WebSocket:
             await connection.aclose()
 
     async def _read(self, connection: Connection, request: HttpRequest, receive: Receive) -> tuple[int, str] | None:
-        most, pace = self._limits.message_bytes, self._pace
-        waiting = None if pace is None else partial(pace.wait, request)
+        """Handle messages until the client disconnects (None) or breaks a rule (a status code and a reason)."""
+        max_bytes, rate_limit = self._limits.message_bytes, self._admission.rate_limit
+        pace = None if rate_limit is None else partial(rate_limit.wait, request)
         while not connection.closed and (message := await receive()) is not None:
             if isinstance(message, bytes):
                 return _NOT_TEXT, "Send text frames."
             data = message.encode("utf-8", "surrogatepass")
-            if len(data) > most:
-                return _TOO_BIG, f"A message may have {most} bytes."
-            if self._identity is not None and not await self._identity.knows_still(request):
+            if len(data) > max_bytes:
+                return _TOO_BIG, f"A message may have {max_bytes} bytes."
+            if self._authentication is not None and not await self._authentication.is_still_valid(request):
                 return _NOT_ALLOWED, "The credentials are no longer good."
-            await connection.receive(data, request, pace=waiting)
+            await connection.receive(data, request, pace=pace)
         return None

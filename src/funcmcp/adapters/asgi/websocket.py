@@ -1,4 +1,4 @@
-"""ASGI's WebSockets: from a server's scope, receive and send to the endpoint's messages.
+"""WebSockets of an ASGI server: from its scope, receive and send to the messages of the endpoint.
 
 Source: ASGI 3 "HTTP & WebSocket" 2.5, "WebSocket Denial Response" extension.
 """
@@ -12,36 +12,29 @@ from funcmcp.adapters.asgi.application import ASGIRequest, ClientDisconnectedErr
 from funcmcp.transports.websocket import SUBPROTOCOL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from funcmcp.adapters.asgi.application import Receive, Scope, Send
+    from funcmcp.transports.http.messages import HttpResponse
     from funcmcp.transports.websocket import WebSocket
 
 _DENIAL = "websocket.http.response"
-_TOLD = {"www-authenticate", "retry-after"}
-_REASONS = {429: "Too many requests; slow down.", 503: "Too many streams are open; try again later."}
+_SUBPROTOCOLS = b"sec-websocket-protocol"
 
 
 async def serve_websocket(endpoint: WebSocket, scope: Scope, receive: Receive, send: Send, *, seconds: float) -> None:
     """Open a WebSocket of an ASGI server and serve it to its end, or refuse it.
 
     Args:
-        endpoint: Serves its messages.
-        scope: The server's scope.
+        endpoint: Serves the messages.
+        scope: The scope of the ASGI server.
         receive: Returns the next event.
         send: Sends an event.
-        seconds: In which the client has to read the closing frame.
+        seconds: The time within which the client has to read the closing frame.
     """
     await receive()  # websocket.connect
-    request = ASGIRequest({**scope, "method": "GET"}, receive)
-    refusal = endpoint.refusal(request, scope.get("subprotocols", ()))
+    request = ASGIRequest({**scope, "method": "GET", "headers": _headers(scope)}, receive)
+    refusal = await endpoint.admit(request)
     if refusal is not None:
-        await _refuse(scope, send, *refusal)
-        return
-    away = await endpoint.turned_away(request)
-    if away is not None:
-        told = [field for field in away.headers if field[0] in _TOLD]
-        await _refuse(scope, send, away.status, _REASONS.get(away.status, "These credentials don't let you in."), told)
+        await _deny(scope, send, refusal)
         return
 
     async def read() -> str | bytes | None:
@@ -53,23 +46,31 @@ async def serve_websocket(endpoint: WebSocket, scope: Scope, receive: Receive, s
         return data if text is None else text
 
     async def write(data: bytes) -> None:
-        with contextlib.suppress(OSError, RuntimeError):  # it is closed, and `read` will say so
+        with contextlib.suppress(OSError, RuntimeError):  # the WebSocket is closed; `read` will return None
             await send({"type": "websocket.send", "text": data.decode()})
 
     await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
-    fault = await endpoint.serve(request, read, write)
-    if fault is not None:
+    closing = await endpoint.serve(request, read, write)
+    if closing is not None:
+        code, reason = closing
         with contextlib.suppress(ClientDisconnectedError):
-            await send_in_time(send, {"type": "websocket.close", "code": fault[0], "reason": fault[1]}, seconds=seconds)
+            await send_in_time(send, {"type": "websocket.close", "code": code, "reason": reason}, seconds=seconds)
 
 
-async def _refuse(scope: Scope, send: Send, status: int, reason: str, more: Sequence[tuple[str, str]] = ()) -> None:
-    """Refuse to open a WebSocket; where the server can't send a response, it says 403 by itself."""
+def _headers(scope: Scope) -> list[tuple[bytes, bytes]]:
+    """Return the headers with the offered subprotocols, which some servers move to a member of the scope."""
+    headers = [field for field in scope["headers"] if field[0] != _SUBPROTOCOLS]
+    subprotocols = ", ".join(scope.get("subprotocols", ()))
+    return [*headers, (_SUBPROTOCOLS, subprotocols.encode("latin-1", "replace"))]
+
+
+async def _deny(scope: Scope, send: Send, refusal: HttpResponse) -> None:
+    """Refuse to open a WebSocket. A server that can't send a response for this answers with 403."""
     if _DENIAL not in scope.get("extensions", {}):
         await send({"type": "websocket.close"})
         return
-    body = reason.encode()
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
-    headers += [(name.encode("ascii"), value.encode("latin-1")) for name, value in more]
-    await send({"type": f"{_DENIAL}.start", "status": status, "headers": headers})
+    body = refusal.body if isinstance(refusal.body, bytes) else b""
+    headers = [(name.encode("ascii"), value.encode("latin-1")) for name, value in refusal.headers]
+    headers.append((b"content-length", b"%d" % len(body)))
+    await send({"type": f"{_DENIAL}.start", "status": refusal.status, "headers": headers})
     await send({"type": f"{_DENIAL}.body", "body": body})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import InvalidParams
 from funcmcp.protocol.levels import LEVELS
+from funcmcp.protocol.revisions import handshake_revision
 from funcmcp.server.catalog.capabilities import capabilities
 from funcmcp.state.sessions.store import Handshake
 
@@ -44,11 +45,10 @@ def negotiate(params: dict[str, Any], revisions: Mapping[str, Revision], *, owne
     client_capabilities, client_info = params.get("capabilities", {}), params.get("clientInfo", {})
     if len(encode([client_capabilities, client_info])) > MAX_CLIENT_BYTES:
         raise InvalidParams(f'"capabilities" and "clientInfo" may have {MAX_CLIENT_BYTES} bytes together.')
-    offered = [date for date, revision in revisions.items() if not revision.per_request]
-    if not offered:
+    revision = handshake_revision(revisions, requested)
+    if revision is None:
         raise InvalidParams("This server needs no initialize.", {"supported": sorted(revisions, reverse=True)})
-    date = requested if requested in offered else max(offered)
-    return Handshake(date, client_capabilities, client_info, owner)
+    return Handshake(revision.date, client_capabilities, client_info, owner)
 
 
 class Lifecycle:

@@ -1,4 +1,4 @@
-"""The HTTP side of answers: status codes, media types and the responses made of them.
+"""Answers as HTTP responses: their status codes and media types, and the media types that a client accepts.
 
 Source: "basic/transports" of every revision. In the handshake era a JSON-RPC error of a request goes out with 200,
 because clients drop the body of any other status; 2026-07-28 fixes statuses per error code.
@@ -16,6 +16,7 @@ from funcmcp.transports.http.messages import HttpResponse
 if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import RequestId
     from funcmcp.protocol.replies import Reply
+    from funcmcp.server.limits import LimitReachedError
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
@@ -51,8 +52,14 @@ def refuse(
     request_id: RequestId | None = None,
     headers: tuple[tuple[str, str], ...] = (),
 ) -> HttpResponse:
-    """Return a refusal that was decided before dispatch, with a JSON-RPC error as its body."""
+    """Return the refusal of a request that is not dispatched, with a JSON-RPC error as its body."""
     return HttpResponse(status, JSON_HEADERS + headers, error_reply(MCPError(code, message), request_id).body)
+
+
+def limit_reached(error: LimitReachedError, request_id: RequestId | None = None) -> HttpResponse:
+    """Return the refusal of a request for which there is no room: 429 for the caller's own share, or else 503."""
+    headers = (*JSON_HEADERS, ("retry-after", str(error.retry_after)))
+    return HttpResponse(429 if error.own else 503, headers, error_reply(error, request_id).body)
 
 
 def accepted() -> HttpResponse:
@@ -61,7 +68,12 @@ def accepted() -> HttpResponse:
 
 
 class Accepts:
-    """What a client takes: `json`, `events`."""
+    """The kinds of answer that a client accepts.
+
+    Attributes:
+        json: Whether it accepts JSON.
+        events: Whether it accepts an event stream.
+    """
 
     __slots__ = ("events", "json")
 
@@ -73,8 +85,8 @@ class Accepts:
 def accepts(header: bytes | None) -> Accepts:
     """Read an Accept header (RFC 9110 section 12.5.1).
 
-    No header means JSON. Events are only taken as accepted where the client names them, or all of `text`.
-    A bare `*/*`, as curl sends it, is answered with JSON.
+    No header means JSON. The client accepts events only if it names them or all of `text`. The answer to a bare `*/*`,
+    which curl sends, is JSON.
     """
     if header is None or not header.strip():
         return Accepts(json=True, events=False)
@@ -91,7 +103,7 @@ def _media_range(part: str) -> tuple[str, bool]:
 
 
 def is_json(content_type: bytes | None) -> bool:
-    """Tell whether a Content-Type is JSON: exactly `application/json`, parameters allowed, charset UTF-8 if any."""
+    """Return whether a Content-Type is `application/json`. It may have parameters; a charset must be UTF-8."""
     if content_type is None:
         return False
     name, *parameters = (piece.strip().lower() for piece in content_type.decode("latin-1").split(";"))

@@ -14,7 +14,7 @@ from funcmcp.auth.principal import Principal
 from funcmcp.server.guard import Guard
 from funcmcp.serving import serving_of
 from funcmcp.testing import Client, MemoryRequest, post
-from funcmcp.transports.http.admission.authentication import Identity
+from funcmcp.transports.http.admission.authentication import Authentication
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,8 +86,8 @@ async def test_no_more_than_100_messages_of_a_batch_are_decided_about() -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "it"}}
     server = serving_of(mcp).server
     assert server.guard is not None
-    identity = Identity(server, server.guard, anybody)
-    assert await identity.check([call] * 5000, Principal("alice")) is None
+    authentication = Authentication(server, server.guard, anybody)
+    assert await authentication.check([call] * 5000, Principal("alice")) is None
     assert len(asked) == 100
 
 

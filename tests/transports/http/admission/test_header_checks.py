@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.server.limits import Limits
 from funcmcp.state.seal import KeyRing
 from funcmcp.state.sessions.signed import SignedSessions
 from funcmcp.testing import MemoryRequest
-from funcmcp.transports.http.admission.header_checks import CheckedHeaders, HeaderChecks
+from funcmcp.transports.http.admission.header_checks import HeaderChecks
+from funcmcp.transports.http.endpoints.streamable_headers import CheckedHeaders, StreamableHeaders
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.options import HTTPOptions
-from tests.server.parts import server
 
 USUAL = {"host": "127.0.0.1", "content-type": "application/json"}
 
 
-def header_checks(**options: object) -> HeaderChecks:
-    return HeaderChecks(server(), HTTPOptions(**options), path="/mcp", sessions=SignedSessions(KeyRing()))  # type: ignore[arg-type]
+def header_checks(**options: object) -> HeaderChecks[CheckedHeaders]:
+    headers = StreamableHeaders(REVISIONS, "/mcp", SignedSessions(KeyRing()))
+    return HeaderChecks(HTTPOptions(**options), Limits(), headers.examine)  # type: ignore[arg-type]
 
 
 def request(headers: list[tuple[str, str]], method: str = "POST", path: str = "/mcp") -> MemoryRequest:

@@ -335,7 +335,7 @@ async def test_calls_that_wait_for_their_turn_are_dropped_with_their_stream(*, s
 
 
 async def test_a_client_that_does_not_read_loses_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp.transports.http.endpoints.http_sse._MAX_WAITING", 1)
+    monkeypatch.setattr("funcmcp.transports.http.endpoints.http_sse._MAX_QUEUED", 1)
     offering = served(limits=Limits(write_seconds=0.01))
     stream = await opened(offering.app)
     await stream.post(call("wait", {"key": "it"}))

@@ -1,13 +1,13 @@
-"""Who sends a request, and the statuses of those who may not.
+"""Authentication of callers, and the answers to those who may not do what they ask: 400, 401 and 403.
 
-Source: MCP "basic/authorization", "Error Handling" (401, 403, 400); RFC 6750 section 3.
+Source: MCP "basic/authorization", "Error Handling" (401, 403, 400); RFC 6750 section 3 (WWW-Authenticate).
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from funcmcp.auth.authenticator import Challenge
 from funcmcp.auth.principal import Principal, owner_of
@@ -19,149 +19,116 @@ from funcmcp.server.guard import DECISION_TIMEOUT
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.log import log_failure
 from funcmcp.server.run import Waiting, begin, is_failure
+from funcmcp.transports.batch import MAX_BATCH
 from funcmcp.transports.http.admission.credentials import RepeatedFieldError, credentials
-from funcmcp.transports.http.admission.rate_limits import no_room
 from funcmcp.transports.http.messages import HttpResponse
-from funcmcp.transports.http.status import JSON_HEADERS, refuse
+from funcmcp.transports.http.status import JSON_HEADERS, limit_reached, refuse
 
 if TYPE_CHECKING:
-    from funcmcp.auth.authenticator import Authenticator
-    from funcmcp.auth.authenticator import Identity as Found
-    from funcmcp.protocol.jsonrpc import Malformed, Notification, RequestId, Response
+    from funcmcp.auth.authenticator import Authenticator, Identity
+    from funcmcp.protocol.jsonrpc import RequestId
     from funcmcp.server.calls.route import RoutedBody
     from funcmcp.server.dispatch import Server
     from funcmcp.server.guard import Guard, Refusal
-    from funcmcp.transports.http.admission.header_checks import CheckedHeaders
     from funcmcp.transports.http.messages import HttpRequest
 
-_MOST = 100
-"""Messages of a batch that are looked at; one with more is refused anyway."""
 
-
-class Era(Protocol):
-    """What answers POSTs."""
-
-    async def post(self, http: HttpRequest, message: RoutedBody, checked: CheckedHeaders) -> HttpResponse:
-        """Answer one POST whose body has been decoded, classified and routed."""
-
-
-class Identity:
-    """Finds out who sends a request, and says in HTTP what the guard says.
+class Authentication:
+    """Authenticates the callers of requests, and writes the guard's refusals as responses.
 
     Args:
-        server: whose callers they are.
-        guard: decides about them.
-        authenticate: finds out who they are.
-        metadata_url: where clients read how to get tokens; None where they can't.
+        server: The server.
+        guard: Decides what a caller may do.
+        authenticator: Returns the identity of a caller.
+        metadata_url: The URL of the metadata that tells clients how to get tokens; None without.
     """
 
     def __init__(
-        self, server: Server, guard: Guard, authenticate: Authenticator, *, metadata_url: str | None = None
+        self, server: Server, guard: Guard, authenticator: Authenticator, *, metadata_url: str | None = None
     ) -> None:
         self._server = server
         self._guard = guard
-        self._authenticate = authenticate
+        self._authenticator = authenticator
         self._metadata_url = metadata_url
 
-    async def admit(self, request: HttpRequest) -> HttpResponse | None:
-        """Note who sends a request, before its body is read; return the refusal of bad or missing credentials."""
+    async def authenticate(self, request: HttpRequest) -> HttpResponse | None:
+        """Set the principal of a request; return the refusal of invalid or missing credentials, or None."""
         try:
-            found = await self._find(request)
+            identity = await self._identify(request)
         except RepeatedFieldError as error:
-            found = Challenge("invalid_request", str(error))
+            identity = Challenge("invalid_request", str(error))
         except LimitReachedError as error:
-            return no_room(error)
+            return limit_reached(error)
         except BaseException as error:
             if not is_failure(error):
                 raise
             error_id = os.urandom(8).hex()
             log_failure(error, error_id, "authenticator")
-            words = f"It failed: the server's log has the details under error id {error_id}."
-            return refuse(500, INTERNAL_ERROR, words)
-        if isinstance(found, Challenge):
-            challenge = unauthorized(found, metadata_url=self._metadata_url, scopes=self._guard.scopes)
-            status = 400 if found.error == "invalid_request" else 401
-            return refuse(status, INVALID_REQUEST, found.description, headers=(("www-authenticate", challenge),))
-        request.principal = found
-        if found is None and not self._guard.admits_anonymous:
-            return self._general(request)
+            return refuse(
+                500, INTERNAL_ERROR, f"It failed: the server's log has the details under error id {error_id}."
+            )
+        if isinstance(identity, Challenge):
+            challenge = unauthorized(identity, metadata_url=self._metadata_url, scopes=self._guard.scopes)
+            status = 400 if identity.error == "invalid_request" else 401
+            return refuse(status, INVALID_REQUEST, identity.description, headers=(("www-authenticate", challenge),))
+        request.principal = identity
+        if identity is None and not self._guard.admits_anonymous:
+            return self._refusal_of_conversation(request)
         return None
 
-    async def _find(self, request: HttpRequest) -> Found:
-        begun = begin(self._ask(request))
-        if not isinstance(begun, Waiting):
-            return begun  # most authenticators know at once
+    async def authenticate_for_conversation(self, request: HttpRequest) -> HttpResponse | None:
+        """Do as `authenticate`, and also return the refusal of a principal that may not begin a conversation."""
+        return await self.authenticate(request) or self._refusal_of_conversation(request)
+
+    async def is_still_valid(self, request: HttpRequest) -> bool:
+        """Return whether the credentials of a request are still valid, and still of the same principal."""
+        owner = owner_of(request.principal)
+        return await self.authenticate(request) is None and owner_of(request.principal) == owner
+
+    async def check(self, body: RoutedBody, principal: Principal | None) -> HttpResponse | None:
+        """Return the refusal of a body, or None. The first message that is not permitted decides for all of them."""
+        if isinstance(body, RoutedRequest):
+            refusal = await self._guard.check(body, principal)
+            return None if refusal is None else self._refuse(refusal, body.request.id)
+        if not isinstance(body, list):
+            refusal = self._guard.check_conversation(principal)
+            return None if refusal is None else self._refuse(refusal, None)
+        for value in body[:MAX_BATCH]:  # a larger batch is refused later
+            message = self._server.read(value)
+            if isinstance(message, RoutedRequest):
+                refusal = await self._guard.check(message, principal)
+            else:
+                refusal = self._guard.check_conversation(principal)
+            if refusal is not None:
+                return self._refuse(refusal, None)
+        return None
+
+    async def _identify(self, request: HttpRequest) -> Identity:
+        work = begin(self._call_authenticator(request))
+        if not isinstance(work, Waiting):
+            return work  # most authenticators need not wait
         identifying = self._server.load.identifying
         identifying.check(request.caller)
         with identifying.counting(request.caller):
             async with asyncio.timeout(DECISION_TIMEOUT):
-                return await begun
+                return await work
 
-    async def _ask(self, request: HttpRequest) -> Found:
-        return _identity(await self._authenticate(credentials(request)))
+    async def _call_authenticator(self, request: HttpRequest) -> Identity:
+        identity: object = await self._authenticator(credentials(request))
+        if identity is None or isinstance(identity, (Principal, Challenge)):
+            return identity
+        raise TypeError(f"An authenticator returns a Principal, a Challenge or None, not {type(identity).__name__}.")
 
-    async def open(self, request: HttpRequest) -> HttpResponse | None:
-        """Do as `admit`, and return the refusal of a principal who may not begin a conversation, too."""
-        return await self.admit(request) or self._general(request)
-
-    async def knows_still(self, request: HttpRequest) -> bool:
-        """Tell whether the credentials that came with a request are good still, and of the same principal."""
-        before = owner_of(request.principal)
-        return await self.admit(request) is None and owner_of(request.principal) == before
-
-    async def check(self, body: RoutedBody, principal: Principal | None) -> HttpResponse | None:
-        """Return the refusal of a body: the first of its messages that may not be run decides for all of them."""
-        if isinstance(body, RoutedRequest):
-            refusal = await self._guard.check(body, principal)
-            return None if refusal is None else self._refused(refusal, body.request.id)
-        messages = map(self._server.read, body[:_MOST]) if isinstance(body, list) else [body]
-        for message in messages:
-            refusal = await self._about(message, principal)
-            if refusal is not None:
-                return self._refused(refusal, None)
-        return None
-
-    async def _about(
-        self, message: RoutedRequest | Notification | Response | Malformed, principal: Principal | None
-    ) -> Refusal | None:
-        if isinstance(message, RoutedRequest):
-            return await self._guard.check(message, principal)
-        return self._guard.check_conversation(principal)
-
-    def _general(self, request: HttpRequest) -> HttpResponse | None:
+    def _refusal_of_conversation(self, request: HttpRequest) -> HttpResponse | None:
         refusal = self._guard.check_conversation(request.principal)
-        return None if refusal is None else self._refused(refusal, None)
+        return None if refusal is None else self._refuse(refusal, None)
 
-    def _refused(self, refusal: Refusal, request_id: RequestId | None) -> HttpResponse:
+    def _refuse(self, refusal: Refusal, request_id: RequestId | None) -> HttpResponse:
         body = error_reply(refusal.error(), request_id).body
         if refusal.reason == "denied":
             return HttpResponse(403, JSON_HEADERS, body)
         if refusal.reason == "unauthorized":
-            status, said = 401, unauthorized(None, metadata_url=self._metadata_url, scopes=refusal.scopes)
+            status, challenge = 401, unauthorized(None, metadata_url=self._metadata_url, scopes=refusal.scopes)
         else:
-            status, said = 403, insufficient_scope(refusal.scopes, metadata_url=self._metadata_url)
-        return HttpResponse(status, (*JSON_HEADERS, ("www-authenticate", said)), body)
-
-
-def _identity(found: object) -> Found:
-    """Return what an authenticator found; raise TypeError for what is nobody and nothing."""
-    if found is None or isinstance(found, (Principal, Challenge)):
-        return found
-    raise TypeError(f"An authenticator returns a Principal, a Challenge or None, not {type(found).__name__}.")
-
-
-class Guarded:
-    """An era whose POSTs are answered only if all that they ask for may be.
-
-    Args:
-        era: answers them then.
-        identity: decides.
-    """
-
-    def __init__(self, era: Era, identity: Identity) -> None:
-        self._era = era
-        self._identity = identity
-
-    async def post(self, http: HttpRequest, message: RoutedBody, checked: CheckedHeaders) -> HttpResponse:
-        """Answer one POST whose body has been decoded, classified and routed."""
-        return await self._identity.check(message, http.principal) or await self._era.post(http, message, checked)
+            status, challenge = 403, insufficient_scope(refusal.scopes, metadata_url=self._metadata_url)
+        return HttpResponse(status, (*JSON_HEADERS, ("www-authenticate", challenge)), body)

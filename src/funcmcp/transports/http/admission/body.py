@@ -1,4 +1,4 @@
-"""A POST's body: what is checked before it is read, and how it is read."""
+"""The body of a POST: media type (415), size (413), and the time in which it has to arrive (408)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from funcmcp.protocol.errors import INVALID_REQUEST
+from funcmcp.server.load import Body
 from funcmcp.server.run import Waiting, begin
-from funcmcp.transports.http.messages import BodyTooLargeError
+from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
 from funcmcp.transports.http.status import is_json, refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from funcmcp.server.limits import Limits
-    from funcmcp.server.load import Body
-    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+    from funcmcp.server.load import Load
+    from funcmcp.transports.http.messages import HttpRequest
 
 
 def wrong_type(request: HttpRequest) -> HttpResponse | None:
@@ -28,37 +31,54 @@ def wrong_type(request: HttpRequest) -> HttpResponse | None:
     return None
 
 
-def wrong_length(request: HttpRequest, max_body: int) -> HttpResponse | None:
-    """Return the refusal of a body whose length is said to be beyond the limit, or None."""
-    length = request.fields.get(b"content-length", b"")
-    return too_large(max_body) if length.isdigit() and int(length[:20]) > max_body else None
-
-
 def too_large(max_body: int) -> HttpResponse:
     """Return the refusal of a body that is too large."""
     return refuse(413, INVALID_REQUEST, f"The body may have {max_body} bytes.")
 
 
-def _expire(deadline: asyncio.Timeout) -> None:
-    """End the time for a body now."""
-    with contextlib.suppress(RuntimeError):  # it has expired by itself
-        deadline.reschedule(0)
+async def answer_body(
+    request: HttpRequest, limits: Limits, load: Load, answer: Callable[[bytes], Awaitable[HttpResponse]]
+) -> HttpResponse:
+    """Read a body and answer it, if there is room for one more request then.
+
+    Args:
+        request: The request, whose caller is known.
+        limits: The size of a body and the time in which it has to arrive.
+        load: Counts the request, and the bytes of a body that arrives in parts.
+        answer: Answers the body.
+
+    Raises:
+        LimitReachedError: Too many requests are under way, or too many bytes of incomplete bodies have arrived.
+    """
+    caller = request.caller
+    incoming = Body(load.bodies, caller)
+    try:
+        body = await read_body(request, limits, incoming)
+        if isinstance(body, HttpResponse):
+            return body
+        load.requests.take(caller)
+        try:
+            return await answer(body)
+        finally:
+            load.requests.give_back(caller)
+    finally:
+        incoming.close()
 
 
 async def read_body(request: HttpRequest, limits: Limits, incoming: Body) -> bytes | HttpResponse:
     """Return a body, or the refusal of one that is too large or too slow.
 
     Args:
-        request: Whose body it is.
-        limits: Of one body: bytes and seconds.
-        incoming: Counts the bytes of a body that comes in parts.
+        request: The request.
+        limits: The size of a body and the time in which it has to arrive.
+        incoming: Counts the bytes of a body that arrives in parts.
 
     Raises:
-        LimitReachedError: There are too many bytes of incomplete bodies, and this is the oldest of them.
+        LimitReachedError: Too many bytes of incomplete bodies have arrived, and this is the oldest of them.
     """
     try:
         body = begin(request.read(limits.message_bytes, incoming.add))
-        if isinstance(body, Waiting):  # most bodies are there already
+        if isinstance(body, Waiting):  # most bodies have arrived already
             incoming.add(0)
             async with asyncio.timeout(limits.message_seconds) as deadline:
                 incoming.on_drop = partial(_expire, deadline)
@@ -71,3 +91,9 @@ async def read_body(request: HttpRequest, limits: Limits, incoming: Body) -> byt
         pass
     incoming.raise_if_dropped()
     return refuse(408, INVALID_REQUEST, f"The body has to come within {limits.message_seconds:g} seconds.")
+
+
+def _expire(deadline: asyncio.Timeout) -> None:
+    """Let a deadline expire now."""
+    with contextlib.suppress(RuntimeError):  # it has expired already
+        deadline.reschedule(0)

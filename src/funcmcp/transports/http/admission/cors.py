@@ -1,4 +1,4 @@
-"""Pages of other origins that may call the endpoint: what their browsers want to hear before and after.
+"""CORS: the headers that let pages of allowed origins call the endpoint from a browser.
 
 Source: Fetch living standard, "CORS protocol" (`*` in Access-Control-Allow-Headers does not cover Authorization).
 """
@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.transports.http.admission.origin import OriginCheck
 from funcmcp.transports.http.messages import HttpResponse
-from funcmcp.transports.http.status import refuse
 
 if TYPE_CHECKING:
     from funcmcp.transports.http.messages import Exchange, HttpRequest
@@ -26,11 +24,11 @@ _PREFLIGHT = (
 
 
 class CORS:
-    """Tells browsers that pages of the allowed origins may read the answers; of others nothing is said.
+    """Adds CORS headers to the answers for pages of allowed origins, and answers their preflight requests.
 
     Args:
-        options: names the origins.
-        otherwise: answers the requests.
+        options: The allowed origins.
+        otherwise: Answers all other requests.
     """
 
     def __init__(self, options: HTTPOptions, *, otherwise: Exchange) -> None:
@@ -45,17 +43,14 @@ class CORS:
         if allowed is None:
             response = await self._otherwise(request)
             return HttpResponse(response.status, (*response.headers, _VARY), response.body)
-        said = (("access-control-allow-origin", allowed), _VARY)
+        headers = (("access-control-allow-origin", allowed), _VARY)
         if request.method == "OPTIONS" and b"access-control-request-method" in request.fields:
-            refusal = self._origin.refusal(request)
-            if refusal is not None:
-                return refuse(refusal[0], INVALID_REQUEST, refusal[1])
-            return HttpResponse(204, (*said, *_PREFLIGHT))
+            return self._origin.refusal(request) or HttpResponse(204, (*headers, *_PREFLIGHT))
         response = await self._otherwise(request)
-        return HttpResponse(response.status, (*response.headers, *said, _EXPOSED), response.body)
+        return HttpResponse(response.status, (*response.headers, *headers, _EXPOSED), response.body)
 
     def _allowed(self, origin: str) -> str | None:
-        """Return what the browser is told; an origin only as it was configured, and never as it came."""
+        """Return the value of Access-Control-Allow-Origin: the origin as it was configured, or None."""
         if origin and "*" in self._origins:
             return "*"
         return origin.lower() if origin.lower() in self._origins else None

@@ -1,4 +1,4 @@
-"""The header fields of a request as authenticators see them: one that came twice says two things, and neither counts.
+"""The headers of a request as an authenticator reads them. A repeated field is ambiguous, so it is an error.
 
 Source: RFC 9110 section 5.3 (a field that is not a list comes once); RFC 6750 section 3.1 (`invalid_request`).
 """
@@ -15,36 +15,36 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.messages import HttpRequest
 
 _LISTS = frozenset({"accept", "accept-encoding", "accept-language", "cookie", "forwarded", "via", "x-forwarded-for"})
-"""Fields that may come in several lines, which mean the same as one line (a cookie's: RFC 9113 section 8.2.3)."""
+"""Fields that may have several lines with the same meaning as one line (for Cookie see RFC 9113 section 8.2.3)."""
 
 
 class RepeatedFieldError(Exception):
-    """A header field came more than once that is no list."""
+    """A header field that is not a list came more than once."""
 
 
 def credentials(request: HttpRequest) -> Mapping[str, str]:
-    """Return the header fields of a request; to read one that came twice and is no list raises RepeatedFieldError."""
+    """Return the headers of a request. Reading a repeated field that is not a list raises RepeatedFieldError."""
     if len(request.fields) == len(request.pairs):
         return request.headers
     counts = Counter(name for name, _ in request.pairs)
     repeated = {name.decode("latin-1") for name, count in counts.items() if count > 1}
-    return _Once(request.headers, repeated - _LISTS)
+    return _UnrepeatedHeaders(request.headers, repeated - _LISTS)
 
 
-class _Once(Mapping[str, str]):
-    """Header fields of which some can't be read."""
+class _UnrepeatedHeaders(Mapping[str, str]):
+    """Headers of which the repeated ones can't be read."""
 
-    def __init__(self, fields: Mapping[str, str], repeated: AbstractSet[str]) -> None:
-        self._fields = fields
+    def __init__(self, headers: Mapping[str, str], repeated: AbstractSet[str]) -> None:
+        self._headers = headers
         self._repeated = repeated
 
     def __getitem__(self, name: str) -> str:
         if name in self._repeated:
             raise RepeatedFieldError(f"The header {name} came more than once.")
-        return self._fields[name]
+        return self._headers[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._fields)
+        return iter(self._headers)
 
     def __len__(self) -> int:
-        return len(self._fields)
+        return len(self._headers)

@@ -1,7 +1,12 @@
-"""Who may reach the endpoint from a browser: the Host and Origin checks against DNS rebinding.
+"""The checks of Host and Origin, which keep pages of other origins out (DNS rebinding).
+
+How it works: a page can point a *name* of its own at the server's address, but no address at it. So a Host that is the
+address on which the connection was accepted is always allowed, and so are loopback names on a loopback address. Other
+names must be in `HTTPOptions.allowed_hosts`. An Origin is allowed if it is the server's own (the Host with the scheme's
+port), a loopback one, or in `HTTPOptions.allowed_origins`.
 
 Source: "basic/transports, Security Warning" of every revision with HTTP (an invalid Origin is 403);
-RFC 9112 section 3.2 (none or more than one Host is 400); RFC 6454 (what an origin is).
+RFC 9112 section 3.2 (no Host or several ones are 400); RFC 9110 section 15.5.20 (421); RFC 6454 (what an origin is).
 """
 
 from __future__ import annotations
@@ -10,10 +15,12 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING
 
+from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.transports.http.options import hosts_of_environment, hosts_of_platform
+from funcmcp.transports.http.status import refuse
 
 if TYPE_CHECKING:
-    from funcmcp.transports.http.messages import HttpRequest
+    from funcmcp.transports.http.messages import HttpRequest, HttpResponse
     from funcmcp.transports.http.options import HTTPOptions
 
 _AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
@@ -21,10 +28,10 @@ _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 class OriginCheck:
-    """Decides by a request's Host and Origin headers and by the address that it came in on.
+    """Decides by the Host and Origin headers of a request and the address that it was accepted on.
 
     Args:
-        options: allowed hosts and origins.
+        options: The allowed hosts and origins.
     """
 
     def __init__(self, options: HTTPOptions) -> None:
@@ -33,28 +40,27 @@ class OriginCheck:
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in options.allowed_origins)
 
-    def refusal(self, request: HttpRequest) -> tuple[int, str] | None:
-        """Return the status and the reason of a refusal, or None if the request may pass."""
+    def refusal(self, request: HttpRequest) -> HttpResponse | None:
+        """Return the refusal of a request, or None if it is allowed."""
         names = [name for name, _ in request.pairs]
         for name in ("Host", "Origin"):
             if names.count(name.lower().encode()) > 1:
-                return 400, f"More than one {name} header."
-        fields = request.fields
-        if b"host" not in fields:
-            return 400, "The Host header is missing."
-        origin = _text(fields[b"origin"]) if b"origin" in fields else None
-        return self._check(_text(fields[b"host"]), origin, request.server)
+                return refuse(400, INVALID_REQUEST, f"More than one {name} header.")
+        host = _text_of(request, b"host")
+        if host is None:
+            return refuse(400, INVALID_REQUEST, "The Host header is missing.")
+        if not self._allows_host(host, request.server):
+            return refuse(421, INVALID_REQUEST, "This Host is not allowed; list it in allowed_hosts if it is yours.")
+        return self._refusal_of_origin(_text_of(request, b"origin"), host)
 
-    def _check(self, host: str, origin: str | None, server: str | None) -> tuple[int, str] | None:
-        if not self._host_allowed(host, server):
-            return 421, "This Host is not allowed; list it in allowed_hosts if it is yours."
+    def _refusal_of_origin(self, origin: str | None, host: str) -> HttpResponse | None:
         if origin is None:
-            return (403, "An Origin header is required.") if self._require_origin else None
-        if self._origin_allowed(origin, host):
+            return refuse(403, INVALID_REQUEST, "An Origin header is required.") if self._require_origin else None
+        if self._allows_origin(origin, host):
             return None
-        return 403, "This Origin is not allowed; list it in allowed_origins if it is yours."
+        return refuse(403, INVALID_REQUEST, "This Origin is not allowed; list it in allowed_origins if it is yours.")
 
-    def _host_allowed(self, host: str, server: str | None) -> bool:
+    def _allows_host(self, host: str, server: str | None) -> bool:
         if "*" in self._hosts:
             return True
         match = _AUTHORITY.fullmatch(host)
@@ -63,14 +69,13 @@ class OriginCheck:
         name = match[1].lower()
         if host.lower() in self._hosts or name in self._hosts:
             return True
-        # A page elsewhere can make a *name* of its own point here, never an address: so the address itself is fine.
-        address = _address(server)
+        address = _address_of(server)
         if address is None:
             return False
-        address = getattr(address, "ipv4_mapped", None) or address  # as an IPv6 socket calls an IPv4 connection
-        return _address(name) == address or (address.is_loopback and _is_loopback(name))
+        address = getattr(address, "ipv4_mapped", None) or address  # an IPv4 connection to an IPv6 socket
+        return _address_of(name) == address or (address.is_loopback and _is_loopback(name))
 
-    def _origin_allowed(self, origin: str, host: str) -> bool:
+    def _allows_origin(self, origin: str, host: str) -> bool:
         if "*" in self._origins:
             return True
         scheme, separator, authority = origin.lower().partition("://")
@@ -82,8 +87,9 @@ class OriginCheck:
         return _with_port(authority, scheme) == _with_port(host.lower(), scheme)
 
 
-def _text(value: bytes) -> str:
-    return value.decode("latin-1").strip(" \t")
+def _text_of(request: HttpRequest, name: bytes) -> str | None:
+    value = request.fields.get(name)
+    return None if value is None else value.decode("latin-1").strip(" \t")
 
 
 def _with_port(authority: str, scheme: str) -> str:
@@ -92,11 +98,11 @@ def _with_port(authority: str, scheme: str) -> str:
 
 
 def _is_loopback(name: str) -> bool:
-    address = _address(name)
+    address = _address_of(name)
     return name == "localhost" or (address is not None and address.is_loopback)
 
 
-def _address(name: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _address_of(name: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     if name is None:
         return None
     try:

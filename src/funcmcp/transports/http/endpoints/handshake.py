@@ -25,7 +25,7 @@ from funcmcp.protocol import headers
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, MCPError
 from funcmcp.protocol.jsonrpc import Malformed, Notification, Response
 from funcmcp.protocol.replies import Reply, error_reply
-from funcmcp.protocol.revisions import ASSUMED
+from funcmcp.protocol.revisions import ASSUMED, handshake_revision
 from funcmcp.server.calls.channel import ClosedChannel
 from funcmcp.server.calls.context import RequestContext
 from funcmcp.server.calls.route import RoutedRequest
@@ -45,6 +45,7 @@ from funcmcp.state.sessions.store import (
     SharedSessions,
     StoreAwayError,
 )
+from funcmcp.transports.batch import read_batch
 from funcmcp.transports.http.endpoints.handshake_client import HandshakeClient, notification_of
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS, accepted, handshake_response, refuse
@@ -66,11 +67,10 @@ if TYPE_CHECKING:
     from funcmcp.server.calls.route import RoutedBody
     from funcmcp.server.dispatch import Server
     from funcmcp.state.sessions.store import SessionStore
-    from funcmcp.transports.http.admission.header_checks import CheckedHeaders
+    from funcmcp.transports.http.endpoints.streamable_headers import CheckedHeaders
     from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.status import Accepts
 
-_MAX_BATCH = 100
 _OK = 200
 _CLOSED = ClosedChannel()
 _ANONYMOUS = SessionKey("")
@@ -262,15 +262,14 @@ class HandshakeEra:
 
     def _client_without_session(self, checked: CheckedHeaders, message: RoutedBody) -> HandshakeClient | HttpResponse:
         """Return the client of one request of a server without sessions, or the refusal of its revision."""
-        served = [date for date, revision in self._server.revisions.items() if not revision.per_request]
-        date = checked.version
-        if date is None and served:  # before 2025-06-18 clients named their revision only in `initialize`
-            date = ASSUMED if ASSUMED in served else max(served)
-        if date not in served:
+        if checked.version is None:  # before 2025-06-18 clients named their revision only in `initialize`
+            revision = handshake_revision(self._server.revisions, ASSUMED)
+        else:
+            revision = self._server.revisions.get(checked.version)
+        if revision is None or revision.per_request:
             return self._refuse_revision(message)
-        return HandshakeClient(
-            self._server.revisions[date], Handshake(date), _ANONYMOUS, None, finished_streams=self._finished_streams
-        )
+        handshake = Handshake(revision.date)
+        return HandshakeClient(revision, handshake, _ANONYMOUS, None, finished_streams=self._finished_streams)
 
     def _client(
         self, http: HttpRequest, handshake: Handshake | None, checked: CheckedHeaders, message: RoutedBody | None = None
@@ -318,27 +317,24 @@ class HandshakeEra:
 
     async def _batch(self, http: HttpRequest, values: list[object], client: HandshakeClient) -> HttpResponse:
         """Answer a batch. Its requests run concurrently, and their answers are one array."""
-        if not client.revision.batches:
-            return refuse(400, INVALID_REQUEST, "This protocol revision has no batches; send one message.")
-        if not 0 < len(values) <= _MAX_BATCH:
-            return refuse(400, INVALID_REQUEST, f"A batch has 1 to {_MAX_BATCH} messages.")
-        messages: list[RoutedRequest | Notification | Response] = []
-        for value in values:
-            message = self._server.read(value)
-            if isinstance(message, Malformed):
-                return refuse(400, INVALID_REQUEST, message.reason)
-            if isinstance(message, RoutedRequest) and message.request.method == "initialize":
-                return refuse(400, INVALID_REQUEST, "initialize can't be part of a batch.")
-            messages.append(message)
-        work, is_taken = [], not client.session_id
-        for message in messages:
+        try:
+            members = read_batch(self._server, values, client.revision)
+        except MCPError as error:
+            return refuse(400, error.code, error.message)
+        fault = next((member.fault for member in members if member.fault is not None), None)
+        if fault is not None:
+            return refuse(400, fault.code, fault.message)
+        work = []
+        has_effect = not client.session_id
+        for member in members:
+            message = member.message
             if isinstance(message, RoutedRequest):
                 context = RequestContext(message, client, _CLOSED, http)
                 work.append(_run(context, client.conversation, _in_batch(self._server, context)))
-            elif client.session_id:
-                is_taken = await self._relay.receive(message, client) or is_taken
+            elif message is not None and client.session_id:
+                has_effect = await self._relay.receive(message, client) or has_effect
         if not work:
-            return accepted() if is_taken else refuse(400, INVALID_REQUEST, "No question with these ids is open.")
+            return accepted() if has_effect else refuse(400, INVALID_REQUEST, "No question with these ids is open.")
         bodies = _bodies(await asyncio.gather(*work, return_exceptions=True))
         return HttpResponse(200, JSON_HEADERS, b"[" + b",".join(bodies) + b"]") if bodies else accepted()
 

@@ -21,6 +21,7 @@ from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.catalog.features import Tool
 from funcmcp.server.connections.client import Client
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
+from funcmcp.transports.batch import NO_BATCHES
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import accepted, per_request_response, refuse
 from funcmcp.transports.http.streams.disconnect import DisconnectWatch
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from funcmcp.protocol.jsonrpc import Malformed, Request
     from funcmcp.server.calls.route import RoutedBody
     from funcmcp.server.dispatch import Server
-    from funcmcp.transports.http.admission.header_checks import CheckedHeaders
+    from funcmcp.transports.http.endpoints.streamable_headers import CheckedHeaders
     from funcmcp.transports.http.messages import HttpRequest
 
 _ROUTING = tuple(name.encode() for name in (headers.VERSION, headers.METHOD, headers.NAME))
@@ -145,7 +146,7 @@ def _repeated(http: HttpRequest) -> str | None:
 
 def _refuse_message(message: Response | Malformed | list[Any]) -> HttpResponse:
     if isinstance(message, list):
-        return refuse(400, INVALID_REQUEST, "This protocol revision has no batches; send one message.")
+        return refuse(400, INVALID_REQUEST, NO_BATCHES)
     if isinstance(message, Response):
         return refuse(400, INVALID_REQUEST, "Clients send no responses in this protocol revision.")
     return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)

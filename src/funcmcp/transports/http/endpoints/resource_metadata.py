@@ -1,4 +1,4 @@
-"""An endpoint that wants to know its callers: where it says how to get tokens, and answers that nobody keeps.
+"""The metadata of a protected resource, which tells clients where to get tokens; and answers that no cache stores.
 
 Source: RFC 9728 section 3 (the metadata document); RFC 9111 section 5.2.2.5 (no-store).
 """
@@ -23,17 +23,17 @@ _CACHE = "cache-control"
 
 
 @lru_cache(maxsize=256)
-def _not_kept(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+def _not_stored(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
     return (*(field for field in headers if field[0] != _CACHE), (_CACHE, "no-store"))
 
 
-class Protected:
-    """Serves the metadata of a protected resource, and sees to it that no cache keeps the other answers.
+class ResourceMetadata:
+    """Serves the metadata of a protected resource, and forbids caches to store all other answers.
 
     Args:
-        resource: whose metadata it is; None where there is none.
-        options: what the operator chose about HTTP.
-        otherwise: answers the requests for all other paths.
+        resource: The protected resource; None without metadata.
+        options: The options of the HTTP endpoints.
+        otherwise: Answers the requests for all other paths.
     """
 
     def __init__(self, resource: ProtectedResource | None, options: HTTPOptions, *, otherwise: Exchange) -> None:
@@ -47,12 +47,12 @@ class Protected:
         if request.path in self._paths:
             return self._metadata(request)
         response = await self._otherwise(request)
-        return HttpResponse(response.status, _not_kept(response.headers), response.body)
+        return HttpResponse(response.status, _not_stored(response.headers), response.body)
 
     def _metadata(self, request: HttpRequest) -> HttpResponse:
         refusal = self._origin.refusal(request)
         if refusal is not None:
-            return refuse(refusal[0], INVALID_REQUEST, refusal[1])
+            return refusal
         if request.method != "GET":
             return refuse(405, INVALID_REQUEST, "Use GET.", headers=(("allow", "GET"),))
         return HttpResponse(200, (*JSON_HEADERS, (_CACHE, "max-age=3600")), self._document)

@@ -1,0 +1,98 @@
+"""Admission: whether a request may be served, decided before its body is read.
+
+How it works: every endpoint (Streamable HTTP, HTTP+SSE, WebSocket) has an `Admission`. The checks have one order, and
+the first one that fails decides the answer:
+
+1. The size of the header: 431.
+2. Host and Origin: 400, 421 or 403 (`origin`).
+3. The endpoint's own checks of the header, such as path, method and media types: 404, 405, 406, 415 (`header_checks`).
+4. The length of the body, as far as the header says it: 413.
+5. The load of the process: 503.
+6. The credentials: 400, 401 or 403 (`authentication`).
+7. The rate of the caller: 429 (`rate_limits`). A request with invalid credentials counts, too, and its refusal is 429
+   if its caller sends too many of them.
+
+Afterwards `HttpRequest.principal` and `HttpRequest.caller` are set. What needs the body is checked later: its real size
+and time (`body`), the caller's share of the load, and the permission for each message (`Authentication.check`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from funcmcp.server.limits import LimitReachedError
+from funcmcp.transports.http.admission.caller import caller_of
+from funcmcp.transports.http.admission.rate_limits import RateLimit
+from funcmcp.transports.http.messages import HttpResponse
+from funcmcp.transports.http.status import limit_reached
+
+if TYPE_CHECKING:
+    from funcmcp.server.dispatch import Server
+    from funcmcp.transports.http.admission.authentication import Authentication
+    from funcmcp.transports.http.admission.header_checks import HeaderChecks
+    from funcmcp.transports.http.messages import HttpRequest
+    from funcmcp.transports.http.options import HTTPOptions
+
+H = TypeVar("H")
+
+
+class Admission(Generic[H]):
+    """Decides about the requests to an endpoint.
+
+    Args:
+        server: The server, whose load is checked.
+        options: The rates, and the proxies in front of the server.
+        header_checks: The checks of the header.
+        authentication: Authenticates callers; None admits every caller.
+        checks_messages: Whether the endpoint itself checks the permission for each message of a POST. Otherwise a
+            caller must be allowed to begin a conversation.
+
+    Attributes:
+        rate_limit: The rates of callers; None without a limit.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        options: HTTPOptions,
+        header_checks: HeaderChecks[H],
+        authentication: Authentication | None,
+        *,
+        checks_messages: bool = False,
+    ) -> None:
+        self.rate_limit = None if options.rates is None else RateLimit(options.rates, options.proxies)
+        self._load = server.load
+        self._proxies = options.proxies
+        self._header_checks = header_checks
+        self._authentication = authentication
+        self._checks_messages = checks_messages
+        self._is_open = authentication is None and self.rate_limit is None
+
+    async def admit(self, request: HttpRequest) -> H | HttpResponse:
+        """Return the headers of a request that may be served, or the refusal of another one."""
+        headers = self._header_checks.check(request)
+        if isinstance(headers, HttpResponse):
+            return headers
+        try:
+            self._load.requests.check(None)
+        except LimitReachedError as error:
+            return limit_reached(error)
+        if not self._is_open:
+            refusal = await self._refusal_of_caller(request)
+            if refusal is not None:
+                return refusal
+        request.caller = caller_of(request, self._proxies)
+        return headers
+
+    async def _refusal_of_caller(self, request: HttpRequest) -> HttpResponse | None:
+        """Authenticate the caller and count the request; return the refusal, or None."""
+        refusal = None
+        if self._authentication is not None:
+            request.caller = caller_of(request, self._proxies)  # its address, which limits concurrent authentication
+            if self._checks_messages and request.method == "POST":
+                refusal = await self._authentication.authenticate(request)
+            else:
+                refusal = await self._authentication.authenticate_for_conversation(request)
+        if self.rate_limit is not None:
+            refusal = await self.rate_limit.refusal(request) or refusal
+        return refusal
