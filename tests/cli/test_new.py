@@ -165,7 +165,8 @@ def test_the_project_of_triggers_loads_in_azures_worker(projects: dict[str, Path
 @pytest.mark.parametrize("hosting", ["http", "self-hosted"])
 def test_with_an_application_of_entra_callers_must_sign_in(projects: dict[str, Path], hosting: str) -> None:
     settings = {**SIGN_IN, "WEBSITE_HOSTNAME": "localhost:7071"}
-    shown = "import server; r = server.mcp.metadata; print(r.resource, *r.authorization_servers, *r.scopes)"
+    shown = "import server; from funcmcp.serving import serving_of; r = serving_of(server.mcp).metadata; "
+    shown += "print(r.resource, *r.authorization_servers, *r.scopes)"
     run = subprocess.run(
         [PYTHON, "-c", shown], cwd=projects[hosting], env=environment(settings), capture_output=True, text=True,
         timeout=60, check=False,

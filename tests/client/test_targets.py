@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from funcmcp.client import Client, HTTPEndpoint, StdioCommand
@@ -34,3 +37,17 @@ def test_a_target_of_another_type_is_an_error_at_once() -> None:
 def test_headers_are_for_http() -> None:
     with pytest.raises(ValueError, match="headers are for HTTP"):
         Client(StdioCommand("python"), headers={"a": "b"})
+
+
+@pytest.mark.parametrize(
+    ("target", "absent"),
+    [
+        ('"http://127.0.0.1:1/mcp"', {"funcmcp.app", "funcmcp.client.stdio", "pydantic", "svcs", "uvicorn"}),
+        ('StdioCommand("python")', {"funcmcp.app", "httpx2", "pydantic", "svcs", "uvicorn"}),
+        ('__import__("funcmcp").MCPServer("a")', {"funcmcp.client.stdio", "httpx2", "svcs", "uvicorn"}),
+    ],
+)
+def test_a_target_loads_only_what_it_needs(target: str, absent: set[str]) -> None:
+    code = f"from funcmcp.client import Client, StdioCommand; Client({target}); import sys; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert not set(run.stdout.split()) & absent
