@@ -1,0 +1,128 @@
+"""The claims of a token, without signatures: rules, and the principal that they name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from funcmcp.auth.tokens.claims import TokenRules, check_audience, check_issuer
+from funcmcp.auth.tokens.compact import TokenError
+from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW
+
+CLAIMS: dict[str, Any] = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "exp": NOW + 60}
+
+
+@pytest.mark.parametrize(("kind", "accepted"), [("at+jwt", True), ("jwt", False), (None, False), ("", False)])
+def test_only_access_tokens_are_accepted_by_default(kind: str | None, accepted: bool) -> None:
+    if accepted:
+        TokenRules().check_type(kind)
+        return
+    with pytest.raises(TokenError, match="does not accept the type"):
+        TokenRules().check_type(kind)
+
+
+def test_a_token_without_a_type_counts_as_jwt() -> None:
+    TokenRules(types=["application/JWT"]).check_type(None)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(59.9, None), (60.0, None), (119.9, None), (120.0, "has expired"), (1e9, "has expired")]
+)
+def test_a_token_expires_after_the_leeway(seconds: float, text: str | None) -> None:
+    rules = TokenRules(leeway=60.0)
+    if text is None:
+        assert rules.check(CLAIMS, NOW + seconds) == NOW + 60
+        return
+    with pytest.raises(TokenError, match=text):
+        rules.check(CLAIMS, NOW + seconds)
+
+
+@pytest.mark.parametrize(
+    ("claims", "text"),
+    [
+        ({"exp": None}, "not a number"),
+        ({"exp": "1900000000"}, "not a number"),
+        ({"exp": True}, "not a number"),
+        ({"exp": 2**53}, "not a number"),
+        ({"nbf": NOW + 61}, "not valid yet"),
+        ({"nbf": "0"}, "not a number"),
+        ({"iat": float("nan")}, "not a number"),
+        ({"nonce": "n"}, "is an ID token"),
+        ({"token_use": "id"}, "is an ID token"),
+        ({"typ": "ID"}, "is an ID token"),
+    ],
+)
+def test_an_invalid_claim_is_an_error(claims: dict[str, Any], text: str) -> None:
+    with pytest.raises(TokenError, match=text):
+        TokenRules().check({**CLAIMS, **claims}, NOW)
+
+
+def test_a_token_needs_an_expiry() -> None:
+    with pytest.raises(TokenError, match="has no expiry"):
+        TokenRules().check({"sub": "alice"}, NOW)
+
+
+@pytest.mark.parametrize(
+    ("claims", "accepted"),
+    [
+        ({"tid": "t", "scp": "a"}, True),
+        ({"tid": "t", "roles": ["r"]}, True),
+        ({"tid": "t"}, False),
+        ({"tid": "t", "scp": ""}, False),
+        ({"tid": "u", "scp": "a"}, False),
+        ({"scp": "a"}, False),
+    ],
+)
+def test_required_claims_and_groups_must_be_present(claims: dict[str, Any], accepted: bool) -> None:
+    rules = TokenRules(required={"tid": "t", "sub": None}, any_of=[("scp", "roles")])
+    if accepted:
+        assert rules.check({**CLAIMS, **claims}, NOW) == CLAIMS["exp"]
+        return
+    with pytest.raises(TokenError, match="lacks a required claim"):
+        rules.check({**CLAIMS, **claims}, NOW)
+
+
+def test_the_principal_has_the_claims_of_common_issuers() -> None:
+    claims = {**CLAIMS, "azp": "app", "scope": "read write", "scp": ["admin"], "groups": ["staff"], "name": "Alice"}
+    principal = TokenRules(roles_claim="groups").principal(claims)
+    assert principal.key == (ISSUER, "app", "alice")
+    assert principal.scopes == {"read", "write", "admin"}
+    assert principal.roles == {"staff"}
+    assert principal.name == "Alice"
+    assert principal.claims["exp"] == CLAIMS["exp"]
+
+
+@pytest.mark.parametrize("claims", [{"sub": None}, {"sub": ""}, {"sub": 1}, {"scope": 1}, {"roles": [1]}])
+def test_a_principal_needs_a_subject_and_lists_of_strings(claims: dict[str, Any]) -> None:
+    with pytest.raises(TokenError):
+        TokenRules().principal({**CLAIMS, **claims})
+
+
+@pytest.mark.parametrize("issuer", [None, "", f"{ISSUER}/", ISSUER.upper(), [ISSUER], 1])
+def test_the_issuer_matches_exactly(issuer: Any) -> None:
+    check_issuer(CLAIMS, frozenset({ISSUER}))
+    with pytest.raises(TokenError, match="does not accept the issuer"):
+        check_issuer({"iss": issuer}, frozenset({ISSUER}))
+
+
+@pytest.mark.parametrize("audience", [AUDIENCE, f"{AUDIENCE}/", ["other", AUDIENCE]])
+def test_one_of_the_audiences_matches_apart_from_a_slash_at_the_end(audience: Any) -> None:
+    check_audience({"aud": audience}, frozenset({AUDIENCE}))
+
+
+@pytest.mark.parametrize(
+    ("audience", "text"),
+    [
+        (None, "has no audience"),
+        ({}, "has no audience"),
+        ([1], "has no audience"),
+        ([], "for another audience"),
+        ("", "for another audience"),
+        (f"{AUDIENCE}/more", "for another audience"),
+        (AUDIENCE[:-1], "for another audience"),
+    ],
+)
+def test_any_other_audience_is_an_error(audience: Any, text: str) -> None:
+    with pytest.raises(TokenError, match=text):
+        check_audience({"aud": audience}, frozenset({AUDIENCE}))

@@ -1,0 +1,19 @@
+"""Values that a server sends in place of objects and arrays."""
+
+from __future__ import annotations
+
+import pytest
+
+from funcmcp.cli.json_values import as_list, as_object
+
+
+@pytest.mark.parametrize("value", [None, 1, "text", True, [{}]])
+def test_another_value_than_an_object_is_an_empty_object(value: object) -> None:
+    assert as_object(value) == {}
+    assert as_object({"a": 1}) == {"a": 1}
+
+
+@pytest.mark.parametrize("value", [None, 1, "text", True, {"a": []}])
+def test_another_value_than_an_array_is_an_empty_array(value: object) -> None:
+    assert as_list(value) == []
+    assert as_list([1]) == [1]
