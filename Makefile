@@ -1,5 +1,5 @@
 # `make run` serves the sample, `make test` passes the tests. Both set up what they need in this folder.
-.PHONY: run test setup lint bench fuzz soak corpus clean
+.PHONY: run test setup lint docs bench fuzz soak corpus clean
 
 run: .venv/.ready
 	.venv/bin/funcmcp run samples/orders/server.py
@@ -14,6 +14,10 @@ setup: .venv/.ready
 
 lint: .venv/.ready
 	scripts/lint.sh
+
+# docs/reference.md, from the docstrings of the public names.
+docs: .venv/.ready
+	.venv/bin/python scripts/reference.py
 
 bench: .venv/.ready
 	.venv/bin/python benchmarks/run.py

@@ -110,6 +110,7 @@ def test_importing_the_public_modules_loads_no_library() -> None:
 
 
 PUBLIC_MODULES = {*LAZY_MODULES, "funcmcp.azure", "funcmcp.testing"}
+"""Those of LAZY_MODULES and two that import what they have at once."""
 IMPORT = re.compile(r"^[ \t>]*(?:from (funcmcp[\w.]*) import|import (funcmcp[\w.]*))", re.MULTILINE)
 SHOWN = [
     *(ROOT / "docs").rglob("*.md"),
