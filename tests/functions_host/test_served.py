@@ -221,7 +221,7 @@ async def test_an_app_without_resources_lists_none(tmp_path: Path) -> None:
     try:
         for method, member in (("tools/list", "tools"), ("resources/list", "resources"), ("prompts/list", "prompts")):
             assert await answer(host, Post(request_of(method))) == {"jsonrpc": "2.0", "id": 1, "result": {member: []}}
-        assert host.summary.startswith("no MCP functions (Python 3")
+        assert host.summary.startswith("no functions (Python 3")
     finally:
         await host.aclose()
 

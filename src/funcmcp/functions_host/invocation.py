@@ -89,6 +89,16 @@ def prompt_trigger(context: RequestContext, parameter: str) -> Trigger:
     return trigger
 
 
+def http_trigger(params: Mapping[str, str], query: Mapping[str, str], headers: Mapping[str, str]) -> Trigger:
+    """Return what other bindings may read of an HTTP request: the route's variables, ``query`` and ``headers``."""
+    trigger = Trigger({}, "request", "req")
+    for name, value in params.items():
+        trigger.add_text(name, value)
+    trigger.add_group("query", query)
+    trigger.add_group("headers", headers)
+    return trigger
+
+
 def texts_of(arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return arguments as texts: strings as they are, null as an empty text, all else as .NET writes a JsonElement."""
     return {name: text_of(value) for name, value in arguments.items()}

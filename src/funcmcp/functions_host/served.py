@@ -14,6 +14,7 @@ from funcmcp.functions_host.folder import read_folder, worker_environment
 from funcmcp.functions_host.invocation import SSE_PATH
 from funcmcp.functions_host.keys import MCP_NAMES, Keys
 from funcmcp.functions_host.reload import reload_on_change
+from funcmcp.functions_host.routes import HTTPTriggers
 from funcmcp.functions_host.workers.node import node_worker
 from funcmcp.functions_host.workers.python import python_worker
 from funcmcp.functions_host.workers.supervised import RestartPolicy, Supervised, WorkerPool
@@ -91,29 +92,33 @@ class FunctionsHost(Served):
         self._environment = environment
         self._reloading: asyncio.Task[None] | None = None
         self.left_out: Sequence[LeftOut] = ()
+        self._http_count = 0
         self._keys = Keys.of_environment(environment)
         options = self.folder.options
+        http = HTTPOptions(
+            path=PATH,
+            sse=PATH + SSE_PATH,
+            allowed_hosts=[f"0.0.0.0:{self.settings.port}"],
+            optional_sessions=True,
+        )
         self.mcp = MCPServer(
             options.name,
             version=options.version,
             instructions=options.instructions,
-            http=HTTPOptions(
-                path=PATH,
-                sse=PATH + SSE_PATH,
-                allowed_hosts=[f"0.0.0.0:{self.settings.port}"],
-                optional_sessions=True,
-            ),
+            http=http,
             sessions="memory" if self.settings.reload else "signed",  # only the former can push list_changed
             lists=ListOptions(enable_resources=True, enable_prompts=True),
         )
         self._serving = serving_of(self.mcp)
         super().__init__(self._answer, self._serving.limits)
         self.worker = WorkerPool([self._supervised(number) for number in range(self.settings.workers)])
-        storage = Storage(
+        self._storage = Storage(
             self.settings.storage or self.folder.path / ".funcmcp" / "storage",
             self.folder.settings,
         )
-        self._features = AppFeatures(self.server.catalog, self.worker, storage, self._seconds())
+        seconds = self._seconds()
+        self._features = AppFeatures(self.server.catalog, self.worker, self._storage, seconds)
+        self._triggers = HTTPTriggers(self.server, self.worker, http, keys=self._keys, seconds=seconds)
 
     @property
     def name(self) -> str:
@@ -144,9 +149,10 @@ class FunctionsHost(Served):
             "resource": len(catalog.resources),
             "template": len(catalog.templates),
             "prompt": len(catalog.prompts),
+            "HTTP trigger": self._http_count,
         }
         listed = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts.items() if count]
-        return f"{', '.join(listed) or 'no MCP functions'} ({self.worker.description})"
+        return f"{', '.join(listed) or 'no functions'} ({self.worker.description})"
 
     async def start(self) -> None:
         """Start the workers and offer the app's features; raise LoadFailed."""
@@ -172,6 +178,10 @@ class FunctionsHost(Served):
         await self.worker.aclose()
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
+        if not request.path.startswith(PATH):
+            answer = await self._triggers(request)
+            if answer is not None:
+                return answer
         if request.path.startswith(f"{PATH}/") and request.path != PATH + SSE_PATH:
             request.path = PATH
         if self._keys and not self.folder.options.anonymous and not _continues_stream(request):
@@ -196,7 +206,10 @@ class FunctionsHost(Served):
         return python_worker(path, environment, python=settings.python, engine=settings.engine)
 
     def _update(self, functions: Sequence[FunctionInfo]) -> None:
-        self.left_out = self._features.update(functions).left_out
+        update = self._features.update(functions)
+        left_out = self._triggers.update(update.http, self.folder.options.route_prefix, self._storage)
+        self.left_out = [*update.left_out, *left_out]
+        self._http_count = len(update.http) - len(left_out)
 
     async def _reload(self) -> None:
         self.folder = read_folder(self.folder.path, self._environment)
