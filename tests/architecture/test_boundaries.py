@@ -1,4 +1,4 @@
-"""What the package must not do anywhere, whoever asks: read off its source."""
+"""Operations that no module of the package may use, checked in its source."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def uses(tree: ast.Module, modules: set[str]) -> bool:
 
 
 def test_nothing_reaches_out_but_for_keys_to_redis_and_from_the_command_line() -> None:
-    """So a caller's token has nowhere to be passed on to, and no address that a caller sends is ever fetched."""
+    """So tokens of callers are never forwarded, and no URL of a caller is requested."""
     assert {name_of(path) for path in MODULES if uses(tree_of(path), REACHING_OUT)} == set(WHO_MAY)
 
 
@@ -92,30 +92,30 @@ def test_no_data_is_ever_code() -> None:
 
 
 def test_there_is_no_authorization_server_in_it() -> None:
-    """Whoever has none can't be made to sign somebody in for somebody else."""
-    words = {"authorize_url", "redirect_uri", "code_verifier", "client_secret", "refresh_token"}
+    """Without an authorization server there is no confused deputy."""
+    client_names = {"authorize_url", "redirect_uri", "code_verifier", "client_secret", "refresh_token"}
     for path in MODULES:
         names = {node.id for node in ast.walk(tree_of(path)) if isinstance(node, ast.Name)}
         texts = {node.value for node in ast.walk(tree_of(path)) if isinstance(node, ast.Constant)}
-        assert not words & {*names, *texts}, path
+        assert not client_names & {*names, *texts}, path
 
 
 EXPRESSIONS = {
     f"re.{name}" for name in ("compile", "findall", "finditer", "fullmatch", "match", "search", "split", "sub")
 }
 APART = {_EXPRESSION.pattern}
-"""Only an author's template is read with it, and the comma keeps its repeats apart."""
+"""It parses the templates of authors only, and the comma separates its repeats."""
 
 
 def patterns() -> list[Any]:
     """Return the texts of all regular expressions in the package."""
-    found = []
+    parameters = []
     for path in MODULES:
         for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in EXPRESSIONS:
                 text = ast.literal_eval(node.args[0])
-                found += [] if text in APART else [pytest.param(text, id=f"{name_of(path)}:{node.lineno}")]
-    return found
+                parameters += [] if text in APART else [pytest.param(text, id=f"{name_of(path)}:{node.lineno}")]
+    return parameters
 
 
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT")
@@ -123,7 +123,7 @@ _MANY = 64
 
 
 def endless_repeats(parsed: Any, inside: bool = False) -> Iterator[str]:
-    """Find repeats without a small limit inside of others: those are what takes exponential time."""
+    """Yield repeats without a small limit inside other repeats, which can take exponential time."""
     for kind, value in parsed:
         endless = str(kind) in _REPEATS and value[1] > _MANY
         if endless and inside:
@@ -148,20 +148,20 @@ def test_no_expression_of_ours_has_a_repeat_inside_a_repeat(pattern: str) -> Non
     assert nested(pattern) == []
 
 
-class Liar:
-    """Stands in for `hmac`: counts comparisons, and says what it is told."""
+class FakeHMAC:
+    """Replaces `hmac`: counts comparisons, and returns a fixed result for each of them."""
 
     def __init__(self, module: Any, answer: bool) -> None:
         self._module = module
         self._answer = answer
-        self.asked = 0
+        self.comparisons = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._module, name)
 
     def compare_digest(self, first: bytes, second: bytes) -> bool:
         assert len(first) == len(second)
-        self.asked += 1
+        self.comparisons += 1
         return self._answer
 
 
@@ -169,32 +169,35 @@ class Liar:
 async def test_secrets_are_compared_by_compare_digest_and_by_nothing_else(
     monkeypatch: pytest.MonkeyPatch, answer: bool
 ) -> None:
-    """Whether a key or a sealed text is good is what the comparison in constant time says, with every key there is."""
+    """The comparison in constant time decides about a key and a sealed text, with every configured key."""
     keys = APIKeys({"alice": "key-of-alice-1234", "bob": ["key-of-bob-12345", "next-of-bob-1234"]})
     ring = KeyRing([b"current" * 5, b"earlier" * 5])
     token, forged = ring.seal("state", b"{}"), KeyRing([b"another" * 5]).seal("state", b"{}")
-    liar = Liar(hmac, answer)
-    monkeypatch.setattr(api_key, "hmac", liar)
-    monkeypatch.setattr(seal, "hmac", liar)
+    fake = FakeHMAC(hmac, answer)
+    monkeypatch.setattr(api_key, "hmac", fake)
+    monkeypatch.setattr(seal, "hmac", fake)
     for key in ("key-of-alice-1234", "a-key-of-nobody-1"):
-        liar.asked = 0
+        fake.comparisons = 0
         assert isinstance(await keys({"x-api-key": key}), Principal) is answer
-        assert liar.asked == 3
+        assert fake.comparisons == 3
     for text in (token, forged):
-        liar.asked = 0
+        fake.comparisons = 0
         assert (ring.open("state", text) == b"{}") is answer
-        assert liar.asked == 2
+        assert fake.comparisons == 2
 
 
 FLOORS = {"h11": (0, 16), "joserfc": (1, 8)}
-"""Older ones let requests be smuggled past a proxy (CVE-2025-43859), or show the payloads of tokens in errors."""
+"""Earlier versions permit request smuggling (CVE-2025-43859), or show the payloads of tokens in errors."""
 
 
 def test_what_is_installed_has_none_of_the_faults_that_were_mended_elsewhere() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    requirements = [
+        *project["dependencies"],
+        *(requirement for extra in project["optional-dependencies"].values() for requirement in extra),
+    ]
     lowest: dict[str, list[tuple[int, ...]]] = {}
-    for requirement in wanted:
+    for requirement in requirements:
         if match := re.match(r"([\w-]+)>=([\d.]+)", requirement):
             lowest.setdefault(match[1], []).append(tuple(map(int, match[2].split("."))))
     for name, floor in FLOORS.items():

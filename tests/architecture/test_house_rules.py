@@ -1,4 +1,4 @@
-"""The house rules that no linter checks."""
+"""Rules of the project that no linter checks."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def imported(path: Path) -> set[str]:
 
 def test_packages_of_azure_are_imported_in_its_adapters_alone() -> None:
     importing = {named(path) for path in MODULES if imported(path) & {"azure", "azurefunctions"}}
-    elsewhere = {name for name in importing if not name.startswith("src/funcmcp/adapters/azure/")}
-    assert elsewhere == {"src/funcmcp/functions_host/workers/python_main.py"}
+    outside = {name for name in importing if not name.startswith("src/funcmcp/adapters/azure/")}
+    assert outside == {"src/funcmcp/functions_host/workers/python_main.py"}
 
 
 def loaded(code: str) -> set[str]:

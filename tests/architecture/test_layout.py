@@ -1,4 +1,4 @@
-"""The folders and the settings that hold the house together."""
+"""Folders of the package, and settings of the linters."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ def settings() -> dict[str, Any]:
     return tools
 
 
-def rooms(path: Path) -> set[str]:
-    """Return the names of the modules and of the folders with files of ours in them."""
-    folders = {found.relative_to(path).parts[0] for found in path.glob("*/[!_.]*") if "__pycache__" not in found.parts}
-    return folders | {found.stem for found in path.glob("[!_]*.py")}
+def modules_and_packages() -> set[str]:
+    """Return the names of the modules and packages directly in funcmcp."""
+    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    return packages | {path.stem for path in PACKAGE.glob("[!_]*.py")}
 
 
-def test_every_folder_of_the_package_is_a_room() -> None:
-    without = {path.parent for path in PACKAGE.rglob("*.py")} - {path.parent for path in PACKAGE.rglob("__init__.py")}
-    assert without == set()
+def test_every_folder_with_modules_is_a_package() -> None:
+    folders = {path.parent for path in PACKAGE.rglob("*.py")}
+    assert not folders - {path.parent for path in PACKAGE.rglob("__init__.py")}
 
 
-def test_every_room_has_its_floor_in_the_import_rules(settings: dict[str, Any]) -> None:
+def test_every_module_and_package_has_a_layer_in_the_import_rules(settings: dict[str, Any]) -> None:
     rules = settings["importlinter"]
     layers = rules["contracts"][0]
     assert rules["exclude_type_checking_imports"] is False
     assert layers["exhaustive"] is True
     assert "ignore_imports" not in layers
-    floors = {name.strip() for layer in layers["layers"] for name in layer.split("|")}
-    assert floors == rooms(PACKAGE)
+    names = {name.strip() for layer in layers["layers"] for name in layer.split("|")}
+    assert names == modules_and_packages()
 
 
 def test_ruff_holds_complexity_to_10_and_parameters_to_6(settings: dict[str, Any]) -> None:

@@ -105,8 +105,8 @@ def loaded(code: str) -> set[str]:
 def test_importing_the_public_modules_loads_no_library() -> None:
     modules = loaded(f"import {', '.join(LAZY_MODULES)}")
     assert not modules & HEAVY
-    own = {module for module in modules if module.startswith("funcmcp.")}
-    assert own == {*LAZY_MODULES, "funcmcp.lazy_names"} - {"funcmcp"}
+    private = {module for module in modules if module.startswith("funcmcp.")}
+    assert private == {*LAZY_MODULES, "funcmcp.lazy_names"} - {"funcmcp"}
 
 
 PUBLIC_MODULES = {*LAZY_MODULES, "funcmcp.azure", "funcmcp.testing"}

@@ -52,15 +52,15 @@ def _generated(kind: str, name: str) -> Key:
     return ECKey.generate_key(kind, parameters)  # type: ignore[arg-type]
 
 
-def public(kind: str = "RSA", name: str = "first", **more: object) -> dict[str, Any]:
+def public(kind: str = "RSA", name: str = "first", **members: object) -> dict[str, Any]:
     """Return the JSON Web Key to check with."""
-    return {**key(kind, name).as_dict(private=kind == "oct"), **more}
+    return {**key(kind, name).as_dict(private=kind == "oct"), **members}
 
 
-def claims(**more: object) -> dict[str, Any]:
+def claims(**changes: object) -> dict[str, Any]:
     """Return good claims, with others beside or instead; None takes one away."""
     good = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "exp": NOW + 600, "client_id": "app"}
-    return {name: value for name, value in {**good, **more}.items() if value is not None}
+    return {name: value for name, value in {**good, **changes}.items() if value is not None}
 
 
 def text(data: bytes) -> str:

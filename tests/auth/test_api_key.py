@@ -29,9 +29,9 @@ async def test_without_the_header_there_is_nobody() -> None:
     assert await APIKeys({"alice": ALICE})({"authorization": f"Bearer {ALICE}"}) is None
 
 
-@pytest.mark.parametrize("given", ["", " ", ALICE[:-1], ALICE + "0", ALICE.upper(), f" {ALICE}", "é", "\ud800", "?"])
-async def test_an_unknown_key_is_refused(given: str) -> None:
-    identity = await APIKeys({"alice": ALICE})({"x-api-key": given})
+@pytest.mark.parametrize("key", ["", " ", ALICE[:-1], ALICE + "0", ALICE.upper(), f" {ALICE}", "é", "\ud800", "?"])
+async def test_an_unknown_key_is_refused(key: str) -> None:
+    identity = await APIKeys({"alice": ALICE})({"x-api-key": key})
     assert identity == Challenge("invalid_token", "The API key is not known.")
 
 
@@ -59,17 +59,17 @@ async def test_a_configuration_can_hold_the_digest_instead_of_the_key() -> None:
 async def test_every_key_is_compared_whichever_one_came(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
 
-    def compare(known: bytes, given: bytes) -> bool:
-        compared.append(known)
-        return hmac.compare_digest(known, given)
+    def compare(first: bytes, second: bytes) -> bool:
+        compared.append(first)
+        return hmac.compare_digest(first, second)
 
     keys = APIKeys({"alice": ALICE, "bob": [BOB, OLD]})
-    for given in (ALICE, OLD, "neither"):
+    for key in (ALICE, OLD, "neither"):
         compared.clear()
         with monkeypatch.context() as patch:
             patch.setattr(api_key, "hmac", type("hmac", (), {"compare_digest": staticmethod(compare)}))
-            await keys({"x-api-key": given})
-        assert compared == [hashlib.sha256(known.encode()).digest() for known in (ALICE, BOB, OLD)]
+            await keys({"x-api-key": key})
+        assert compared == [hashlib.sha256(key.encode()).digest() for key in (ALICE, BOB, OLD)]
 
 
 def test_the_keys_themselves_are_not_kept() -> None:

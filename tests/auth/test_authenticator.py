@@ -26,7 +26,7 @@ def saying(identity: Identity) -> Authenticator:
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("identities", "expected"),
     [
         ([None], None),
         ([None, None], None),
@@ -38,8 +38,10 @@ def saying(identity: Identity) -> Authenticator:
         ([EXPIRED, None], EXPIRED),
     ],
 )
-async def test_the_first_principal_counts_then_the_first_challenge(said: list[Identity], expected: Identity) -> None:
-    assert await first_of(*map(saying, said))({}) == expected
+async def test_the_first_principal_counts_then_the_first_challenge(
+    identities: list[Identity], expected: Identity
+) -> None:
+    assert await first_of(*map(saying, identities))({}) == expected
 
 
 async def test_authenticators_after_the_first_principal_are_not_asked() -> None:

@@ -25,10 +25,10 @@ CLAIMS = [
 ]  # fmt: skip
 
 
-def header(claims: list[tuple[str, str]], **more: object) -> dict[str, str]:
+def header(claims: list[tuple[str, str]], **members: object) -> dict[str, str]:
     listed = [{"typ": kind, "val": value} for kind, value in claims]
-    said = {"auth_typ": "aad", "name_typ": NAME, "role_typ": ROLE, "claims": listed, **more}
-    return {"x-ms-client-principal": base64.b64encode(json.dumps(said).encode()).decode()}
+    content = {"auth_typ": "aad", "name_typ": NAME, "role_typ": ROLE, "claims": listed, **members}
+    return {"x-ms-client-principal": base64.b64encode(json.dumps(content).encode()).decode()}
 
 
 async def identity(headers: dict[str, str]) -> Principal | Challenge | None:
@@ -111,9 +111,9 @@ def encoded(value: Any) -> str:
     ],
 )
 async def test_a_header_that_the_platform_did_not_write_is_refused(field: str) -> None:
-    found = await identity({"x-ms-client-principal": field})
-    assert isinstance(found, Challenge)
-    assert found.error == "invalid_token"
+    result = await identity({"x-ms-client-principal": field})
+    assert isinstance(result, Challenge)
+    assert result.error == "invalid_token"
 
 
 @settings(deadline=None)

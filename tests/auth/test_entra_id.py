@@ -26,9 +26,9 @@ V1 = {
 }  # fmt: skip
 
 
-async def identity(said: dict[str, Any], *, app_id_uri: str | None = None) -> Principal | Challenge | None:
+async def identity(changes: dict[str, Any], *, app_id_uri: str | None = None) -> Principal | Challenge | None:
     authenticate = entra(TENANT, APP, app_id_uri=app_id_uri, keys=StaticKeys(public()), clock=Clock())
-    return await authenticate(bearing(sign(claims(**said), header={"typ": "JWT"})))
+    return await authenticate(bearing(sign(claims(**changes), header={"typ": "JWT"})))
 
 
 async def test_a_token_of_version_2_is_accepted() -> None:

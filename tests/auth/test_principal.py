@@ -16,8 +16,12 @@ ALICE = Principal(
 def test_the_key_is_the_same_for_every_token_of_a_caller_and_for_nobody_else() -> None:
     again = Principal("alice", "https://login.example.com", "app", claims={"jti": "another"})
     assert again.key == ALICE.key
-    others = [("bob", ALICE.issuer, "app"), ("alice", "https://evil.example", "app"), ("alice", ALICE.issuer, "other")]
-    assert all(Principal(*other).key != ALICE.key for other in others)
+    different = [
+        ("bob", ALICE.issuer, "app"),
+        ("alice", "https://evil.example", "app"),
+        ("alice", ALICE.issuer, "other"),
+    ]
+    assert all(Principal(*other).key != ALICE.key for other in different)
 
 
 def test_a_key_can_not_be_put_together_from_other_parts() -> None:
@@ -29,9 +33,9 @@ def test_the_repr_shows_no_claims() -> None:
 
 
 def test_a_principal_does_not_change() -> None:
-    given = {"sub": "alice"}
-    principal = Principal("alice", claims=given)
-    given["sub"] = "bob"
+    values = {"sub": "alice"}
+    principal = Principal("alice", claims=values)
+    values["sub"] = "bob"
     assert principal.claims == {"sub": "alice"}
     with pytest.raises(FrozenInstanceError):
         principal.subject = "bob"  # type: ignore[misc]
@@ -64,12 +68,12 @@ def test_an_owner_is_the_same_for_each_token_of_a_principal_and_for_nobody_else(
     alice = Principal("alice", "issuer", scopes=frozenset({"read"}))
     renewed = Principal("alice", "issuer", scopes=frozenset({"write"}), claims={"jti": "2"})
     assert owner_of(renewed) == owner_of(alice)
-    others = [
+    different = [
         Principal("alice"),
         Principal("alice", "issuer", "app"),
         Principal("issueralice"),
         Principal("bob", "issuer"),
     ]
-    assert len({owner_of(principal) for principal in [alice, *others]}) == 5
+    assert len({owner_of(principal) for principal in [alice, *different]}) == 5
     assert owner_of(None) is None
     assert "alice" not in str(owner_of(alice))

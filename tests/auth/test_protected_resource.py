@@ -18,8 +18,8 @@ PARAMETER = r'([a-z_]+)="([\x20\x21\x23-\x5b\x5d-\x7e]*)"'
 CHALLENGE = re.compile(f"Bearer ({PARAMETER}, )*{PARAMETER}")
 
 
-def resource(url: str = "https://orders.example.com/mcp", **more: Any) -> ProtectedResource:
-    return ProtectedResource(resource=url, **{"authorization_servers": [ISSUER], **more})
+def resource(url: str = "https://orders.example.com/mcp", **options: Any) -> ProtectedResource:
+    return ProtectedResource(resource=url, **{"authorization_servers": [ISSUER], **options})
 
 
 def parameters(value: str) -> dict[str, str]:
@@ -30,8 +30,10 @@ def parameters(value: str) -> dict[str, str]:
 
 class TestDocument:
     def test_it_says_what_is_known(self) -> None:
-        known = resource(scopes=["read", "offline_access", "write"], name="Orders", documentation="https://d.example/")
-        assert known.document == {
+        metadata = resource(
+            scopes=["read", "offline_access", "write"], name="Orders", documentation="https://d.example/"
+        )
+        assert metadata.document == {
             "resource": "https://orders.example.com/mcp",
             "authorization_servers": [ISSUER],
             "scopes_supported": ["read", "write"],
@@ -66,9 +68,9 @@ class TestDocument:
         ],
     )
     def test_it_is_where_clients_look(self, url: str, paths: list[str], metadata_url: str) -> None:
-        known = resource(url)
-        assert known.paths == tuple("/.well-known/oauth-protected-resource" + path for path in paths)
-        assert known.metadata_url == metadata_url
+        metadata = resource(url)
+        assert metadata.paths == tuple("/.well-known/oauth-protected-resource" + path for path in paths)
+        assert metadata.metadata_url == metadata_url
 
     @pytest.mark.parametrize(
         "url",
@@ -133,9 +135,9 @@ class TestUnauthorized:
     @given(st.text())
     def test_a_description_never_leaves_its_quotes(self, description: str) -> None:
         value = unauthorized(Challenge("invalid_token", description), metadata_url=METADATA)
-        found = parameters(value)
-        assert found["error"] == "invalid_token"
-        assert found["resource_metadata"] == METADATA
+        challenge = parameters(value)
+        assert challenge["error"] == "invalid_token"
+        assert challenge["resource_metadata"] == METADATA
 
     @pytest.mark.parametrize(
         "url", ["/relative", "http://a.example/x", 'https://a.example/"', "https://a.example/\r\n"]

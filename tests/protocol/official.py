@@ -17,11 +17,11 @@ def definitions(revision: str) -> dict[str, Any]:
 
 def members(revision: str, name: str) -> list[dict[str, Any]]:
     """Return the definitions that a union has; none if the revision does not have the union."""
-    known = definitions(revision)
-    return [known[part["$ref"].rpartition("/")[2]] for part in known.get(name, {}).get("anyOf", ())]
+    schema = definitions(revision)
+    return [schema[part["$ref"].rpartition("/")[2]] for part in schema.get(name, {}).get("anyOf", ())]
 
 
 def methods(revision: str, *unions: str) -> set[str]:
     """Return the methods of the requests in unions."""
-    found = {member["properties"]["method"]["const"] for union in unions for member in members(revision, union)}
-    return {method for method in found if not method.startswith(_UNFINISHED)}
+    names = {member["properties"]["method"]["const"] for union in unions for member in members(revision, union)}
+    return {method for method in names if not method.startswith(_UNFINISHED)}

@@ -101,7 +101,7 @@ def test_following_a_link_needs_no_content() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "wanted"),
+    ("answer", "valid"),
     [
         ({"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}}, True),
         ({"role": "assistant", "model": "m", "content": [{"type": "text", "text": "Paris"}]}, True),
@@ -114,12 +114,12 @@ def test_following_a_link_needs_no_content() -> None:
         ("Paris", False),
     ],
 )
-def test_a_sampled_message_has_a_role_a_model_and_content(answer: object, wanted: bool) -> None:
-    assert is_answer(SAMPLE, answer) is wanted
+def test_a_sampled_message_has_a_role_a_model_and_content(answer: object, valid: bool) -> None:
+    assert is_answer(SAMPLE, answer) is valid
 
 
 @pytest.mark.parametrize(
-    ("answer", "wanted"),
+    ("answer", "valid"),
     [
         ({"roots": []}, True),
         ({"roots": [{"uri": "file:///home", "name": "Home"}]}, True),
@@ -130,8 +130,8 @@ def test_a_sampled_message_has_a_role_a_model_and_content(answer: object, wanted
         (None, False),
     ],
 )
-def test_roots_are_a_list_of_objects_with_a_uri(answer: object, wanted: bool) -> None:
-    assert is_answer(ROOTS, answer) is wanted
+def test_roots_are_a_list_of_objects_with_a_uri(answer: object, valid: bool) -> None:
+    assert is_answer(ROOTS, answer) is valid
 
 
 @pytest.mark.parametrize("action", [["accept"], {}, None, 1])

@@ -111,10 +111,10 @@ def test_a_missing_header_is_named() -> None:
     assert fault == "The header mcp-name is missing."
 
 
-@pytest.mark.parametrize("said", ["=?base64?YWRk?=", "caf\xe9", "menu://caf\xe9"])
-def test_a_text_that_no_header_may_say_literally_only_matches_its_encoding(said: str) -> None:
-    assert mismatch({"mcp-name": said}, {headers.NAME: said}) is not None
-    assert mismatch({"mcp-name": encode_value(said)}, {headers.NAME: said}) is None
+@pytest.mark.parametrize("text", ["=?base64?YWRk?=", "caf\xe9", "menu://caf\xe9"])
+def test_a_text_that_no_header_may_say_literally_only_matches_its_encoding(text: str) -> None:
+    assert mismatch({"mcp-name": text}, {headers.NAME: text}) is not None
+    assert mismatch({"mcp-name": encode_value(text)}, {headers.NAME: text}) is None
 
 
 def test_marked_arguments_are_found_through_nested_properties() -> None:
@@ -273,6 +273,6 @@ def test_encoded_headers_leave_out_what_is_absent() -> None:
 def test_headers_agree_only_where_they_say_it_literally(
     changed: dict[str, str | None], name: str | None, agrees: bool
 ) -> None:
-    said = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", **changed}
-    fields = {header.encode(): value.encode() for header, value in said.items() if value is not None}
+    values = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", **changed}
+    fields = {header.encode(): value.encode() for header, value in values.items() if value is not None}
     assert headers.agree(fields, "2026-07-28", "tools/call", name) is agrees

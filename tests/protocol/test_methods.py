@@ -12,16 +12,16 @@ from tests.protocol import official
 @pytest.mark.parametrize("revision", schemas.REVISIONS)
 def test_a_revision_has_exactly_the_methods_of_its_schema(revision: str) -> None:
     # The ping of 2024-11-05 to 2025-11-25 goes both ways, and the union of client requests lacks it in some of them.
-    wanted = official.methods(revision, "ClientRequest")
+    expected = official.methods(revision, "ClientRequest")
     if revision in schemas.HANDSHAKE_REVISIONS:
-        wanted |= {"ping"}
-    assert set(methods_of(revision)) == wanted
+        expected |= {"ping"}
+    assert set(methods_of(revision)) == expected
 
 
 @pytest.mark.parametrize("revision", schemas.REVISIONS)
 def test_a_revision_has_exactly_the_questions_of_its_schema(revision: str) -> None:
-    wanted = official.methods(revision, "ServerRequest", "InputRequest") - {"ping"}
-    assert {row.name for row in CLIENT_METHODS.values() if row.since <= revision} == wanted
+    expected = official.methods(revision, "ServerRequest", "InputRequest") - {"ping"}
+    assert {row.name for row in CLIENT_METHODS.values() if row.since <= revision} == expected
 
 
 @pytest.mark.parametrize(

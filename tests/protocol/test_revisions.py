@@ -49,10 +49,10 @@ def test_a_handshake_agrees_on_the_preferred_revision_or_the_newest(
 
 @pytest.mark.parametrize("date", schemas.REVISIONS)
 def test_the_content_types_are_those_of_the_schema(date: str) -> None:
-    known = official.definitions(date)
-    items = known["CallToolResult"]["properties"]["content"]["items"]
-    blocks = items["anyOf"] if "anyOf" in items else known["ContentBlock"]["anyOf"]
-    types = {known[block["$ref"].rpartition("/")[2]]["properties"]["type"]["const"] for block in blocks}
+    schema = official.definitions(date)
+    items = schema["CallToolResult"]["properties"]["content"]["items"]
+    blocks = items["anyOf"] if "anyOf" in items else schema["ContentBlock"]["anyOf"]
+    types = {schema[block["$ref"].rpartition("/")[2]]["properties"]["type"]["const"] for block in blocks}
     assert REVISIONS[date].content_types == types
 
 
@@ -68,6 +68,6 @@ def test_the_members_of_an_implementation_are_those_of_the_schema(date: str) -> 
 
 @pytest.mark.parametrize("date", schemas.REVISIONS)
 def test_structured_content_is_what_the_schema_takes(date: str) -> None:
-    given = official.definitions(date)["CallToolResult"]["properties"].get("structuredContent")
-    wanted = None if given is None else ("object" if given.get("type") == "object" else "any")
-    assert REVISIONS[date].structured_content == wanted
+    structured = official.definitions(date)["CallToolResult"]["properties"].get("structuredContent")
+    expected = None if structured is None else ("object" if structured.get("type") == "object" else "any")
+    assert REVISIONS[date].structured_content == expected

@@ -86,7 +86,7 @@ def test_a_result_is_valid_in_every_revision(date: str, structured: Any) -> None
 
 
 @pytest.mark.parametrize(
-    ("date", "structured", "kept"),
+    ("date", "structured", "sent"),
     [
         ("2024-11-05", {"a": 1}, False),
         ("2025-03-26", {"a": 1}, False),
@@ -96,9 +96,9 @@ def test_a_result_is_valid_in_every_revision(date: str, structured: Any) -> None
         ("2026-07-28", [1], True),
     ],
 )
-def test_structured_content_goes_only_where_the_revision_takes_it(date: str, structured: Any, kept: bool) -> None:
+def test_structured_content_goes_only_where_the_revision_takes_it(date: str, structured: Any, sent: bool) -> None:
     result = {"content": [TEXT], "structuredContent": structured}
-    assert ("structuredContent" in shape.tool_result(result, REVISIONS[date])) == kept
+    assert ("structuredContent" in shape.tool_result(result, REVISIONS[date])) == sent
 
 
 def test_content_that_a_revision_does_not_know_is_told_in_words() -> None:
@@ -144,15 +144,15 @@ PROMPT: dict[str, Any] = {
 
 @pytest.mark.parametrize("date", schemas.REVISIONS)
 @pytest.mark.parametrize(
-    ("kind", "whole"), [("Resource", RESOURCE), ("ResourceTemplate", TEMPLATE), ("Prompt", PROMPT)]
+    ("kind", "definition"), [("Resource", RESOURCE), ("ResourceTemplate", TEMPLATE), ("Prompt", PROMPT)]
 )
 def test_a_definition_has_exactly_the_members_that_its_revision_defines(
-    date: str, kind: str, whole: dict[str, Any]
+    date: str, kind: str, definition: dict[str, Any]
 ) -> None:
-    shaped = shape.definition(whole, REVISIONS[date])
+    shaped = shape.definition(definition, REVISIONS[date])
     schemas.validate_as(shaped, date, kind)
     defined = official.definitions(date)
-    assert shaped.keys() == whole.keys() & defined[kind]["properties"].keys()
+    assert shaped.keys() == definition.keys() & defined[kind]["properties"].keys()
     for argument in shaped.get("arguments", ()):
         assert argument.keys() == PROMPT["arguments"][0].keys() & defined["PromptArgument"]["properties"].keys()
 

@@ -108,12 +108,12 @@ def test_children_find_one_random_key_that_is_gone_afterwards() -> None:
         assert environment != first
 
 
-@pytest.mark.parametrize("given", [{"FUNCMCP_KEYS": BOTH}, {"CONTAINER_ENCRYPTION_KEY": PLATFORM.hex()}])
-def test_children_find_the_keys_that_were_given(given: dict[str, str]) -> None:
-    environment = dict(given)
+@pytest.mark.parametrize("configured", [{"FUNCMCP_KEYS": BOTH}, {"CONTAINER_ENCRYPTION_KEY": PLATFORM.hex()}])
+def test_children_inherit_configured_keys(configured: dict[str, str]) -> None:
+    environment = dict(configured)
     with shared_by_children(environment):
-        assert environment == given
-    assert environment == given
+        assert environment == configured
+    assert environment == configured
 
 
 def test_a_server_with_keys_that_are_none_is_not_made() -> None:

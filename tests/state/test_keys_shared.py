@@ -75,44 +75,44 @@ async def caller() -> AsyncIterator[Caller]:
         yield Caller(http)
 
 
-@pytest.mark.parametrize(("begun", "used"), STEPS + SLOW)
+@pytest.mark.parametrize(("first", "used"), STEPS + SLOW)
 async def test_a_signed_session_goes_on_at_another_process(
-    urls: list[str], caller: Caller, begun: int, used: int
+    urls: list[str], caller: Caller, first: int, used: int
 ) -> None:
-    await caller.begin(urls[begun])
+    await caller.begin(urls[first])
     assert await caller.call(urls[used], "greet", name="Ada") == "Hello, Ada!"
-    assert await caller.call(urls[begun], "greet", name="Ada") == "Hello, Ada!"
+    assert await caller.call(urls[first], "greet", name="Ada") == "Hello, Ada!"
 
 
-@pytest.mark.parametrize(("begun", "used"), [(0, 3), (1, 3), (3, 0), (2, 0)])
+@pytest.mark.parametrize(("first", "used"), [(0, 3), (1, 3), (3, 0), (2, 0)])
 async def test_a_signed_session_is_over_where_its_key_is_not_known(
-    urls: list[str], caller: Caller, begun: int, used: int
+    urls: list[str], caller: Caller, first: int, used: int
 ) -> None:
-    await caller.begin(urls[begun])
+    await caller.begin(urls[first])
     response = await caller.post(urls[used], caller.request("ping"))
     assert response.status_code == 404
 
 
-@pytest.mark.parametrize(("asked", "answered"), STEPS + SLOW)
+@pytest.mark.parametrize(("asking", "answering"), STEPS + SLOW)
 async def test_an_answer_may_go_to_another_process_than_the_question_came_from(
-    urls: list[str], caller: Caller, asked: int, answered: int
+    urls: list[str], caller: Caller, asking: int, answering: int
 ) -> None:
     message, headers = per_request("tools/call", name="order", arguments={"what": "Tea"})
-    first = (await caller.post(urls[asked], message, **headers)).json()["result"]
+    first = (await caller.post(urls[asking], message, **headers)).json()["result"]
     assert first["resultType"] == "input_required"
     [key] = first["inputRequests"]
     message["params"]["inputResponses"] = {key: {"action": "accept", "content": {"size": 3}}}
     message["params"]["requestState"] = first["requestState"]
-    second = await caller.post(urls[answered], message, **headers)
+    second = await caller.post(urls[answering], message, **headers)
     assert text_of(second.json()) == "Tea in 3"
 
 
-@pytest.mark.parametrize(("asked", "answered"), [(0, 3), (1, 3), (3, 0), (2, 0)])
+@pytest.mark.parametrize(("asking", "answering"), [(0, 3), (1, 3), (3, 0), (2, 0)])
 async def test_a_state_is_refused_where_its_key_is_not_known(
-    urls: list[str], caller: Caller, asked: int, answered: int
+    urls: list[str], caller: Caller, asking: int, answering: int
 ) -> None:
     message, headers = per_request("tools/call", name="order", arguments={"what": "Tea"})
-    first = (await caller.post(urls[asked], message, **headers)).json()["result"]
+    first = (await caller.post(urls[asking], message, **headers)).json()["result"]
     message["params"]["requestState"] = first["requestState"]
-    second = await caller.post(urls[answered], message, **headers)
+    second = await caller.post(urls[answering], message, **headers)
     assert (second.status_code, second.json()["error"]["code"]) == (400, -32602)

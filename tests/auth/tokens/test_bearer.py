@@ -47,10 +47,16 @@ async def accepted(token: str, bearer: BearerTokens | None = None) -> Principal:
 
 
 async def test_a_good_token_names_its_caller() -> None:
-    said = claims(scope=" orders.read  orders.write ", scp=["more"], roles=["admin"], name="Alice", jti="1")
-    principal = await accepted(sign(said))
+    token_claims = claims(scope=" orders.read  orders.write ", scp=["more"], roles=["admin"], name="Alice", jti="1")
+    principal = await accepted(sign(token_claims))
     assert principal == Principal(
-        "alice", ISSUER, "app", frozenset({"orders.read", "orders.write", "more"}), frozenset({"admin"}), said, "Alice"
+        "alice",
+        ISSUER,
+        "app",
+        frozenset({"orders.read", "orders.write", "more"}),
+        frozenset({"admin"}),
+        token_claims,
+        "Alice",
     )
     assert principal.key == (ISSUER, "app", "alice")
 
@@ -317,10 +323,10 @@ class TestMemory:
     async def test_a_token_is_checked_again_after_four_minutes(self) -> None:
         clock, keys = Clock(), CountingKeys(public())
         bearer = tokens(clock, keys=keys)
-        for now, asked in ((NOW, 1), (NOW + 239, 1), (NOW + 240, 2)):
+        for now, requests in ((NOW, 1), (NOW + 239, 1), (NOW + 240, 2)):
             clock.now = now
             await accepted(GOOD, bearer)
-            assert keys.asked == asked
+            assert keys.asked == requests
 
     async def test_a_refused_token_is_not_remembered_as_good(self) -> None:
         forged = sign(claims(), signer=key("RSA", "second"))
@@ -334,9 +340,9 @@ class TestMemory:
         first, second, third = (
             sign(claims(jti=name), signer=key("P-256"), algorithm="ES256") for name in ("1", "2", "3")
         )
-        for token, asked in ((first, 1), (second, 2), (third, 3), (third, 3), (second, 3), (first, 4)):
+        for token, requests in ((first, 1), (second, 2), (third, 3), (third, 3), (second, 3), (first, 4)):
             await accepted(token, bearer)
-            assert keys.asked == asked
+            assert keys.asked == requests
 
     async def test_the_tokens_themselves_are_not_kept(self) -> None:
         bearer = tokens()
@@ -388,8 +394,8 @@ NAMES = st.sampled_from(["iss", "aud", "sub", "exp", "nbf", "iat", "scope", "scp
 
 @settings(deadline=None)
 @given(st.dictionaries(NAMES, JSON, max_size=4))
-async def test_signed_claims_of_any_kind_are_answered_by_a_principal_or_a_challenge(said: dict[str, Any]) -> None:
-    token = sign({**claims(), **said}, signer=key("P-256"), algorithm="ES256")
+async def test_signed_claims_of_any_kind_are_answered_by_a_principal_or_a_challenge(changes: dict[str, Any]) -> None:
+    token = sign({**claims(), **changes}, signer=key("P-256"), algorithm="ES256")
     identity = await tokens(keys=StaticKeys(public("P-256")), algorithms=["ES256"])(bearing(token))
     assert identity is not None
     assert identity != Challenge("invalid_token", "The token can't be verified.")

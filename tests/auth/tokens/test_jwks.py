@@ -33,9 +33,9 @@ PATIENCE = 20
 
 @pytest.fixture
 async def issuer() -> AsyncIterator[Issuer]:
-    async with serving() as found:
-        found.publish(public())
-        yield found
+    async with serving() as served:
+        served.publish(public())
+        yield served
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def jwks(issuer: Issuer, clock: Clock) -> JWKS:
 
 async def names(jwks: JWKS, token: Any) -> list[str | None]:
     async with asyncio.timeout(PATIENCE):
-        return [found.key_id for found in await jwks.find(token)]
+        return [verification_key.key_id for verification_key in await jwks.find(token)]
 
 
 async def fetch_ended(jwks: JWKS) -> None:
@@ -69,8 +69,8 @@ async def test_the_keys_are_fetched_with_the_first_token_and_kept(jwks: JWKS, is
 
 
 async def test_many_first_tokens_at_once_make_one_fetch(jwks: JWKS, issuer: Issuer) -> None:
-    found = await asyncio.gather(*(names(jwks, FIRST) for _ in range(50)))
-    assert found == [["first"]] * 50
+    results = await asyncio.gather(*(names(jwks, FIRST) for _ in range(50)))
+    assert results == [["first"]] * 50
     assert len(issuer.requests) == 1
 
 
@@ -307,7 +307,7 @@ async def test_keys_that_are_not_for_us_are_passed_over(jwks: JWKS, issuer: Issu
         public(),
     )
     await names(jwks, FIRST)
-    assert [found.key_id for found in jwks._keys] == ["first"]
+    assert [verification_key.key_id for verification_key in jwks._keys] == ["first"]
 
 
 async def test_a_published_secret_signs_nothing(jwks: JWKS, issuer: Issuer) -> None:
@@ -320,8 +320,8 @@ async def test_a_published_secret_signs_nothing(jwks: JWKS, issuer: Issuer) -> N
 
 async def test_only_a_token_that_could_be_ours_makes_us_fetch(jwks: JWKS, issuer: Issuer) -> None:
     bearer = BearerTokens(ISSUER, AUDIENCE, keys=jwks, clock=Clock())
-    for said in ({"iss": "https://evil.example"}, {"aud": "other"}, {"exp": 1}, {"sub": ""}):
-        assert isinstance(await bearer(bearing(sign(claims(**said)))), Challenge)
+    for changes in ({"iss": "https://evil.example"}, {"aud": "other"}, {"exp": 1}, {"sub": ""}):
+        assert isinstance(await bearer(bearing(sign(claims(**changes)))), Challenge)
     assert issuer.requests == []
 
 

@@ -66,8 +66,8 @@ async def is_accepted(key: dict[str, Any], token: object) -> bool:
     if not isinstance(token, str):
         return False
     try:
-        given = read(token)
-        return any(found.verifies(given) for found in await StaticKeys(key).find(given))
+        signed = read(token)
+        return any(candidate.verifies(signed) for candidate in await StaticKeys(key).find(signed))
     except (TokenError, UnfitKeyError):
         return False
 
@@ -190,7 +190,7 @@ def test_keys_of_one_name_for_different_algorithms_can_be_told_apart() -> None:
 async def test_keys_can_be_given_as_a_set_and_as_text() -> None:
     for keys in (StaticKeys({"keys": [public(), public("P-256", "second")]}), StaticKeys(pem().decode())):
         token = read(sign(claims()))
-        assert [found.verifies(token) for found in await keys.find(token)] == [True]
+        assert [candidate.verifies(token) for candidate in await keys.find(token)] == [True]
 
 
 def test_the_repr_of_a_key_does_not_show_it() -> None:

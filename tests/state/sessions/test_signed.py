@@ -125,7 +125,7 @@ async def test_an_id_that_another_version_sealed_is_none(
 
 
 @pytest.mark.parametrize(
-    ("declared", "kept"),
+    ("declared", "stored"),
     [
         ({"experimental": {"a": {}}, "roots": {"listChanged": True}}, {"roots": {}}),
         ({"elicitation": {}, "sampling": {"tools": {}, "more": {}}}, {"elicitation": {}, "sampling": {"tools": {}}}),
@@ -136,11 +136,11 @@ async def test_an_id_that_another_version_sealed_is_none(
     ],
 )
 async def test_only_what_matters_of_the_capabilities_is_kept(
-    sessions: SignedSessions, declared: dict[str, Any], kept: dict[str, Any]
+    sessions: SignedSessions, declared: dict[str, Any], stored: dict[str, Any]
 ) -> None:
     handshake = await sessions.get(await sessions.create(Handshake("2025-11-25", declared, {})))
     assert handshake is not None
-    assert handshake.capabilities == kept
+    assert handshake.capabilities == stored
 
 
 async def test_an_id_stays_short_whatever_a_client_says(sessions: SignedSessions) -> None:

@@ -18,5 +18,5 @@ def test_a_limit_is_at_least_one(name: str) -> None:
 
 def test_positions_sort_by_the_time_of_creation() -> None:
     record = new_record(NewTask(TaskKey(None, "a"), "add", b""), 999.0)
-    later = replace(record, created=1000.0)
-    assert position(record) < position(later)
+    newer = replace(record, created=1000.0)
+    assert position(record) < position(newer)
