@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "funcmcp"
 TEXT = (ROOT / "docs" / "development" / "architecture.md").read_text(encoding="utf-8")
+CLASSES = sorted(set(re.findall(r"`([A-Z][a-z]\w+(?:\.\w+)?)`", TEXT)))
 PATHS = sorted(set(re.findall(r"`((?:\w+/)+(?:\w+\.py)?|(?:\w+/)*\w+\.py)`", TEXT)))
 
 
@@ -47,6 +48,15 @@ def test_a_path_in_the_page_exists(path: str) -> None:
         assert (ROOT / path).exists() or (PACKAGE / path).exists()
     else:
         assert list(PACKAGE.rglob(path))
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_class_in_the_page_exists(name: str) -> None:
+    """`Class.attribute` requires that the class's module also contains the attribute."""
+    class_name, _, attribute = name.partition(".")
+    sources = (path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py")))
+    defining = [source for source in sources if re.search(rf"^class {class_name}\b", source, re.MULTILINE)]
+    assert any(re.search(rf"\b{attribute}\b", source) for source in defining)
 
 
 def test_no_module_is_part_of_an_import_circle(graph: grimp.ImportGraph) -> None:
