@@ -23,7 +23,7 @@ STOP_SECONDS = 12
 """Ten seconds are promised; two are for a busy machine."""
 
 _ENDPOINT = re.compile(r"http://\S+")
-_OTHERS_CHOICES = {
+_OUTPUT_VARIABLES = {
     "FORCE_COLOR",
     "NO_COLOR",
     "PY_COLORS",
@@ -34,10 +34,10 @@ _OTHERS_CHOICES = {
 }
 
 
-def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return this process's environment without what decides about colours and buffers."""
-    kept = {name: value for name, value in os.environ.items() if name not in _OTHERS_CHOICES}
-    return {**kept, **(more or {})}
+def environment(variables: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return this process's environment without the variables that control colours and buffers, and with others."""
+    inherited = {name: value for name, value in os.environ.items() if name not in _OUTPUT_VARIABLES}
+    return {**inherited, **(variables or {})}
 
 
 def funcmcp(
@@ -82,9 +82,9 @@ class Running:
 
     def endpoint(self) -> str:
         """Wait for the line that names the endpoint, and return its URL."""
-        found = _ENDPOINT.search(self.line_with("http://"))
-        assert found is not None
-        return found[0]
+        match = _ENDPOINT.search(self.line_with("http://"))
+        assert match is not None
+        return match[0]
 
     def ended(self) -> int:
         """Wait until the process has ended, and return its exit code."""

@@ -257,8 +257,8 @@ def test_a_message_of_too_many_values_is_one_clear_line() -> None:
 
 def test_a_table_has_a_bounded_number_of_rows(capsys: pytest.CaptureFixture[str]) -> None:
     tools = [{"name": f"tool-{number}", "inputSchema": {"type": "object"}} for number in range(1_500)]
-    others: dict[str, Any] = {"resources": [], "resourceTemplates": [], "prompts": []}
-    facts = {"server": {}, "revision": "2026-07-28", "capabilities": {}, "instructions": None, "tools": tools, **others}
+    lists: dict[str, Any] = {"resources": [], "resourceTemplates": [], "prompts": []}
+    facts = {"server": {}, "revision": "2026-07-28", "capabilities": {}, "instructions": None, "tools": tools, **lists}
     print_server(facts)
     shown = capsys.readouterr().out
     assert "tool-999 " in shown

@@ -108,14 +108,14 @@ def test_json_has_resources_templates_and_prompts(folder: Path, menu_url: str, w
     assert (shown.returncode, shown.stderr) == (0, "")
     facts = json.loads(shown.stdout)
     assert facts["tools"] == []
-    assert [found["uri"] for found in facts["resources"]] == [
+    assert [resource["uri"] for resource in facts["resources"]] == [
         "menu://today",
         "menu://logo",
         "menu://both",
         "menu://odd",
         "menu://dishes/soup",
     ]
-    assert [found["uriTemplate"] for found in facts["resourceTemplates"]] == ["menu://dishes/{dish}"]
+    assert [template["uriTemplate"] for template in facts["resourceTemplates"]] == ["menu://dishes/{dish}"]
     assert facts["prompts"] == [
         {
             "name": "suggest",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from funcmcp.cli.new import Hosting
 
 HOSTINGS: tuple[Hosting, ...] = ("http", "triggers", "self-hosted")
-EVERYWHERE = {
+COMMON_FILES = {
     ".funcignore",
     ".gitignore",
     "README.md",
@@ -44,7 +44,7 @@ EVERYWHERE = {
     "server.py",
     "tests/test_server.py",
 }
-MORE = {
+HOSTING_FILES = {
     "http": {"function_app.py", "sign_in.py"},
     "triggers": {"function_app.py"},
     "self-hosted": {"sign_in.py"},
@@ -76,8 +76,8 @@ def free_port() -> int:
 
 
 def files_in(folder: Path) -> set[str]:
-    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    return {name for name in found if "__pycache__" not in name and ".pytest_cache" not in name}
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    return {name for name in names if "__pycache__" not in name and ".pytest_cache" not in name}
 
 
 async def add(url: str) -> Any:
@@ -90,13 +90,13 @@ def test_the_command_makes_a_project_that_runs_at_once(tmp_path: Path) -> None:
     assert (made.returncode, made.stderr) == (0, "")
     install = "pip install -r requirements-dev.txt"
     assert made.stdout == f"Created demo. Next: cd demo && {install} && funcmcp run (see README.md)\n"
-    assert files_in(tmp_path / "demo") == EVERYWHERE | MORE["http"]
+    assert files_in(tmp_path / "demo") == COMMON_FILES | HOSTING_FILES["http"]
     assert [path.name for path in tmp_path.iterdir()] == ["demo"]
 
 
 @pytest.mark.parametrize("hosting", HOSTINGS)
 def test_each_hosting_has_its_files(projects: dict[str, Path], hosting: str) -> None:
-    assert files_in(projects[hosting]) == EVERYWHERE | MORE[hosting]
+    assert files_in(projects[hosting]) == COMMON_FILES | HOSTING_FILES[hosting]
 
 
 async def test_funcmcp_run_answers_a_client(project: Path) -> None:
@@ -310,9 +310,9 @@ def test_all_that_bicep_declares_is_used(project: Path, name: str) -> None:
 
 def test_bicep_files_and_parameters_fit_together(project: Path) -> None:
     main, app = ((project / "infra" / name).read_text() for name in ("main.bicep", "app.bicep"))
-    given = json.loads((project / "infra/main.parameters.json").read_text())["parameters"]
-    assert set(given) <= declared("param", main)
-    assert set(re.findall(r"^param (\w+) \w+$", main, re.MULTILINE)) <= set(given)
+    parameters = json.loads((project / "infra/main.parameters.json").read_text())["parameters"]
+    assert set(parameters) <= declared("param", main)
+    assert set(re.findall(r"^param (\w+) \w+$", main, re.MULTILINE)) <= set(parameters)
     (block,) = re.findall(r"^  params: \{\n(.*?)^  \}", main, re.MULTILINE | re.DOTALL)
     passed = set(re.findall(r"^    (\w+):", block, re.MULTILINE))
     assert passed <= declared("param", app)
@@ -360,6 +360,6 @@ def test_the_wheel_has_the_templates(tmp_path: Path) -> None:
     subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, timeout=60)
     (wheel,) = tmp_path.glob("*.whl")
     source = REPOSITORY / "src"
-    wanted = {str(path.relative_to(source)) for path in source.rglob("*.template")}
-    assert len(wanted) > 20
-    assert wanted <= set(zipfile.ZipFile(wheel).namelist())
+    templates = {str(path.relative_to(source)) for path in source.rglob("*.template")}
+    assert len(templates) > 20
+    assert templates <= set(zipfile.ZipFile(wheel).namelist())

@@ -107,8 +107,8 @@ def test_a_question_of_a_prompt_is_declined_where_nobody_is_at_a_terminal(folder
 def test_what_can_not_be_read_is_one_clear_line(
     folder: Path, url: str, where: str, arguments: list[str], line: str
 ) -> None:
-    command, *more = arguments
-    ended = funcmcp(command, "menu.py" if where == "target" else url, *more, folder=folder)
+    command, *options = arguments
+    ended = funcmcp(command, "menu.py" if where == "target" else url, *options, folder=folder)
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{line}\n")
 
 

@@ -214,13 +214,13 @@ def test_sigterm_ends_it_in_time_whatever_hangs(folder: Path) -> None:
     with contextlib.ExitStack() as stack:
         hanging = {tool: Hanging(stack, folder, tool) for tool in tools}
         hanging["workers"] = Hanging(stack, folder, "backtrack_in_a_thread", "--workers", "2")
-        codes = {name: one.process.ended() for name, one in hanging.items()}
-        callers = {name: one.caller.ended() for name, one in hanging.items()}
+        codes = {name: server.process.ended() for name, server in hanging.items()}
+        callers = {name: server.caller.ended() for name, server in hanging.items()}
     assert codes == dict.fromkeys(hanging, 0)
     assert callers == dict.fromkeys(hanging, 1)
-    for one in hanging.values():
-        assert "Traceback" not in one.process.output
-        assert "Traceback" not in one.caller.output
+    for server in hanging.values():
+        assert "Traceback" not in server.process.output
+        assert "Traceback" not in server.caller.output
 
 
 def test_sigterm_ends_it_in_time_even_in_a_c_function_on_the_event_loop(folder: Path) -> None:

@@ -10,7 +10,9 @@ from funcmcp import __version__
 from tests.cli.processes import funcmcp
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = "is neither in this folder nor installed. Pass a file, such as server.py, or a module that can be imported."
+NOT_INSTALLED = (
+    "is neither in this folder nor installed. Pass a file, such as server.py, or a module that can be imported."
+)
 MISSING = "missing.py, line 2: ModuleNotFoundError: No module named 'no_such_library'. Install it, or correct its name."
 
 
@@ -58,11 +60,11 @@ def test_a_target_may_be_in_any_folder_and_its_siblings_can_be_imported(folder: 
         ("odd", "odd is a folder without server.py. Pass the file in it that has the server."),
         (
             "nope",
-            f"The module 'nope' {ELSEWHERE}",
+            f"The module 'nope' {NOT_INSTALLED}",
         ),
         (
             "shop.nope:mcp",
-            f"The module 'shop.nope' {ELSEWHERE}",
+            f"The module 'shop.nope' {NOT_INSTALLED}",
         ),
         (
             "server.py:1",

@@ -72,8 +72,8 @@ async def paris(_params: dict[str, Any]) -> dict[str, Any]:
 
 async def greet(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
     name = (await context.ask({"name": ASK_NAME}))["name"]["content"]["name"]
-    more = await context.ask({"capital": ASK_CAPITAL, "roots": {"method": "roots/list", "params": {}}})
-    return text_result(f"{name} {more['capital']['content']['text']} {len(more['roots']['roots'])}")
+    answers = await context.ask({"capital": ASK_CAPITAL, "roots": {"method": "roots/list", "params": {}}})
+    return text_result(f"{name} {answers['capital']['content']['text']} {len(answers['roots']['roots'])}")
 
 
 @EVERY_REVISION
@@ -83,7 +83,7 @@ async def test_a_client_speaks_every_revision(revision: str) -> None:
         assert (client.server_info["name"], client.server_info["version"]) == ("orders", "2.0.0")
         assert client.instructions == "Ask first."
         assert "tools" in client.capabilities
-        assert [one["name"] for one in await client.list_tools()] == ["add", "refuse", "work", "find"]
+        assert [tool.name for tool in await client.list_tools()] == ["add", "refuse", "work", "find"]
         result = await client.call_tool("add", {"a": 1, "b": 2})
         assert result["content"][0]["text"] == "3"
         assert (client.session_id is None) == (revision == PER_REQUEST)
@@ -98,19 +98,17 @@ async def test_a_client_speaks_every_revision(revision: str) -> None:
         (["2024-11-05"], "2024-11-05"),
     ],
 )
-async def test_a_client_without_a_wish_speaks_the_newest_revision_of_the_server(
-    revisions: list[str], chosen: str
-) -> None:
+async def test_the_default_revision_is_the_newest_one_of_the_server(revisions: list[str], chosen: str) -> None:
     async with Client(MCPServer("orders", info=ServerInfo(revisions=revisions))) as client:
         assert client.revision == chosen
 
 
-async def test_a_wish_for_a_revision_that_the_server_lacks_is_settled_by_the_handshake() -> None:
+async def test_the_handshake_replaces_a_revision_that_the_server_lacks() -> None:
     async with Client(MCPServer("orders", info=ServerInfo(revisions=[NEWEST])), revision="2024-11-05") as client:
         assert client.revision == NEWEST
 
 
-async def test_a_server_that_fails_is_not_asked_in_another_revision() -> None:
+async def test_an_internal_error_of_the_server_does_not_change_the_revision() -> None:
     async def broken(_request: HttpRequest) -> HttpResponse:
         body = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error"}}'
         return HttpResponse(200, (("content-type", "application/json"),), body)
@@ -130,12 +128,12 @@ async def test_leaving_ends_the_session() -> None:
         assert len(sessions) == 0
 
 
-async def test_a_client_finds_the_endpoint_wherever_the_server_has_it() -> None:
+async def test_a_client_uses_the_path_of_the_endpoint() -> None:
     async with Client(MCPServer("orders", http=HTTPOptions(path="/api/orders"))) as client:
         assert await client.list_tools() == []
 
 
-async def test_a_client_can_speak_to_a_bare_endpoint() -> None:
+async def test_the_target_can_be_an_exchange() -> None:
     async with Client(Endpoint(tool("add")).exchange) as client:
         assert (await client.call_tool("add"))["content"][0]["text"] == "add"
 
@@ -146,11 +144,11 @@ async def test_a_list_of_many_pages_is_read_to_its_end(revision: str) -> None:
     for number in range(7):
         serving_of(mcp).server.catalog.tools.add(tool(f"t{number}"))
     async with Client(mcp, revision=revision) as client:
-        assert [one["name"] for one in await client.list_tools()] == [f"t{number}" for number in range(7)]
+        assert [tool.name for tool in await client.list_tools()] == [f"t{number}" for number in range(7)]
 
 
 @EVERY_REVISION
-async def test_resources_templates_and_prompts_are_listed_read_and_got(revision: str) -> None:
+async def test_resources_templates_and_prompts_can_be_used(revision: str) -> None:
     mcp = MCPServer("menu", lists=ListOptions(page_size=1))
 
     @mcp.resource("menu://today")
@@ -170,9 +168,9 @@ async def test_resources_templates_and_prompts_are_listed_read_and_got(revision:
         return f"Praise the {dish}."
 
     async with Client(mcp, revision=revision) as client:
-        assert [one["uri"] for one in await client.list_resources()] == ["menu://today", "menu://logo"]
-        assert [one["uriTemplate"] for one in await client.list_templates()] == ["menu://days/{day}"]
-        assert [one["name"] for one in await client.list_prompts()] == ["praise"]
+        assert [resource.uri for resource in await client.list_resources()] == ["menu://today", "menu://logo"]
+        assert [template.uri_template for template in await client.list_templates()] == ["menu://days/{day}"]
+        assert [prompt.name for prompt in await client.list_prompts()] == ["praise"]
         assert (await client.read_resource("menu://days/friday"))["contents"][0]["text"] == "friday"
         messages = (await client.get_prompt("praise", {"dish": "soup"}))["messages"]
         assert messages[0]["content"]["text"] == "Praise the soup."
@@ -212,7 +210,7 @@ async def test_an_error_is_raised_with_its_code_and_data(revision: str) -> None:
 
 
 @EVERY_REVISION
-async def test_any_method_can_be_asked(revision: str) -> None:
+async def test_a_request_can_have_any_method(revision: str) -> None:
     async with Client(orders(), revision=revision) as client:
         assert "tools" in await client.request("tools/list")
         with pytest.raises(MCPError) as caught:
@@ -232,7 +230,7 @@ async def test_notifications_can_be_sent(revision: str) -> None:
 
 @EVERY_REVISION
 @pytest.mark.parametrize("region", ["eu", "Grüße", "=?base64?", " "])
-async def test_arguments_that_headers_repeat_are_repeated(revision: str, region: str) -> None:
+async def test_headers_repeat_the_arguments_that_a_schema_marks(revision: str, region: str) -> None:
     async with Client(orders(), revision=revision) as client:
         for name in ("pizza", "pasta"):
             result = await client.call_tool("find", {"region": region, "name": name})
@@ -250,20 +248,20 @@ async def test_progress_reaches_the_client(revision: str) -> None:
         schemas.validate(message, revision)
 
 
-async def test_notifications_that_nobody_listens_to_are_dropped() -> None:
+async def test_notifications_without_a_callback_are_dropped() -> None:
     async with Client(orders(), revision=NEWEST) as client:
         await client.call_tool("work", meta={"progressToken": "p"})
 
 
 @THAT_ASK
-async def test_questions_are_answered_by_the_same_functions_in_both_eras(revision: str) -> None:
+async def test_the_same_callbacks_answer_questions_in_both_eras(revision: str) -> None:
     exchange = Endpoint(tool("greet", greet, interactive=True)).exchange
     async with Client(exchange, revision=revision, elicit=ada, sample=paris, roots=[]) as client:
         assert (await client.call_tool("greet"))["content"][0]["text"] == "Ada Paris 0"
 
 
 @THAT_ASK
-async def test_a_client_that_declares_nothing_is_asked_nothing(revision: str) -> None:
+async def test_a_client_without_callbacks_gets_no_questions(revision: str) -> None:
     async with Client(Endpoint(tool("greet", greet, interactive=True)).exchange, revision=revision) as client:
         if revision == PER_REQUEST:
             with pytest.raises(MCPError) as caught:
@@ -273,19 +271,19 @@ async def test_a_client_that_declares_nothing_is_asked_nothing(revision: str) ->
             assert (await client.call_tool("greet"))["isError"] is True
 
 
-async def test_a_tool_that_never_stops_asking_is_given_up() -> None:
-    asked = []
+async def test_a_tool_can_ask_only_a_limited_number_of_times() -> None:
+    questions = []
 
     async def insist(context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
-        asked.append(1)
-        await context.ask({f"question {len(asked)}": ASK_NAME})
+        questions.append(1)
+        await context.ask({f"question {len(questions)}": ASK_NAME})
         return text_result("never")
 
     exchange = Endpoint(tool("insist", insist, interactive=True)).exchange
     async with Client(exchange, revision=PER_REQUEST, elicit=ada) as client:
         with pytest.raises(InvalidResponseError, match="asked for input more than 20 times"):
             await client.call_tool("insist")
-    assert len(asked) < 50
+    assert len(questions) < 50
 
 
 class Scripted:
@@ -309,13 +307,13 @@ async def test_a_request_without_an_answer_is_an_error() -> None:
             await client.request("tools/list")
 
 
-async def test_a_server_that_does_not_say_its_name_has_none() -> None:
+async def test_the_info_of_a_server_that_sends_none_is_empty() -> None:
     async with Client(Scripted(DISCOVERED), revision=PER_REQUEST) as client:
         assert client.server_info == {}
         assert client.instructions is None
 
 
-async def test_input_without_a_state_is_sent_again_without_one() -> None:
+async def test_a_repeated_request_has_a_state_only_if_the_server_sent_one() -> None:
     questions = b'{"r":{"method":"roots/list"}}'
     asking = b'{"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":%b}}' % questions
     done = b'{"jsonrpc":"2.0","id":4,"result":{"resultType":"complete","content":[]}}'
@@ -328,7 +326,7 @@ async def test_input_without_a_state_is_sent_again_without_one() -> None:
 
 
 @rules.verifies(rules.THREAT_49)
-async def test_a_server_that_never_ends_its_list_is_an_error() -> None:
+async def test_a_list_can_have_only_a_limited_number_of_pages() -> None:
     """A hostile server must not keep a client busy without end."""
     pages = 0
 
@@ -347,11 +345,11 @@ async def test_a_server_that_never_ends_its_list_is_an_error() -> None:
     assert pages == 1000
 
 
-def test_an_unknown_revision_is_refused_with_the_valid_ones() -> None:
+def test_the_error_for_an_unknown_revision_lists_the_valid_ones() -> None:
     with pytest.raises(ValueError, match=r"revision must be one of 2024-11-05, .*; got '2025'\."):
         Client(MCPServer("x"), revision="2025")
 
 
-async def test_a_client_that_is_not_entered_says_how_to_connect_it() -> None:
+async def test_the_error_for_a_client_that_is_not_connected_says_how_to_connect_it() -> None:
     with pytest.raises(RuntimeError, match=r"not connected\. Write: async with Client\(mcp\) as client"):
         await Client(MCPServer("x")).list_tools()

@@ -272,6 +272,14 @@ async def test_a_server_that_leaves_an_unknown_method_unanswered_is_asked_for_th
         assert client.revision == "2025-06-18"
 
 
+async def test_a_program_that_never_answers_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("funcmcp.client.connection._PROBE_SECONDS", 0.2)
+    lines = "import sys\nfor line in sys.stdin: pass"
+    command = StdioCommand(sys.executable, "-c", lines, start_seconds=0.3)
+    with pytest.raises(ConnectionFailedError, match=r"did not answer within 0\.3 seconds\."):
+        await connect(command)
+
+
 async def test_a_process_that_ignores_the_end_of_stdin_and_sigterm_is_killed() -> None:
     command = script(
         "import signal, time",

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.client.errors import ConnectionFailedError, InvalidResponseError, one_line
@@ -92,6 +93,19 @@ class StdioTransport:
 
     async def request(self, message: Message, headers: Mapping[str, str]) -> Message:
         """Write a request and wait for its response; see `Transport.request`."""
+        if message["method"] != "initialize":
+            return await self._response_to(message, headers)
+        seconds = self._command.start_seconds
+        scope = asyncio.timeout(seconds)
+        try:
+            async with scope:
+                return await self._response_to(message, headers)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise ConnectionFailedError(f"{self._name} did not answer within {seconds:g} seconds.") from None
+
+    async def _response_to(self, message: Message, headers: Mapping[str, str]) -> Message:
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._waiting[message["id"]] = future
         try:
@@ -202,7 +216,8 @@ class StdioTransport:
 
     @property
     def _name(self) -> str:
-        return " ".join(self._command.command)
+        """The program and its first argument, which are shown in errors. Later arguments may be secrets."""
+        return one_line(" ".join(Path(part).name for part in self._command.command[:2]), 80)
 
 
 async def _ignore(_message: Message) -> None:

@@ -43,6 +43,8 @@ class StdioCommand:
         command: The program and its arguments. No shell reads them.
         env: Environment variables of the process, beside the default ones.
         cwd: The folder that the process starts in. None for this process's folder.
+        start_seconds: Seconds until the process has to answer ``initialize``. A command such as ``uvx`` may have to
+            install the server first.
         stop_seconds: Seconds that the process may take to end after the client has closed its stdin. After that the
             client terminates the process.
 
@@ -55,6 +57,7 @@ class StdioCommand:
         *command: str,
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
+        start_seconds: float = 60.0,
         stop_seconds: float = 5.0,
     ) -> None:
         if not command:
@@ -62,6 +65,7 @@ class StdioCommand:
         self.command = command
         self.env = dict(env or {})
         self.cwd = cwd
+        self.start_seconds = start_seconds
         self.stop_seconds = stop_seconds
 
     def __repr__(self) -> str:
