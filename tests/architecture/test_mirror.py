@@ -67,6 +67,7 @@ EXCEPTIONS = {
     "src/funcmcp/authoring/openapi/schemas.py": "tests/authoring/openapi/test_operations",
     "src/funcmcp/authoring/signatures/annotations.py": "tests/authoring/signatures/test_signature",
     "src/funcmcp/authoring/values/prompt_results.py": "tests/authoring/features/test_prompts",
+    "src/funcmcp/authoring/values/pydantic_argument_schemas.py": "tests/authoring/calling/test_arguments",
     "src/funcmcp/authoring/values/pydantic_result_schemas.py": "tests/authoring/values/test_tool_results",
     "src/funcmcp/authoring/values/argument_errors.py": "tests/authoring/calling/test_arguments",
     "src/funcmcp/authoring/values/resource_contents.py": "tests/authoring/features/test_resources",

@@ -147,7 +147,7 @@ def test_a_bad_name_is_refused(name: Any) -> None:
     [
         ({"meta": {"a": object()}}, "meta of add_numbers must be JSON"),
         ({"meta": {"a": float("inf")}}, "must be JSON"),
-        ({"meta": {"a": (1,)}}, "sequences lists"),
+        ({"meta": {"a": (1,)}}, "sequences must be lists"),
         ({"meta": {1: "a"}}, "keys must be strings"),
         ({"meta": ["a"]}, "must be a dict"),
         ({"icons": [{"src": "x", "sizes": b"x"}]}, "icons of add_numbers must be JSON"),

@@ -141,9 +141,12 @@ def test_a_catastrophic_pattern_is_matched_in_linear_time() -> None:
         ({"input_schema": {"type": "object", "x": "\ud800"}}, "JSON"),
         ({"input_schema": {"type": "object", 1: 2}}, "keys must be strings"),
         ({"output_schema": []}, "dict"),
-        ({"output_schema": {"type": "strin"}}, "output_schema of tool has the type 'strin'; there are array, boolean"),
-        ({"input_schema": {"type": "object", "properties": {"a": {"type": "nope"}}}}, "has the type 'nope'"),
-        ({"input_schema": {"type": "object", "anyOf": [{"items": {"type": ["string", 5]}}]}}, "has the type 5"),
+        (
+            {"output_schema": {"type": "strin"}},
+            "of tool has the unknown type 'strin'. Valid types: array, boolean",
+        ),
+        ({"input_schema": {"type": "object", "properties": {"a": {"type": "nope"}}}}, "has the unknown type 'nope'"),
+        ({"input_schema": {"type": "object", "anyOf": [{"items": {"type": ["string", 5]}}]}}, "has the unknown type 5"),
     ],
 )
 def test_what_can_be_told_at_once_is_told_at_registration(options: dict[str, Any], words: str) -> None:
@@ -214,7 +217,7 @@ FILTER: dict[str, Any] = {
         }
     },
 }
-TOO_LARGE = "The value does not fit the schema, and is too large or too deeply nested to say where"
+TOO_LARGE = "The value does not fit the schema, and is too large or too deeply nested to list the errors"
 
 
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
@@ -250,7 +253,10 @@ def test_unevaluated_members_of_a_schema_that_refers_to_itself_are_checked_in_bo
     ((path, message),) = errors_in_a_process(schema, nested_in_x(60, {}))
     assert (path, message) == (
         "",
-        "The value is too large or too deeply nested to be checked against the schema: send less, or nest it less.",
+        (
+            "The value is too large or too deeply nested to be checked against the schema. "
+            "Send less, or nest it less deeply."
+        ),
     )
     assert errors_in_a_process(schema, nested_in_x(2, {})) == []
 

@@ -14,11 +14,11 @@ from pydantic import BaseModel
 
 from funcmcp import ToolError
 from funcmcp.authoring.calling.arguments import reader_of_type
-from funcmcp.authoring.values.hash_limits import MOST_EQUAL_HASHES, MOST_MEMBERS, with_hash_limits
+from funcmcp.authoring.values.hash_limits import MAX_EQUAL_HASHES, MAX_MEMBERS, with_hash_limits
 from funcmcp.authoring.values.pydantic_schemas import core_schema_of
 
 MODULUS = 2**61 - 1
-COLLIDING = [number * MODULUS for number in range(MOST_EQUAL_HASHES + 1)]
+COLLIDING = [number * MODULUS for number in range(MAX_EQUAL_HASHES + 1)]
 NAMES = {str(number): "a" for number in COLLIDING}
 
 
@@ -87,9 +87,9 @@ def test_other_members_are_read_as_ever(annotation: Any, value: Any, expected: A
 
 def test_the_number_of_different_members_is_bounded_where_a_client_can_choose_hashes() -> None:
     read = reader_of_type(set[int], "it")
-    assert len(read([*range(MOST_MEMBERS), *range(MOST_MEMBERS)])) == MOST_MEMBERS
+    assert len(read([*range(MAX_MEMBERS), *range(MAX_MEMBERS)])) == MAX_MEMBERS
     with pytest.raises(ToolError, match="more than 10,000 members"):
-        read(list(range(MOST_MEMBERS + 1)))
+        read(list(range(MAX_MEMBERS + 1)))
 
 
 @pytest.mark.parametrize(

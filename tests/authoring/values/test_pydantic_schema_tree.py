@@ -11,7 +11,7 @@ from typing_extensions import get_type_hints, is_typeddict
 from funcmcp.authoring.values.pydantic_schema_tree import (
     PARAMETER,
     SUBSCHEMAS,
-    Holds,
+    Layout,
     children,
     nodes_of,
     with_children,
@@ -29,13 +29,13 @@ def typed_dicts(annotation: Any) -> set[Any]:
     return {typed_dict for part in get_args(annotation) for typed_dict in typed_dicts(part)}
 
 
-def holds(annotation: Any) -> Holds:
+def holds(annotation: Any) -> Layout:
     """Return what a key with an annotation holds, one that contains typed dicts."""
     origin = get_origin(annotation)
-    return {list: Holds.LIST, dict: Holds.DICT}.get(origin, Holds.ONE)
+    return {list: Layout.LIST, dict: Layout.DICT}.get(origin, Layout.ONE)
 
 
-def described(schema: Any) -> dict[str, Holds]:
+def described(schema: Any) -> dict[str, Layout]:
     """Return the keys of a typed dict that hold schemas, by its annotations."""
     hints = get_type_hints(schema)
     return {key: holds(hint) for key, hint in hints.items() if typed_dicts(hint) and key not in VALUES}
@@ -46,9 +46,9 @@ def kinds(schema: Any) -> tuple[str, ...]:
     return get_args(get_type_hints(schema).get("type"))
 
 
-def all_described() -> dict[Any, dict[str, Holds]]:
+def all_described() -> dict[Any, dict[str, Layout]]:
     """Return every typed dict of a schema, a field or a parameter, with its keys that hold schemas."""
-    children: dict[Any, dict[str, Holds]] = {}
+    children: dict[Any, dict[str, Layout]] = {}
     waiting = list(SCHEMAS)
     while waiting:
         schema = waiting.pop()
@@ -61,7 +61,7 @@ def all_described() -> dict[Any, dict[str, Holds]]:
 
 
 def test_the_table_has_every_key_of_every_schema_that_pydantic_describes() -> None:
-    expected: dict[str, dict[str, Holds]] = {}
+    expected: dict[str, dict[str, Layout]] = {}
     for schema, keys in all_described().items():
         for kind in kinds(schema):
             if keys:

@@ -42,7 +42,7 @@ class Part(NamedTuple):
     """Arguments that one validator reads.
 
     Attributes:
-        schema: The core schema, as `funcmcp.authoring.values.pydantic_schemas.for_arguments` returned it.
+        schema: The core schema, as `argument_schema` of `values/pydantic_argument_schemas.py` returned it.
         parameter: The parameter that gets the result. None if the result is a dict of several parameters.
         defaults: The function's own defaults by parameter, for the JSON schema.
     """
@@ -63,7 +63,7 @@ def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[P
     Raises:
         RegistrationError: JSON can't carry a type, two fields have one alias, or two parameters are spread.
     """
-    from funcmcp.authoring.values.pydantic_schemas import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic, see above
+    from funcmcp.authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
 
     parts = []
     spread = [parameter for parameter in parameters if is_spread(parameter)]
@@ -72,12 +72,12 @@ def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[P
     plain = [parameter for parameter in parameters if not is_spread(parameter)]
     if plain:
         place = _place([parameter.name for parameter in plain], tool)
-        schema = for_arguments(core_schema_of(_typed_dict(plain), place), place, lax=lax)
+        schema = argument_schema(_typed_dict(plain), place, lax=lax)
         defaults = {p.name: p.default for p in plain if p.default is not EMPTY and not is_field(p.default)}
         parts.append(Part(schema, None, defaults))
     for parameter in spread:
         place = _place([parameter.name], tool)
-        schema = for_arguments(core_schema_of(parameter.annotation, place), place, lax=lax)
+        schema = argument_schema(parameter.annotation, place, lax=lax)
         parts.append(Part(schema, parameter.name, {}))
     return parts
 
@@ -95,7 +95,7 @@ def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:
             f"{feature} has an Arguments[...] parameter, which only tools can have. "
             "Declare each argument as a parameter."
         )
-    from funcmcp.authoring.values.pydantic_schemas import for_texts  # noqa: PLC0415 - pydantic, see above
+    from funcmcp.authoring.values.pydantic_argument_schemas import for_texts  # noqa: PLC0415 - loads pydantic
 
     parts = [part._replace(schema=for_texts(part.schema)) for part in parts_of(parameters, feature, lax=True)]
     for part in parts:
@@ -138,7 +138,7 @@ def input_schema(parts: Sequence[Part], tool: str, descriptions: Mapping[str, st
     """
     if not parts:
         return dict(NO_ARGUMENTS)
-    from funcmcp.authoring.values.json_schema import arranged, json_schema  # noqa: PLC0415 - pydantic, see above
+    from funcmcp.authoring.values.json_schema import arranged, json_schema  # noqa: PLC0415 - loads pydantic
 
     merged: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
     for part in parts:
@@ -161,7 +161,7 @@ def input_schema(parts: Sequence[Part], tool: str, descriptions: Mapping[str, st
 
 def _describe(part: Part, properties: dict[str, Any], descriptions: Mapping[str, str]) -> None:
     """Add descriptions from the docstring, and the function's own defaults, to the schemas of arguments."""
-    from funcmcp.authoring.values.json_schema import encoded_default  # noqa: PLC0415 - pydantic, see above
+    from funcmcp.authoring.values.json_schema import encoded_default  # noqa: PLC0415 - loads pydantic
 
     for name, field in _fields(part.schema).items():
         argument = properties[_alias(field, name)]
@@ -229,9 +229,9 @@ def reader_of_type(annotation: Any, name: str) -> Callable[[Any], Any]:
         annotation: The type.
         name: Names the type in errors.
     """
-    from funcmcp.authoring.values.pydantic_schemas import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic, see above
+    from funcmcp.authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
 
-    return _reporting(_Check(for_arguments(core_schema_of(annotation, name), name, lax=False), lax=False))
+    return _reporting(_Check(argument_schema(annotation, name, lax=False), lax=False))
 
 
 def _no_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -246,9 +246,9 @@ def _no_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:
     """Return a function that validates a JSON value and raises pydantic's ValidationError."""
-    from pydantic_core import to_json  # noqa: PLC0415 - pydantic, see above
+    from pydantic_core import to_json  # noqa: PLC0415 - loads pydantic
 
-    from funcmcp.authoring.values.pydantic_schemas import is_plain, validator  # noqa: PLC0415 - pydantic, see above
+    from funcmcp.authoring.values.pydantic_schemas import is_plain, validator  # noqa: PLC0415 - loads pydantic
 
     built = validator(schema)
     if lax:
@@ -286,9 +286,9 @@ class _Check:
     """
 
     def __init__(self, schema: dict[str, Any], *, lax: bool) -> None:
-        from funcmcp.authoring.values.pydantic_schemas import hasty  # noqa: PLC0415 - pydantic, see above
+        from funcmcp.authoring.values.pydantic_argument_schemas import fail_fast  # noqa: PLC0415 - loads pydantic
 
-        self.validate = _validating(hasty(schema), lax=lax)
+        self.validate = _validating(fail_fast(schema), lax=lax)
         self._all_errors = cache(lambda: _validating(schema, lax=lax))
 
     def errors(self, error: ValidationError, value: Any) -> ValidationError:
@@ -326,7 +326,7 @@ def _is_small(value: Any) -> bool:
 
 def _reporting(check: _Check) -> Callable[[Any], Any]:
     """Return a function that validates a value, and raises ToolError with its errors."""
-    from pydantic_core import ValidationError  # noqa: PLC0415 - pydantic, see above
+    from pydantic_core import ValidationError  # noqa: PLC0415 - loads pydantic
 
     validate = check.validate
 
@@ -350,7 +350,7 @@ def _reporting(check: _Check) -> Callable[[Any], Any]:
 
 def _several(parts: Sequence[Part], checks: Sequence[tuple[str | None, _Check]]) -> Reader:
     """Return the reader of plain arguments and spread ones. Each part gets only its own arguments."""
-    from pydantic_core import ValidationError  # noqa: PLC0415 - pydantic, see above
+    from pydantic_core import ValidationError  # noqa: PLC0415 - loads pydantic
 
     plain_names: set[str] = set()
     for part in parts:
@@ -385,9 +385,9 @@ def _several(parts: Sequence[Part], checks: Sequence[tuple[str | None, _Check]])
 
 def _tool_error(errors: list[tuple[Any, Any]]) -> ToolError:
     """Return the error for the client. *errors* are pydantic's errors, each with its value."""
-    from funcmcp.authoring.values.argument_errors import of_validation, wrong_arguments  # noqa: PLC0415 - only for errors
+    from funcmcp.authoring.values.argument_errors import validation_errors, wrong_arguments  # noqa: PLC0415 - only for errors
 
-    return wrong_arguments(line for error, value in errors for line in of_validation(error, value))
+    return wrong_arguments(line for error, value in errors for line in validation_errors(error, value))
 
 
 def handwritten_reader(

@@ -391,6 +391,6 @@ def _read(name: str, value: Any, type: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _reader(name: str, type: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    from funcmcp.authoring.calling.arguments import parts_of, reader_of  # noqa: PLC0415 - pydantic, for tools that convert
+    from funcmcp.authoring.calling.arguments import parts_of, reader_of  # noqa: PLC0415 - loads pydantic, for tools that convert
 
     return reader_of(parts_of([Parameter(name, type, EMPTY)], "get_argument", lax=False), lax=False)

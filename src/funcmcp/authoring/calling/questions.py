@@ -259,12 +259,12 @@ def _message(message: str | Content | Mapping[str, Any]) -> dict[str, Any]:
 @lru_cache(maxsize=256)
 def _form(form: Any) -> tuple[dict[str, Any], Callable[[Any], Any]]:
     """Return the schema of a type's form, and the function that reads its content."""
-    from funcmcp.authoring.calling.arguments import reader_of_type  # noqa: PLC0415 - pydantic, for tools that ask
-    from funcmcp.authoring.values.json_schema import json_schema  # noqa: PLC0415 - pydantic
-    from funcmcp.authoring.values.pydantic_schemas import core_schema_of, for_arguments  # noqa: PLC0415 - pydantic
+    from funcmcp.authoring.calling.arguments import reader_of_type  # noqa: PLC0415 - loads pydantic, for tools that ask
+    from funcmcp.authoring.values.json_schema import json_schema  # noqa: PLC0415 - loads pydantic
+    from funcmcp.authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
 
     name = getattr(form, "__name__", repr(form))
-    schema = json_schema(for_arguments(core_schema_of(form, name), name, lax=False), "validation", name)
+    schema = json_schema(argument_schema(form, name, lax=False), "validation", name)
     if schema.get("type") != "object" or "properties" not in schema:
         raise RegistrationError(f"{name} has no named fields, so it can't be a form. Use a model or a dataclass.")
     properties = {key: _field(member, f"{name}.{key}") for key, member in schema["properties"].items()}

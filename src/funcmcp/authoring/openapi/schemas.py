@@ -99,7 +99,7 @@ class Schemas:
 
     def arranged(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return a schema that is made of converted ones, references in place unless they are recursive."""
-        from funcmcp.authoring.values.json_schema import arranged  # noqa: PLC0415 - pydantic, loaded where schemas are made
+        from funcmcp.authoring.values.json_schema import arranged  # noqa: PLC0415 - loads pydantic
 
         return arranged({**schema, "$defs": self._definitions})
 

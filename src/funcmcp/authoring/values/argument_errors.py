@@ -1,6 +1,12 @@
-"""Plain words for arguments that don't fit.
+"""Errors about arguments that are not valid, in plain English for models.
 
-Nothing of the input is repeated but the path of the wrong value and the kind of thing that it is.
+How it works: each error has a path, such as ``items[0].quantity``, and a phrase, such as "must be an integer, not a
+string". Errors come from pydantic (`validation_errors`) or from a hand-written schema (`keyword_errors`);
+`wrong_arguments` joins them, one path on each line. pydantic reports an error for each member of a union, and puts the
+member's name into the path. `_located` recognizes these names, because they are not in the arguments, and `_nearest`
+chooses the members that fit best, because the errors of the others do not help.
+
+Errors contain paths and kinds of values, but never a value from the input.
 """
 
 from __future__ import annotations
@@ -20,9 +26,9 @@ if TYPE_CHECKING:
     Path: TypeAlias = list[str | int]
     Lines: TypeAlias = list[tuple[Path, str]]
 
-MOST_LINES = 20
-_MOST_ERRORS = 1000
-_LONGEST_NAME = 64
+MAX_LINES = 20
+_MAX_ERRORS = 1000
+_MAX_NAME_LENGTH = 64
 
 _MISSING = "is required"
 _UNEXPECTED = "is not expected"
@@ -92,7 +98,7 @@ _LIMITS = {
     "pattern_regex": "must be a regular expression",
     "zoneinfo_str": "must be a time zone such as Europe/Berlin",
     "finite_number": "must be a finite number",
-    "format": "must be {words}",
+    "format": "must be {phrase}",
     "union_tag_invalid": "must have {discriminator} set to one of {expected_tags}",
     "union_tag_not_found": "must have {discriminator}",
     "decimal_max_digits": "must have at most {max_digits} digits",
@@ -138,106 +144,132 @@ _KEYWORDS: dict[str, Callable[[Any], str]] = {
 
 
 def wrong_arguments(lines: Iterable[tuple[str, str]]) -> ToolError:
-    """Return the error that reports problems, given as path and words, one line each.
+    """Return the ToolError for errors, which are pairs of a path and a phrase.
 
-    Several problems of one path, such as those of a union's members, stand on one line.
+    Several errors with one path, such as those of a union's members, are on one line.
     """
-    by_path: dict[str, list[str]] = {}
-    for path, words in lines:
-        said = by_path.setdefault(path, [])
-        if words not in said:
-            said.append(words)
-    text = [f"{path}: {' or '.join(said)}" if path else " or ".join(said) for path, said in by_path.items()]
-    if len(text) > MOST_LINES:
-        text[MOST_LINES:] = [f"and {len(text) - MOST_LINES} more"]
+    phrases_by_path: dict[str, list[str]] = {}
+    for path, phrase in lines:
+        phrases = phrases_by_path.setdefault(path, [])
+        if phrase not in phrases:
+            phrases.append(phrase)
+    text: list[str] = []
+    for path, phrases in phrases_by_path.items():
+        joined = " or ".join(phrases)
+        text.append(f"{path}: {joined}" if path else joined)
+    if len(text) > MAX_LINES:
+        text[MAX_LINES:] = [f"and {len(text) - MAX_LINES} more"]
     return ToolError("\n".join(text))
 
 
-def of_validation(error: ValidationError, arguments: Any) -> list[tuple[str, str]]:
-    """Return path and words of everything that pydantic found wrong in arguments."""
+def validation_errors(error: ValidationError, arguments: Any) -> list[tuple[str, str]]:
+    """Return the path and phrase of each of pydantic's errors in arguments."""
     count = error.error_count()
-    if count > _MOST_ERRORS:
-        return [("", f"The arguments have {count} errors; compare them with the tool's input schema.")]
-    found = _told(error.errors(include_url=False), [], arguments)
-    return [(path_text(path), words) for path, words in found]
+    if count > _MAX_ERRORS:
+        return [("", f"The arguments have {count} errors. Compare them with the tool's input schema.")]
+    lines = _located(error.errors(include_url=False), [], arguments)
+    return [(path_text(path), phrase) for path, phrase in lines]
 
 
-def of_keyword(error: Any) -> list[tuple[str, str]]:
-    """Return path and words of one error of a hand-written schema."""
+def keyword_errors(error: Any) -> list[tuple[str, str]]:
+    """Return the path and phrase of an error of a hand-written schema, or those of each member that it is about."""
     keyword, kind, path = error.kind.name, error.kind.as_dict(), list(error.instance_path)
     if keyword == "falseSchema" and error.schema_path[-1] == "additionalProperties":
-        return [(path_text(path), "must have no members")]  # the library does not say which ones it has
-    names: Sequence[str] = [kind["property"]] if keyword == "required" else kind.get("unexpected", ())
-    in_words = _KEYWORDS.get(keyword)
-    words = in_words(kind) if in_words else f"does not fit the schema ({keyword})"
+        return [(path_text(path), "must have no members")]  # the library does not list the members
+    phrase_of = _KEYWORDS.get(keyword)
+    phrase = f"does not fit the schema ({keyword})" if phrase_of is None else phrase_of(kind)
     if keyword == "type":
-        words += f", not {kind_of(error.instance)}"
-    return [(path_text([*path, name]), words) for name in names] or [(path_text(path), words)]
+        phrase += f", not {kind_of(error.instance)}"
+    if keyword == "required":
+        names = [kind["property"]]
+    else:
+        names = kind.get("unexpected", [])
+    if not names:
+        return [(path_text(path), phrase)]
+    return [(path_text([*path, name]), phrase) for name in names]
 
 
 def kind_of(value: object) -> str:
-    """Return what a JSON value is, with its article."""
-    return next((name for types, name in _KINDS if isinstance(value, types)), "something else")
+    """Return the kind of a JSON value with its article, such as "a string"."""
+    for types, kind in _KINDS:
+        if isinstance(value, types):
+            return kind
+    return "something else"
 
 
 def path_text(path: Sequence[str | int]) -> str:
-    """Return a path as one would write it: ``items[0].quantity``."""
+    """Return the text of a path, such as ``items[0].quantity``."""
     text = ""
     for part in path:
         if isinstance(part, int):
             text += f"[{part}]"
-        elif part.isidentifier() and len(part) <= _LONGEST_NAME:
+        elif part.isidentifier() and len(part) <= _MAX_NAME_LENGTH:
             text += f".{part}" if text else part
         else:
-            shown = part[:_LONGEST_NAME].encode("unicode_escape").decode("ascii")
+            shown = part[:_MAX_NAME_LENGTH].encode("unicode_escape").decode("ascii")
             text += f'["{shown}"]'
     return text
 
 
-def _told(errors: Sequence[ErrorDetails], path: Path, value: Any, depth: int = 0) -> Lines:
-    """Return path and words of errors that lie at or below a value, to which the first parts of their places lead.
+def _located(errors: Sequence[ErrorDetails], path: Path, value: Any, depth: int = 0) -> Lines:
+    """Return the path and phrase of errors at a value or below it.
 
     Args:
-        errors: pydantic's errors. Parts of their places that are nowhere in the arguments name members of unions.
-        path: the value's path.
-        value: the value.
-        depth: how many parts of the places lead to it.
+        errors: pydantic's errors. The first *depth* parts of their locations lead to the value. A part that is not in
+            the value is the name of a union's member.
+        path: The value's path.
+        value: The value.
+        depth: The number of parts that lead to the value.
     """
     lines: Lines = []
-    below: dict[str | int, list[ErrorDetails]] = {}
-    choices: dict[str | int, list[ErrorDetails]] = {}
+    by_member: dict[str | int, list[ErrorDetails]] = {}
+    by_choice: dict[str | int, list[ErrorDetails]] = {}
     for details in errors:
-        rest = details["loc"][depth:]
-        if not rest or rest == ("[key]",) or (details["type"] == "missing" and len(rest) == 1):
+        remaining = details["loc"][depth:]
+        if not remaining or remaining == ("[key]",) or (details["type"] == "missing" and len(remaining) == 1):
             lines.append(_line(details, path))
+        elif _is_inside(remaining[0], value):
+            by_member.setdefault(remaining[0], []).append(details)
         else:
-            (below if _is_inside(rest[0], value) else choices).setdefault(rest[0], []).append(details)
-    for part, some in below.items():
-        lines += _told(some, [*path, part], value[part], depth + 1)
-    groups = [(some, _told(some, path, value, depth + 1)) for some in choices.values()]
+            by_choice.setdefault(remaining[0], []).append(details)
+    for part, member_errors in by_member.items():
+        lines += _located(member_errors, [*path, part], value[part], depth + 1)
+    groups = [(choice_errors, _located(choice_errors, path, value, depth + 1)) for choice_errors in by_choice.values()]
     return lines + _nearest(groups, path, depth + 1)
 
 
 def _nearest(groups: Sequence[tuple[Sequence[ErrorDetails], Lines]], path: Path, depth: int) -> Lines:
-    """Return the lines of the members of a union that fit best: what is wrong with the others helps nobody."""
+    """Return the lines of the members of a union that fit best.
+
+    Args:
+        groups: The errors of each member, and their lines.
+        path: The union's path.
+        depth: The number of parts in a location that lead to a member of the union.
+    """
     if not groups:
         return []
-    distances = [_distance(errors, depth) for errors, _ in groups]
-    best = [lines for (_, lines), distance in zip(groups, distances, strict=True) if distance == min(distances)]
-    if len(best) == 1 or all(len(lines) == 1 and lines[0][0] == best[0][0][0] for lines in best):
+    smallest = min(_distance(errors, depth) for errors, _ in groups)
+    best = [lines for errors, lines in groups if _distance(errors, depth) == smallest]
+    first_path = best[0][0][0]
+    if len(best) == 1 or all(len(lines) == 1 and lines[0][0] == first_path for lines in best):
         return [line for lines in best for line in lines]
-    said = [", ".join(f"{path_text(sub[len(path) :])} {words}".strip() for sub, words in lines) for lines in best]
-    return [(path, f"fits none of its alternatives: {'; or '.join(dict.fromkeys(said))}")]
+    alternatives: list[str] = []
+    for lines in best:
+        phrases = [f"{path_text(line_path[len(path) :])} {phrase}".strip() for line_path, phrase in lines]
+        alternatives.append(", ".join(phrases))
+    return [(path, f"fits none of its alternatives: {'; or '.join(dict.fromkeys(alternatives))}")]
 
 
 def _distance(errors: Sequence[ErrorDetails], depth: int) -> tuple[bool, int, int]:
-    """Tell how far a value is from a type: not even of its kind, with the marks of another one, with faults."""
-    marks = sum(details["type"] in {"literal_error", "enum"} for details in errors)
-    return any(len(details["loc"]) == depth for details in errors), marks, len(errors)
+    """Return how far a value is from a type: whether it is of another kind, has other tags, and the count of errors."""
+    wrong_tags = sum(details["type"] in {"literal_error", "enum"} for details in errors)
+    return any(len(details["loc"]) == depth for details in errors), wrong_tags, len(errors)
 
 
 def _is_inside(part: str | int, value: Any) -> bool:
-    return part in value if isinstance(value, dict) else isinstance(value, list) and part in range(len(value))
+    if isinstance(value, dict):
+        return part in value
+    return isinstance(value, list) and part in range(len(value))
 
 
 def _line(details: ErrorDetails, path: Path) -> tuple[Path, str]:
@@ -249,47 +281,55 @@ def _line(details: ErrorDetails, path: Path) -> tuple[Path, str]:
         return [*path, member], _MISSING
     if kind == "union_tag_invalid" and member.isidentifier():
         return [*path, member], f"must be one of {context['expected_tags']}"
-    words = _words(kind, context, value) or _other_words(details)
+    phrase = _phrase(kind, context, value) or _other_phrase(details)
     if "[key]" in details["loc"]:
-        words = f"the name {words.partition(', not ')[0]}"
-    return path, words
+        phrase = f"the name {phrase.partition(', not ')[0]}"
+    return path, phrase
 
 
-def _words(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
+def _phrase(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
+    """Return the phrase for an error of a certain kind, or None if the kind has no phrase of its own.
+
+    Args:
+        kind: pydantic's ``type`` of the error.
+        context: pydantic's ``ctx`` of the error.
+        value: The wrong value.
+    """
     limit = _LIMITS.get(kind)
     if limit is not None:
-        words = limit.format_map(context)
-        one = kind in {"literal_error", "enum"} and " or " not in context["expected"]
-        return words.replace("must be one of", "must be") if one else words
+        phrase = limit.format_map(context)
+        if kind in {"literal_error", "enum"} and " or " not in context["expected"]:
+            phrase = phrase.replace("must be one of", "must be")
+        return phrase
     if kind == "float_type" and isinstance(value, int) and not isinstance(value, bool):
         return "must be a number that is not that large"
     if type(context.get("error")).__module__ == "ipaddress":
         return "must be an IP address"
-    if _is_author_s(context.get("error")):
+    if _is_authors_error(context.get("error")):
         return str(context["error"])
-    if kind == "value_error" and "error" not in context:  # pydantic's own, of an email address
+    if kind == "value_error" and "error" not in context:  # pydantic's own error for an email address
         return "must be an email address"
     for ending in _ENDINGS:
-        wanted = _TYPES.get(kind.removesuffix(ending))
-        if wanted is not None:
-            return f"must be {wanted}, not {kind_of(value)}" if ending == "_type" else f"must be {wanted}"
+        expected = _TYPES.get(kind.removesuffix(ending))
+        if expected is not None:
+            return f"must be {expected}, not {kind_of(value)}" if ending == "_type" else f"must be {expected}"
     return None
 
 
-def _is_author_s(error: object) -> bool:
-    """Tell whether an exception was raised by a check of the author's, and not by a type of the standard library."""
-    home = type(error).__module__.partition(".")[0]
-    return isinstance(error, Exception) and (
-        type(error) in {ValueError, AssertionError} or home not in sys.stdlib_module_names
-    )
+def _is_authors_error(error: object) -> bool:
+    """Return whether an exception comes from a check of the author's, and not from a type of the standard library."""
+    if type(error) in {ValueError, AssertionError}:
+        return True
+    package = type(error).__module__.partition(".")[0]
+    return isinstance(error, Exception) and package not in sys.stdlib_module_names
 
 
-def _other_words(details: ErrorDetails) -> str:
-    """Return the message of an error that an author or an extension defined, unless it repeats the input."""
+def _other_phrase(details: ErrorDetails) -> str:
+    """Return the message of an error that an author or an extension defined, unless it contains the input."""
     from pydantic_core.core_schema import ErrorType  # noqa: PLC0415 - rarely needed
 
     message = details["msg"]
-    own = details["type"] in get_args(ErrorType) or message.startswith("Input ")
-    if own or str(details["input"]) in message:
+    is_pydantics = details["type"] in get_args(ErrorType) or message.startswith("Input ")
+    if is_pydantics or str(details["input"]) in message:
         return "is not valid"
     return message

@@ -1,6 +1,6 @@
-"""Content blocks, messages, and whole results that tools, resources and prompts may return.
+"""Content blocks, messages, and results that tools, resources and prompts may return.
 
-Each class holds its own wire form in ``block``. Bytes are encoded as base64. Every block takes ``annotations``
+Each class has its JSON form in ``block`` or ``wire``. Bytes are encoded as base64. Every block takes ``annotations``
 (``{"audience": ["user"], "priority": 0.5}``) and ``meta``, a JSON object that is sent as ``_meta``.
 
 Source: 2026-07-28 schema, ContentBlock and CallToolResult.
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from typing import TypeAlias, TypedDict, Unpack
 
     class BlockDetails(TypedDict, total=False):
-        """What every content block may carry."""
+        """Options of every content block."""
 
         annotations: Mapping[str, Any]
         meta: Mapping[str, Any]
 
     class ResourceDetails(BlockDetails, total=False):
-        """What an embedded resource may carry."""
+        """Options of an embedded resource."""
 
         mime_type: str
 
     class LinkDetails(ResourceDetails, total=False):
-        """What a link to a resource may carry."""
+        """Options of a link to a resource."""
 
         title: str
         description: str
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         icons: Sequence[Icon | Mapping[str, Any]]
 
     class InfoDetails(LinkDetails, total=False):
-        """What a listed resource may carry."""
+        """Options of a listed resource."""
 
     Blocks: TypeAlias = "str | Content | Sequence[str | Content]"
 
@@ -51,7 +51,7 @@ class Content:
     """A content block.
 
     Attributes:
-        block: the block as it is sent.
+        block: The block in JSON form.
     """
 
     __slots__ = ("block",)
@@ -64,11 +64,11 @@ class Content:
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and isinstance(other, Content) and other.block == self.block
 
-    __hash__ = None  # type: ignore[assignment] # it holds a dict
+    __hash__ = None  # type: ignore[assignment] # it contains a dict
 
 
 class Text(Content):
-    """A text with annotations: ``Text("Done.", annotations={"audience": ["user"]})``. Elsewhere a plain string does."""
+    """A text with annotations: ``Text("Done.", annotations={"audience": ["user"]})``. Others may be plain strings."""
 
     __slots__ = ()
 
@@ -117,24 +117,24 @@ class EmbeddedResource(Content):
     ) -> None:
         if (text is None) == (blob is None):
             raise TypeError("EmbeddedResource takes either text= or blob=.")
-        own = {name: value for name, value in details.items() if name not in _BLOCK}
-        resource: dict[str, Any] = {"uri": uri, **_details(own, _RESOURCE)}
+        block_details = {name: value for name, value in details.items() if name in _BLOCK}
+        resource_details = {name: value for name, value in details.items() if name not in _BLOCK}
+        resource: dict[str, Any] = {"uri": uri, **_details(resource_details, _RESOURCE)}
         if blob is None:
             resource["text"] = text
         else:
             resource["blob"] = base64(blob)
-        others = {name: value for name, value in details.items() if name in _BLOCK}
-        self.block = {"type": "resource", "resource": resource, **_details(others, _BLOCK)}
+        self.block = {"type": "resource", "resource": resource, **_details(block_details, _BLOCK)}
 
 
 class Icon:
     """An icon of a tool or a link.
 
     Args:
-        src: an ``https:`` or ``data:`` URL.
-        mime_type: its media type.
-        sizes: sizes that it is good for, such as ``["48x48"]`` or ``["any"]``.
-        theme: ``"light"`` or ``"dark"`` where it is made for one of them.
+        src: An ``https:`` or ``data:`` URL.
+        mime_type: The media type.
+        sizes: The sizes in which it can be shown, such as ``["48x48"]`` or ``["any"]``.
+        theme: ``"light"`` or ``"dark"``, if the icon is only for one of them.
     """
 
     __slots__ = ("wire",)
@@ -152,13 +152,13 @@ class Icon:
 
 
 class ToolResult:
-    """A whole result, for a tool that wants to decide every part of it.
+    """A complete result, for a tool that controls every part of it.
 
     Args:
-        content: a block, a string, or a list of them.
-        structured_content: the structured content; a text block with its JSON is added where there is no other content.
-        is_error: whether the call failed in a way that the model should read about.
-        meta: a JSON object that is sent as ``_meta``.
+        content: A block, a string, or a list of them.
+        structured_content: The structured content. If there is no other content, a text block with its JSON is added.
+        is_error: Whether the call failed with an error that the model should read.
+        meta: A JSON object that is sent as ``_meta``.
     """
 
     __slots__ = ("content", "is_error", "meta", "structured_content")
@@ -178,15 +178,15 @@ class ToolResult:
 
 
 class Contents:
-    """What a resource holds, for one that wants to decide every part of it, or has several.
+    """The contents of a resource, for a function that controls every part of them, or returns several.
 
     Args:
-        text: its text; or
-        blob: its bytes.
-        uri: its own URI, where it is not the one that is read.
-        mime_type: its media type, where it is neither the resource's nor `text/plain` for a text and
+        text: The text, for contents without bytes.
+        blob: The bytes, for contents without a text.
+        uri: The URI. By default it is the requested one.
+        mime_type: The media type. By default it is the resource's, and without one `text/plain` for a text and
             `application/octet-stream` for bytes.
-        meta: a JSON object that is sent as ``_meta``.
+        meta: A JSON object that is sent as ``_meta``.
     """
 
     __slots__ = ("wire",)
@@ -213,18 +213,18 @@ class Contents:
 
 
 class ResourceInfo:
-    """A resource as a list has it, for functions that list resources.
+    """A resource in a list, for functions that list resources.
 
     Args:
-        uri: its URI.
-        name: a name for programs.
-        title: a name for people.
-        description: what it is.
-        mime_type: its media type.
-        size: bytes that it has.
-        annotations: such as ``{"audience": ["user"], "priority": 0.5, "lastModified": "2026-07-28T12:00:00Z"}``.
-        icons: `Icon` objects, or dicts as the specification has them.
-        meta: a JSON object that is sent as ``_meta``.
+        uri: The URI.
+        name: A name for programs.
+        title: A name for people.
+        description: A description for people and models.
+        mime_type: The media type.
+        size: The size in bytes.
+        annotations: ``{"audience": ["user"], "priority": 0.5, "lastModified": "2026-07-28T12:00:00Z"}``, for example.
+        icons: `Icon` objects, or dicts in the specification's form.
+        meta: A JSON object that is sent as ``_meta``.
     """
 
     __slots__ = ("wire",)
@@ -239,7 +239,7 @@ class Message:
     """A message of a prompt: ``Message("What can I do for you?", role="assistant")``.
 
     Args:
-        content: a text or a content block.
+        content: A text or a content block.
         role: ``"user"`` or ``"assistant"``.
     """
 
@@ -247,17 +247,19 @@ class Message:
 
     def __init__(self, content: str | Content, *, role: str = "user") -> None:
         if role not in _ROLES:
-            raise ValueError(f"role must be {' or '.join(map(repr, _ROLES))}; got {role!r}.")
-        self.wire = {"role": role, "content": (Text(content) if isinstance(content, str) else content).block}
+            raise ValueError(f"role must be {' or '.join(map(repr, _ROLES))}, not {role!r}.")
+        if isinstance(content, str):
+            content = Text(content)
+        self.wire = {"role": role, "content": content.block}
 
 
 class PromptResult:
-    """A whole result, for a prompt that wants to decide every part of it.
+    """A complete result, for a prompt that controls every part of it.
 
     Args:
-        messages: texts, content blocks or `Message` objects.
-        description: what the result is.
-        meta: a JSON object that is sent as ``_meta``.
+        messages: Texts, content blocks or `Message` objects.
+        description: The description of the result. By default it is the prompt's.
+        meta: A JSON object that is sent as ``_meta``.
     """
 
     __slots__ = ("description", "messages", "meta")
@@ -275,19 +277,20 @@ class PromptResult:
 
 
 def base64(data: bytes) -> str:
-    """Return bytes as base64 text; raise TypeError for anything else."""
+    """Return bytes as base64 text. Raise TypeError for anything else."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"Content takes bytes, not {type(data).__name__}.")
     return b64encode(data).decode("ascii")
 
 
 def icon_list(icons: Sequence[Icon | Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return icons as they are sent."""
+    """Return icons in JSON form."""
     return [icon.wire if isinstance(icon, Icon) else dict(icon) for icon in icons]
 
 
-def _details(details: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    unknown = details.keys() - known
+def _details(details: Mapping[str, Any], valid: frozenset[str]) -> dict[str, Any]:
+    """Return options in JSON form. Raise TypeError for unknown ones."""
+    unknown = sorted(details.keys() - valid)
     if unknown:
-        raise TypeError(f"Unknown keyword: {', '.join(sorted(unknown))}. Known are {', '.join(sorted(known))}.")
+        raise TypeError(f"Unknown option {', '.join(map(repr, unknown))}. Valid options: {', '.join(sorted(valid))}.")
     return {_WIRE_NAMES.get(name, name): value for name, value in details.items()}

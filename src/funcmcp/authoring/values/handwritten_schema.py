@@ -1,6 +1,11 @@
-"""Hand-written JSON schemas: checked and applied by `jsonschema-rs`, loaded when the first of them is needed.
+"""Hand-written JSON schemas: their checks at registration, and the validation of values against them.
 
-Its regular expressions are linear, and it never fetches what a reference names.
+How it works: `check_schema` finds simple mistakes when the schema is registered. `schema_checker` compiles the schema
+with `jsonschema-rs`, which is loaded when the first schema is needed. Its regular expressions are linear, and it never
+fetches the document that a reference names. Its time is not bounded, so two limits come first. A value whose parts
+cost too much to check (`handwritten_schema_value_cost.py`), and to which parts of the schema apply too often
+(`handwritten_schema_applications.py`), is rejected without validation. For a value that is not valid, all errors are
+listed only if parts of the schema do not apply too often.
 
 Source: 2026-07-28 "basic, JSON Schema Usage": implementations MUST NOT fetch references.
 """
@@ -11,7 +16,7 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from funcmcp.authoring.values.handwritten_schema_applications import Work
+from funcmcp.authoring.values.handwritten_schema_applications import Applications
 from funcmcp.authoring.values.handwritten_schema_value_cost import cost_exceeds
 from funcmcp.server.catalog.registry import RegistrationError
 
@@ -19,39 +24,41 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
-"""What the keyword ``type`` may say."""
+"""The values of the keyword ``type``."""
 
 _SCHEMAS = ("additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then")
 _MAPS = ("$defs", "dependentSchemas", "patternProperties", "properties")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
-_MOST_ERRORS = 100
-_LISTED_WORK = 2_000
-"""Applications of parts of a schema to parts of a value for which all errors are listed: about 50 ms at worst.
-Listing the errors of a megabyte takes minutes."""
+_MAX_ERRORS = 100
+_MAX_APPLICATIONS_FOR_ERRORS = 2_000
+"""The maximum number of applications of parts of a schema to parts of a value for which all errors are listed: about
+50 ms at worst. To list the errors of a megabyte takes minutes."""
 
-_CHECKED_WORK = 20_000
-"""The same for which a value is checked at all, where checking does not remember what it has checked."""
+_MAX_APPLICATIONS = 20_000
+"""The maximum for which a value is checked at all, if the library does not cache its checks."""
 
-_MOST_COST = 1_000_000
-"""What checking a value may cost, in plain applications: about 0.1 s at worst."""
+_MAX_COST = 1_000_000
+"""The maximum cost of a value's check, in plain applications: about 0.1 s at worst."""
 
 _TOO_MUCH = (
-    "The value does not fit the schema, and is too large or too deeply nested to say where: "
-    "compare it with the schema, or send less."
+    "The value does not fit the schema, and is too large or too deeply nested to list the errors. "
+    "Compare it with the schema, or send less."
 )
-_TOO_DEEP = "The value is too large or too deeply nested to be checked against the schema: send less, or nest it less."
+_TOO_DEEP = (
+    "The value is too large or too deeply nested to be checked against the schema. Send less, or nest it less deeply."
+)
 
 
 def check_schema(schema: object, option: str, *, objects_only: bool) -> None:
-    """Check what can be told of a schema at once, without the library.
+    """Find simple mistakes in a schema, without loading the library.
 
     Args:
-        schema: what the author gave.
-        option: the name of the option that it was given as.
-        objects_only: whether its type must be ``"object"``.
+        schema: The author's schema.
+        option: The option and its feature, for errors, such as "input_schema of get_order".
+        objects_only: Whether its type must be ``"object"``.
 
     Raises:
-        RegistrationError: it is not JSON, not of the right type, or names a type that does not exist.
+        RegistrationError: The schema is not JSON, describes something other than an object, or has an unknown type.
     """
     if not isinstance(schema, dict):
         raise RegistrationError(f"{option} must be a JSON schema as a dict, not {type(schema).__name__}.")
@@ -60,23 +67,34 @@ def check_schema(schema: object, option: str, *, objects_only: bool) -> None:
         raise RegistrationError(f'{option} must have "type": "object", because arguments are an object.')
     unknown = _unknown_type(schema)
     if unknown is not None:
-        raise RegistrationError(f"{option} has the type {unknown!r}; there are {', '.join(TYPES)}.")
+        raise RegistrationError(f"{option} has the unknown type {unknown!r}. Valid types: {', '.join(TYPES)}.")
 
 
 def _unknown_type(schema: Any) -> Any:
-    """Return the first value of a ``type`` keyword that names no type of JSON, or None."""
+    """Return the first value of a ``type`` keyword that is not a type of JSON, or None."""
     if not isinstance(schema, dict):
         return None
-    kinds = schema.get("type", [])
-    for kind in kinds if isinstance(kinds, list) else [kinds]:
-        if kind not in TYPES:
-            return kind
-    inside = [schema[keyword] for keyword in _SCHEMAS if keyword in schema]
+    types = schema.get("type", [])
+    for type_name in types if isinstance(types, list) else [types]:
+        if type_name not in TYPES:
+            return type_name
+    for subschema in _subschemas(schema):
+        unknown = _unknown_type(subschema)
+        if unknown is not None:
+            return unknown
+    return None
+
+
+def _subschemas(schema: dict[str, Any]) -> list[Any]:
+    """Return the schemas directly inside a schema."""
+    subschemas = [schema[keyword] for keyword in _SCHEMAS if keyword in schema]
     for keyword in _MAPS:
-        inside += schema[keyword].values() if isinstance(schema.get(keyword), dict) else []
+        if isinstance(schema.get(keyword), dict):
+            subschemas += schema[keyword].values()
     for keyword in _LISTS:
-        inside += schema[keyword] if isinstance(schema.get(keyword), list) else []
-    return next((unknown for member in inside if (unknown := _unknown_type(member)) is not None), None)
+        if isinstance(schema.get(keyword), list):
+            subschemas += schema[keyword]
+    return subschemas
 
 
 def check_json(value: object, option: str) -> None:
@@ -88,52 +106,52 @@ def check_json(value: object, option: str) -> None:
     except (TypeError, ValueError, RecursionError) as error:
         raise RegistrationError(f"{option} must be JSON: {error}.") from None
     if not same:
-        raise RegistrationError(f"{option} must be JSON: its keys must be strings, and its sequences lists.")
+        raise RegistrationError(f"{option} must be JSON: keys must be strings, and sequences must be lists.")
 
 
-def schema_checker(schema: Mapping[str, Any], what: str) -> Callable[[Any], list[tuple[str, str]]]:
-    """Return a function that lists path and words of what does not fit a schema.
+def schema_checker(schema: Mapping[str, Any], place: str) -> Callable[[Any], list[tuple[str, str]]]:
+    """Return a function that lists the errors of a value, each as a path and a phrase. A valid value has none.
 
     Args:
-        schema: a JSON schema; 2020-12 unless ``$schema`` says otherwise.
-        what: names the schema in the error.
+        schema: A JSON schema. Its dialect is 2020-12 if it has no ``$schema``.
+        place: The option and its feature, for errors, such as "input_schema of get_order".
 
     Raises:
-        RegistrationError: the schema is not valid, has a pattern that the linear engine can't compile, or refers
-            to another document.
+        RegistrationError: The schema is not valid, has a pattern that the linear engine can't compile, or refers to
+            another document.
     """
-    import jsonschema_rs  # noqa: PLC0415 - loaded when a hand-written schema is first applied
+    import jsonschema_rs  # noqa: PLC0415 - loads the library
 
-    from funcmcp.authoring.values.argument_errors import of_keyword  # noqa: PLC0415 - needed with the library alone
+    from funcmcp.authoring.values.argument_errors import keyword_errors  # noqa: PLC0415 - only for these schemas
 
     copied = json.loads(json.dumps(schema))
     try:
         validator = jsonschema_rs.validator_for(
             copied, pattern_options=jsonschema_rs.RegexOptions(), retriever=_refuse, validate_formats=True
         )
-        work = Work(copied)
+        applications = Applications(copied)
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         reason = str(error).partition("\n")[0]
-        raise RegistrationError(f"{what} is not a valid JSON schema: {reason}") from None
+        raise RegistrationError(f"{place} is not a valid JSON schema: {reason}") from None
     # With unevaluatedProperties, is_valid() takes exponential time for some schemas that refer to themselves.
-    count_always = work.has_unevaluated and work.has_references
-    has_multiples, has_unique = work.uses("multipleOf"), work.uses("uniqueItems")
+    count_always = applications.has_unevaluated and applications.has_references
+    has_multiples, has_unique = applications.uses("multipleOf"), applications.uses("uniqueItems")
 
     def exceeds(value: Any, per_part: int) -> bool:
-        return cost_exceeds(value, _MOST_COST // per_part, has_multiples=has_multiples, has_unique=has_unique)
+        return cost_exceeds(value, _MAX_COST // per_part, has_multiples=has_multiples, has_unique=has_unique)
 
     def errors(value: Any) -> list[tuple[str, str]]:
-        may_exceed = count_always or exceeds(value, work.per_part)
-        if may_exceed and (exceeds(value, 1) or work.exceeds(value, _CHECKED_WORK)):
+        may_exceed = count_always or exceeds(value, applications.per_part)
+        if may_exceed and (exceeds(value, 1) or applications.exceeds(value, _MAX_APPLICATIONS)):
             return [("", _TOO_DEEP)]
         if validator.is_valid(value):
             return []
-        # iter_errors() lists all errors before it returns the first one.
-        if work.exceeds(value, _LISTED_WORK):
+        # iter_errors() computes all errors before it returns the first one.
+        if applications.exceeds(value, _MAX_APPLICATIONS_FOR_ERRORS):
             return [("", _TOO_MUCH)]
         lines = []
-        for error in islice(validator.iter_errors(value), _MOST_ERRORS):
-            lines += of_keyword(error)
+        for error in islice(validator.iter_errors(value), _MAX_ERRORS):
+            lines += keyword_errors(error)
         return lines
 
     return errors

@@ -1,14 +1,15 @@
 """How often the parts of a hand-written schema apply to the parts of a value.
 
 A schema that refers to itself in two members of an ``anyOf`` applies 2 to the power of the depth times to a nested
-value. The library that checks values remembers what it has checked, so that this costs nothing; when it lists what is
-wrong, it does not remember, and lists every combination. It never remembers references that do not lead back to
-themselves: a chain of 30 of them that doubles at each step takes minutes. `Work` counts the applications beforehand, up
-to a limit.
+value. The library caches the results of such checks, so they cost little. When it lists errors, it does not cache, and
+lists every combination. It never caches references that do not lead back to themselves: a chain of 30 of them that
+doubles at each step takes minutes. `Applications` counts the applications before a check, up to a limit.
 
-How it works: each subschema is a state. Keywords such as ``anyOf`` and ``$ref`` lead from a state to others that apply
-to the same value; ``properties`` and ``items`` lead to states that apply to its members. For each part of the value,
-`Work` knows how many ways lead to each state. Keywords that depend on the value count as if they applied.
+How it works: each subschema is a state. Keywords such as ``anyOf`` and ``$ref`` lead from a state to other states that
+apply to the same value; ``properties`` and ``items`` lead to states that apply to its members. The closure of a state
+contains all states that apply to the same value, with the number of ways that lead to each; it is computed once.
+`Applications.exceeds` walks through a value, and adds up the ways to the states of each part. Keywords that depend on
+the value count as if they applied.
 
 Source: JSON Schema 2020-12 "Core", sections 8.2 and 10, and the keywords that older drafts have in their place.
 """
@@ -33,23 +34,23 @@ _DEFINITIONS = ("$defs", "definitions")
 _REFERENCES = ("$dynamicRef", "$recursiveRef", "$ref")
 _UNEVALUATED = ("unevaluatedItems", "unevaluatedProperties")
 
-_MOST_OF_ONE_VALUE = 20_000
-"""Applications of parts of a schema to one value, through references that do not lead back, that a schema may have."""
+_MAX_FOR_ONE_VALUE = 20_000
+"""The maximum number of applications of parts of a schema to one value, through references that do not lead back."""
 
 _COST_PER_CHOICE = 30
 
 _UNKNOWN = 10**9
-"""Applications of a schema of another document, whose parts are not known."""
+"""The number of applications of a schema in another document, whose parts are unknown."""
 
 
-class Work:
+class Applications:
     """Counts how often parts of a schema apply to parts of values.
 
     Args:
-        schema: a valid JSON schema, which must not change.
+        schema: A valid JSON schema, which must not change.
 
     Raises:
-        ValueError: the schema, applied to a value, applies itself to the same value again, or its parts too often.
+        ValueError: The schema applies itself to the same value again, or its parts apply to one value too often.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -63,10 +64,10 @@ class Work:
         self._closures: dict[int, Counter[int]] = {}
         try:
             for key in list(self._states):
-                if self._closure(key).total() > _MOST_OF_ONE_VALUE:
+                if self._closure(key).total() > _MAX_FOR_ONE_VALUE:
                     raise ValueError(
-                        f"parts of it apply more than {_MOST_OF_ONE_VALUE:,} times to one value; "
-                        "let fewer references lead to the same definition"
+                        f"parts of it apply more than {_MAX_FOR_ONE_VALUE:,} times to one value. "
+                        "Remove some references to the same definition"
                     )
             self._per_part: dict[int, tuple[int, int]] = {}
             self._recursive: set[int] = set()
@@ -76,7 +77,7 @@ class Work:
 
     @property
     def has_unevaluated(self) -> bool:
-        """Whether it has ``unevaluatedProperties`` or ``unevaluatedItems``, which look at other keywords once more."""
+        """Whether it has ``unevaluatedProperties`` or ``unevaluatedItems``, which apply other keywords once more."""
         return any(keyword in state.schema for state in self._states.values() for keyword in _UNEVALUATED)
 
     def uses(self, *keywords: str) -> bool:
@@ -85,11 +86,11 @@ class Work:
 
     @property
     def has_references(self) -> bool:
-        """Whether any part refers to another, as a schema that refers to itself must."""
+        """Whether any part of the schema has a reference."""
         return any(keyword in state.schema for state in self._states.values() for keyword in _REFERENCES)
 
     def _most_per_part(self) -> int:
-        """Return a bound on the applications to each part of any value by a library that remembers recursive ones."""
+        """Return a bound on the applications to each part of any value, for a library that caches recursive ones."""
         total = max(self._widths(self._root))
         counted: set[int] = set()
         while pending := self._recursive - counted:
@@ -99,9 +100,9 @@ class Work:
         return total
 
     def _widths(self, state: _State, *, again: bool = False) -> tuple[int, int]:
-        """Return how often a state's parts apply to its value, and at most to one value inside of that.
+        """Return how often a state's parts apply to its value, and how often at most to one value inside it.
 
-        A reference to a state that is being counted counts once, and the state is noted as recursive.
+        A reference to a state that is being counted counts once, and the state is added to the recursive ones.
         """
         key = id(state.schema)
         if key in self._per_part and not again:
@@ -132,9 +133,9 @@ class Work:
     def exceeds(self, value: Any, limit: int) -> bool:
         """Return whether parts of the schema apply more than *limit* times to a value and the values in it."""
         total = 0
-        waiting: list[tuple[Any, Counter[int]]] = [(value, Counter({id(self._root.schema): 1}))]
-        while waiting:
-            part, entered = waiting.pop()
+        pending: list[tuple[Any, Counter[int]]] = [(value, Counter({id(self._root.schema): 1}))]
+        while pending:
+            part, entered = pending.pop()
             counts: Counter[int] = Counter()
             for key, count in entered.items():
                 for state, ways in self._closure(key).items():
@@ -144,12 +145,12 @@ class Work:
             if total > limit:
                 return True
             if isinstance(part, dict | list):
-                # Each member that waits counts at least once, so more of them than the limit need not be listed.
-                waiting += islice(self._members(part, counts), max(0, limit + 1 - total - len(waiting)))
+                # Each pending member counts at least once, so the list need not be longer than the limit.
+                pending += islice(self._members(part, counts), max(0, limit + 1 - total - len(pending)))
         return False
 
     def _members(self, part: dict[str, Any] | list[Any], counts: Counter[int]) -> Iterator[tuple[Any, Counter[int]]]:
-        """Yield the members of an object or an array, with how many ways lead to each schema that applies to them."""
+        """Yield the members of an object or an array, with the number of ways to each schema that applies to them."""
         states = [(self._states[key], count) for key, count in counts.items()]
         is_object = isinstance(part, dict)
         of_any: Counter[int] = Counter()
@@ -167,7 +168,7 @@ class Work:
                 yield member, entered
 
     def _collect(self, state: _State) -> None:
-        """Note a state and all below it, by what references can name."""
+        """Store a state and all states below it, by the names that references may use."""
         if id(state.schema) in self._states:
             return
         schema = state.schema
@@ -182,11 +183,11 @@ class Work:
             self._collect(_State(child, state.base))
 
     def _closure(self, key: int) -> Counter[int]:
-        """Return the states that apply to a value wherever one state does, with how many ways lead to each."""
+        """Return the states that apply to a value together with one state, and the number of ways to each."""
         if key in self._closures:
             closure = self._closures[key]
             if not closure:
-                raise ValueError("a reference leads back to itself without going into a member or an item")
+                raise ValueError("a reference leads back to itself for the same value")
             return closure
         self._closures[key] = Counter()
         closure = Counter({key: 1})
@@ -232,11 +233,11 @@ class _State:
     """A subschema.
 
     Attributes:
-        schema: the subschema.
-        base: the URI that references in it are relative to.
-        weight: how often it counts for one application: once, and once more for each value of an ``enum``.
-        cost: how long one application takes, as a multiple of a plain one. An ``enum`` of texts and integers is
-            looked up; other values are compared one by one.
+        schema: The subschema.
+        base: The URI that its references are relative to.
+        weight: The number of times that one application counts: one, and one for each value of an ``enum``.
+        cost: The time of one application, as a multiple of a plain one. The library looks up texts and integers of an
+            ``enum``, and compares other values one by one.
     """
 
     def __init__(self, schema: dict[str, Any], base: str) -> None:
@@ -248,27 +249,27 @@ class _State:
             self.cost += _COST_PER_CHOICE * len(schema["enum"])
 
     def all(self) -> Iterator[dict[str, Any]]:
-        """Yield all subschemas directly in it."""
+        """Yield all subschemas directly inside it."""
         yield from self.same_value()
-        yield from self._one(_ANY_MEMBER)
-        yield from self._one(_ANY_ITEM)
-        yield from self._one(("propertyNames",))
+        yield from self._single(_ANY_MEMBER)
+        yield from self._single(_ANY_ITEM)
+        yield from self._single(("propertyNames",))
         yield from self._listed(_ITEM_LISTS)
         yield from self._named(("patternProperties", "properties", *_DEFINITIONS))
 
     def same_value(self) -> Iterator[dict[str, Any]]:
         """Yield the subschemas that apply to the same value."""
-        yield from self._one(_SAME_VALUE)
+        yield from self._single(_SAME_VALUE)
         yield from self._listed(_SAME_VALUE_LISTS)
         yield from self._named(_SAME_VALUE_MAPS)
 
     @property
     def has_places(self) -> bool:
-        """Whether there are subschemas for members or items in certain places."""
+        """Whether there are subschemas for members with certain names or items with certain indexes."""
         return any(keyword in self.schema for keyword in ("properties", *_ITEM_LISTS))
 
     def at(self, place: str | int) -> dict[str, Any] | None:
-        """Return the subschema for the member of this name, or the item of this index."""
+        """Return the subschema for the member with this name, or the item with this index."""
         if isinstance(place, str):
             schemas: Any = self.schema.get("properties")
             schema = schemas.get(place) if isinstance(schemas, dict) else None
@@ -286,8 +287,8 @@ class _State:
     def any_members(self) -> Iterator[dict[str, Any]]:
         """Yield the subschemas that may apply to a member of any name."""
         yield from self._named(("patternProperties",))
-        yield from self._one(_ANY_MEMBER)
-        yield from self._one(("propertyNames",))
+        yield from self._single(_ANY_MEMBER)
+        yield from self._single(("propertyNames",))
 
     def indexed_items(self) -> Iterator[dict[str, Any]]:
         """Yield the subschemas that apply to items of certain indexes."""
@@ -295,9 +296,9 @@ class _State:
 
     def any_items(self) -> Iterator[dict[str, Any]]:
         """Yield the subschemas that may apply to an item of any index."""
-        yield from self._one(_ANY_ITEM)
+        yield from self._single(_ANY_ITEM)
 
-    def _one(self, keywords: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    def _single(self, keywords: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         for keyword in keywords:
             if isinstance(self.schema.get(keyword), dict):
                 yield self.schema[keyword]
@@ -305,7 +306,8 @@ class _State:
     def _listed(self, keywords: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         for keyword in keywords:
             schemas = self.schema.get(keyword)
-            yield from (schema for schema in schemas if isinstance(schema, dict)) if isinstance(schemas, list) else ()
+            if isinstance(schemas, list):
+                yield from (schema for schema in schemas if isinstance(schema, dict))
 
     def _named(self, keywords: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         for keyword in keywords:

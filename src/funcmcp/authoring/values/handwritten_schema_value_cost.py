@@ -1,7 +1,7 @@
-"""What the parts of a value cost that is checked against a hand-written schema.
+"""The cost of a value's parts in a check against a hand-written schema.
 
-Most parts cost the same. The library takes far longer for large numbers: it divides them as exact fractions for
-``multipleOf``, and compares integers with equal double-precision values one by one for ``uniqueItems``.
+Most parts have the same cost, one unit. Large numbers take the library far longer: for ``multipleOf`` it divides exact
+fractions, and for ``uniqueItems`` it compares integers with equal double-precision values one by one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _EXACT = 2**53
 _MAX_BITS = 64
 _COST_OF_DIVISION = 20
 _MULTIPLE_BITS = 1024
-"""More than the exponent of any double, which ``multipleOf`` may be."""
+"""More than the largest exponent of a double, which ``multipleOf`` may have."""
 
 
 def cost_exceeds(value: Any, limit: int, *, has_multiples: bool, has_unique: bool) -> bool:
@@ -22,20 +22,20 @@ def cost_exceeds(value: Any, limit: int, *, has_multiples: bool, has_unique: boo
 
     Args:
         value: The value.
-        limit: The limit, in applications of a plain schema to a short part.
+        limit: The limit, in applications of a plain schema to a small part.
         has_multiples: Whether the schema has the keyword ``multipleOf``.
         has_unique: Whether the schema has the keyword ``uniqueItems``.
     """
     total = 0
     equal: Counter[float] = Counter()
-    waiting = [value]
-    while waiting:
-        part = waiting.pop()
+    pending = [value]
+    while pending:
+        part = pending.pop()
         total += 1
         if isinstance(part, dict | list):
-            if total + len(waiting) + len(part) > limit:
+            if total + len(pending) + len(part) > limit:
                 return True
-            waiting += part.values() if isinstance(part, dict) else part
+            pending += part.values() if isinstance(part, dict) else part
         elif isinstance(part, int):
             bits = part.bit_length()
             if bits > _MAX_BITS:

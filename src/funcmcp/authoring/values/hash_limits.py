@@ -4,8 +4,9 @@ Python's hash of a number is the number modulo 2**61 - 1, so a client can send n
 them takes n * n steps: 70,000 numbers in 1.5 MB take half a minute. Hashes of strings, bytes, dates and times are keyed
 at random and are not affected.
 
-How it works: before a set or a dict is read, its members or names are read one by one, and those with equal hashes are
-counted. Equal members count once.
+How it works: before pydantic reads a set or a dict, its members or keys are read one by one, and those with equal
+hashes are counted. Equal members count once. The count is the discriminator of a tagged union with one member, the set
+itself, because pydantic passes the value to a discriminator in every mode and does not change it.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
 
     Node: TypeAlias = dict[str, Any]
 
-MOST_MEMBERS = 10_000
-"""Different members of a set or dict whose hashes a client can choose: about 0.1 s at worst, whatever their hashes."""
+MAX_MEMBERS = 10_000
+"""The maximum number of different members of a set or dict whose hashes a client can choose. They take at most about
+0.1 s, whatever their hashes are."""
 
-MOST_EQUAL_HASHES = 16
+MAX_EQUAL_HASHES = 16
 
 _TAG = -1
 _ANY: Any = {"type": "any"}
@@ -53,26 +55,29 @@ class _Hashes:
         self._count = 0
 
     def add(self, member: Any) -> None:
-        """Count a member; raise ToolError for too many, or too many of one hash."""
+        """Count a member. Raise ToolError if there are too many members, or too many with one hash."""
         try:
             equal = self._members.setdefault(hash(member), [])
         except TypeError:
-            return  # not hashable, which the set itself reports
+            return  # not hashable, which the set or dict reports
         if member in equal:
             return
         equal.append(member)
         self._count += 1
-        if len(equal) > MOST_EQUAL_HASHES:
-            raise ToolError("A set or the keys of an object have too many values with equal hashes. Leave some out.")
-        if self._count > MOST_MEMBERS:
+        if len(equal) > MAX_EQUAL_HASHES:
+            raise ToolError("A set or the keys of an object have too many values with equal hashes. Remove some.")
+        if self._count > MAX_MEMBERS:
             raise ToolError(
-                f"A set or an object has more than {MOST_MEMBERS:,} members, which is too many for their type. "
-                "Send less at once."
+                f"A set or an object has more than {MAX_MEMBERS:,} members, the maximum for members of this type. "
+                "Send fewer at once."
             )
 
 
 def with_hash_limits(schema: Node) -> Node:
-    """Return a schema with bounds on sets and dicts whose hashes clients can choose; itself if it has none of these."""
+    """Return a schema with bounds on sets and dicts whose hashes clients can choose.
+
+    A schema without such sets and dicts is returned unchanged.
+    """
     if not any(map(_member_key, nodes_of(schema))):
         return schema
     return _limited(schema, schema.get("definitions", []))
@@ -89,14 +94,14 @@ def _limited(node: Node, definitions: list[Node]) -> Node:
 
 
 def _counting(member: Any, definitions: Any) -> Callable[[Any], int]:
-    """Return a discriminator: as such it sees the value, JSON text included, and leaves it as it is."""
+    """Return the discriminator that counts the members of a value."""
 
     @cache
     def reader() -> SchemaValidator:
         return SchemaValidator(core_schema.definitions_schema(member, definitions), _use_prebuilt=False)
 
     def count(value: Any) -> int:
-        if isinstance(value, Collection) and len(value) > MOST_EQUAL_HASHES and not isinstance(value, str | bytes):
+        if isinstance(value, Collection) and len(value) > MAX_EQUAL_HASHES and not isinstance(value, str | bytes):
             hashes = _Hashes()
             for part in value:
                 try:
@@ -121,7 +126,7 @@ def _member_key(node: Node) -> str | None:
 def _has_keyed_hashes(node: Node) -> bool:
     kind = node["type"]
     if kind in {"enum", "literal"}:
-        return True  # only the values that the author wrote
+        return True  # only the author's values are possible
     if kind in _WRAPPERS:
         return all(child["type"] in _KEYED or _has_keyed_hashes(child) for child in nodes_of(node) if child is not node)
     return kind in _KEYED

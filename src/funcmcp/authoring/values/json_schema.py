@@ -1,4 +1,9 @@
-"""JSON schemas of types, as clients read them: no references unless a type is recursive, a fixed order, no noise.
+"""JSON schemas of types, as clients read them.
+
+How it works: pydantic generates the schema from a core schema. `_Generator` changes parts of it to what funcmcp reads
+and writes, adds descriptions of fields, and leaves out generated titles. `arranged` then puts the definition in place
+of each reference, because many clients do not follow references, and sorts the keywords. Definitions that refer to
+themselves stay in ``$defs``. If the result would be too large, all references stay.
 
 Source: 2026-07-28 "server/tools, Tool"; JSON Schema 2020-12.
 """
@@ -19,7 +24,7 @@ from funcmcp.protocol.codec import encode
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pydantic.json_schema import JsonSchemaMode
     from pydantic_core import core_schema
@@ -37,38 +42,38 @@ _RANK = {
 _BETWEEN = 500
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "dependentSchemas"})
 _DATA = frozenset({"const", "default", "enum", "examples", "required", "x-mcp-header"})
-_MOST_EXPANSIONS = 1000
-"""References that are followed before a schema is left with its references: models that refer to one another many
-times over would otherwise grow without bounds."""
+_MAX_EXPANSIONS = 1000
+"""The maximum number of references that are replaced. The schema of models that refer to one another many times would
+otherwise grow without bounds."""
 
 
-def json_schema(schema: Any, mode: JsonSchemaMode, what: str) -> dict[str, Any]:
+def json_schema(schema: Any, mode: JsonSchemaMode, place: str) -> dict[str, Any]:
     """Return the JSON schema of a core schema.
 
     Args:
-        schema: the core schema.
+        schema: The core schema.
         mode: ``"validation"`` for arguments, ``"serialization"`` for results.
-        what: names the schema's place in the error.
+        place: The type's place, for errors, such as "The parameter 'orders' of get_order".
 
     Raises:
-        RegistrationError: a type in it has no meaning as JSON.
+        RegistrationError: JSON can't carry a type in it.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a default that JSON can't say is left out, which is all there is to it
+            warnings.simplefilter("ignore")  # pydantic warns of defaults that JSON can't carry, and leaves them out
             generated = _Generator(by_alias=True).generate(schema, mode)
     except PydanticInvalidForJsonSchema as error:
-        raise RegistrationError(f"{what} has a type that JSON can't carry ({error.message}).") from None
+        raise RegistrationError(f"{place} has a type that JSON can't carry ({error.message}).") from None
     return arranged(generated)
 
 
 def encoded_default(value: Any) -> Any:
-    """Return a default value as JSON; raise ValueError if JSON can't say it."""
+    """Return a default value in JSON form. Raise ValueError if JSON can't carry it."""
     return _Generator().encode_default(value)
 
 
 def arranged(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with its references put in place and its keywords in order."""
+    """Return a schema with definitions in place of references, and with sorted keywords."""
     definitions: dict[str, Any] = schema.get("$defs", {})
     recursive = {name for name in definitions if name in _reachable(name, definitions)}
     try:
@@ -78,31 +83,31 @@ def arranged(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Arranger:
-    """Writes one schema anew.
+    """Replaces the references of one schema, and sorts its keywords.
 
     Args:
-        definitions: what references lead to.
-        kept: names of definitions to which references stay.
+        definitions: The definitions by name.
+        preserved: The names of definitions to which references stay.
     """
 
-    def __init__(self, definitions: dict[str, Any], kept: set[str]) -> None:
+    def __init__(self, definitions: dict[str, Any], preserved: set[str]) -> None:
         self._definitions = definitions
-        self._kept = kept
-        self._left = _MOST_EXPANSIONS
+        self._preserved = preserved
+        self._remaining_expansions = _MAX_EXPANSIONS
         self._used: set[str] = set()
 
     def root(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return the whole schema; its own reference is followed even if it is a recursive one."""
+        """Return the arranged schema. A reference at its root is replaced even if its definition is recursive."""
         schema = {key: value for key, value in schema.items() if key != "$defs"}
         name = _target(schema)
         if name is not None:
             schema = {**self._definitions[name], **{key: value for key, value in schema.items() if key != "$ref"}}
         result = self._node(schema)
-        kept: dict[str, Any] = {}
-        while missing := sorted(self._used - kept.keys()):
+        definitions: dict[str, Any] = {}
+        while missing := sorted(self._used - definitions.keys()):
             for name in missing:
-                kept[name] = self._node(self._definitions[name])
-        return {**result, "$defs": dict(sorted(kept.items()))} if kept else result
+                definitions[name] = self._node(self._definitions[name])
+        return {**result, "$defs": dict(sorted(definitions.items()))} if definitions else result
 
     def _node(self, node: Any) -> Any:
         if isinstance(node, list):
@@ -111,14 +116,14 @@ class _Arranger:
             return float_or_int(node)
         name = _target(node)
         if name is not None:
-            if name in self._kept:
+            if name in self._preserved:
                 self._used.add(name)
             else:
-                self._left -= 1
-                if self._left < 0:
+                self._remaining_expansions -= 1
+                if self._remaining_expansions < 0:
                     raise OverflowError
-                rest = {key: value for key, value in node.items() if key != "$ref"}
-                return self._node({**self._definitions[name], **rest})
+                siblings = {key: value for key, value in node.items() if key != "$ref"}
+                return self._node({**self._definitions[name], **siblings})
         keywords = sorted(node, key=lambda keyword: _RANK.get(keyword, _BETWEEN))
         return {keyword: self._keyword(keyword, node[keyword]) for keyword in keywords}
 
@@ -136,41 +141,52 @@ def _target(node: Any) -> str | None:
 
 
 def _reachable(name: str, definitions: dict[str, Any]) -> set[str]:
-    found: set[str] = set()
-    waiting = [name]
-    while waiting:
-        new = set(_references(definitions[waiting.pop()])) - found
-        found |= new
-        waiting += new
-    return found
+    """Return the names of the definitions that a definition refers to, directly or not."""
+    reached: set[str] = set()
+    pending = [name]
+    while pending:
+        new = set(_references(definitions[pending.pop()])) - reached
+        reached |= new
+        pending += new
+    return reached
 
 
 def _references(node: Any) -> Iterator[str]:
     name = _target(node)
     if name is not None:
         yield name
-    for member in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+    members: Iterable[Any] = ()
+    if isinstance(node, dict):
+        members = node.values()
+    elif isinstance(node, list):
+        members = node
+    for member in members:
         yield from _references(member)
 
 
 def float_or_int(value: Any) -> Any:
-    """Return a decimal as the JSON number that says the same."""
-    if isinstance(value, Decimal):
-        return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
-    return value
+    """Return a decimal as an int if it has no fraction, and otherwise as a float; other values unchanged."""
+    if not isinstance(value, Decimal):
+        return value
+    if value.is_finite() and value == value.to_integral_value():
+        return int(value)
+    return float(value)
 
 
 class _Generator(GenerateJsonSchema):
-    """pydantic's generator without the titles that it makes up, and with the types as funcmcp reads and writes them."""
+    """pydantic's generator without generated titles, and with the types as funcmcp reads and writes them."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - no field gets one
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
         return False
 
-    def sort(self, value: Any, parent_key: str | None = None) -> Any:  # noqa: ARG002 - `arranged` does it
+    def sort(self, value: Any, parent_key: str | None = None) -> Any:  # noqa: ARG002 - `arranged` sorts
         return value
 
     def encode_default(self, dft: Any) -> Any:
-        encoded = b64encode(dft).decode() if isinstance(dft, bytes) else super().encode_default(float_or_int(dft))
+        if isinstance(dft, bytes):
+            encoded = b64encode(dft).decode()
+        else:
+            encoded = super().encode_default(float_or_int(dft))
         try:
             encode(encoded)
         except ValueError as error:  # NaN or Infinity
@@ -195,20 +211,21 @@ class _Generator(GenerateJsonSchema):
 
     def bytes_schema(self, schema: core_schema.BytesSchema) -> dict[str, Any]:
         result = super().bytes_schema(schema)
-        result.pop("format", None)  # "binary", which is OpenAPI's word for what is no JSON
+        result.pop("format", None)  # "binary", which is a format of OpenAPI for bytes outside JSON
         return result
 
     def dict_schema(self, schema: core_schema.DictSchema) -> dict[str, Any]:
         result = super().dict_schema(schema)
-        name = result.get("propertyNames", {})
-        name = self.get_schema_from_definitions(name["$ref"]) if "$ref" in name else name
-        if name and name.get("type", "string") != "string":
-            del result["propertyNames"]  # it describes the number, and a name is a text
+        key_schema = result.get("propertyNames", {})
+        if "$ref" in key_schema:
+            key_schema = self.get_schema_from_definitions(key_schema["$ref"])
+        if key_schema and key_schema.get("type", "string") != "string":
+            del result["propertyNames"]  # it describes a number, but a name is a string
         return result
 
     def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> dict[str, Any]:
         result = super().tagged_union_schema(schema)
-        result.pop("discriminator", None)  # an OpenAPI keyword, whose references would lead nowhere
+        result.pop("discriminator", None)  # a keyword of OpenAPI, whose references would not exist
         return result
 
     def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
@@ -221,15 +238,15 @@ class _Generator(GenerateJsonSchema):
         return self._documented(super().typed_dict_schema(schema), schema)
 
     def _documented(self, result: dict[str, Any], schema: Any) -> dict[str, Any]:
-        """Describe the fields of a class."""
+        """Add descriptions of a class's fields, and remove a title that is only the class's name."""
         cls = schema.get("cls")
         node = schema.get("schema", schema)
         while "fields" not in node and "schema" in node:
             node = node["schema"]
         fields = node.get("fields", ())
-        named = fields.items() if isinstance(fields, dict) else ((field["name"], field) for field in fields)
+        named_fields = fields.items() if isinstance(fields, dict) else ((field["name"], field) for field in fields)
         if isinstance(cls, type):
-            describe_fields(result, cls, {name: self._get_alias_name(field, name) for name, field in named})
+            describe_fields(result, cls, {name: self._get_alias_name(field, name) for name, field in named_fields})
         return _untitled(result, cls)
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> dict[str, Any]:
@@ -246,7 +263,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def _untitled(schema: dict[str, Any], cls: Any) -> dict[str, Any]:
-    """Drop a title that is only the class's name."""
+    """Remove a title that is only the class's name."""
     if schema.get("title") == getattr(cls, "__name__", None):
         schema.pop("title", None)
     return schema

@@ -1,9 +1,10 @@
-"""Where pydantic's core schemas contain other schemas.
+"""The tree of pydantic's core schemas: which keys of a schema contain other schemas.
 
 A core schema is a tree of dicts. Between its nodes are dicts whose keys are names that an author chose: a model with
-a field named ``type`` has a dict of fields that looks like a schema. So `SUBSCHEMAS` alone decides what is a schema.
+a field named ``type`` has a dict of fields that looks like a schema. Therefore only `SUBSCHEMAS` decides which dicts
+are schemas.
 
-Serializers under ``serialization`` are not part of the tree: they are the author's own.
+Serializers under ``serialization`` are not part of the tree, because the author chose them.
 
 Source: the typed dicts of `pydantic_core.core_schema`, with which a test compares the table.
 """
@@ -20,79 +21,79 @@ if TYPE_CHECKING:
     Node: TypeAlias = dict[str, Any]
 
 
-class Holds(Enum):
-    """What a key of a schema holds."""
+class Layout(Enum):
+    """How a key of a schema contains schemas."""
 
     ONE = "a schema"
     LIST = "a list of schemas, or of pairs of a schema and its label"
     DICT = "a dict with schemas as its values"
 
 
-_INNER = {"schema": Holds.ONE}
-_ITEMS = {"items_schema": Holds.ONE}
-_PAIRS = {"keys_schema": Holds.ONE, "values_schema": Holds.ONE}
+_INNER = {"schema": Layout.ONE}
+_ITEMS = {"items_schema": Layout.ONE}
+_PAIRS = {"keys_schema": Layout.ONE, "values_schema": Layout.ONE}
 
 PARAMETER = _INNER
 """Keys of the parameters in ``arguments_schema``, which have no ``type``."""
 
-SUBSCHEMAS: dict[str, dict[str, Holds]] = {
-    "arguments": {"arguments_schema": Holds.LIST, "var_args_schema": Holds.ONE, "var_kwargs_schema": Holds.ONE},
-    "arguments-v3": {"arguments_schema": Holds.LIST},
-    "call": {"arguments_schema": Holds.ONE, "return_schema": Holds.ONE},
-    "chain": {"steps": Holds.LIST},
-    "computed-field": {"return_schema": Holds.ONE},
+SUBSCHEMAS: dict[str, dict[str, Layout]] = {
+    "arguments": {"arguments_schema": Layout.LIST, "var_args_schema": Layout.ONE, "var_kwargs_schema": Layout.ONE},
+    "arguments-v3": {"arguments_schema": Layout.LIST},
+    "call": {"arguments_schema": Layout.ONE, "return_schema": Layout.ONE},
+    "chain": {"steps": Layout.LIST},
+    "computed-field": {"return_schema": Layout.ONE},
     "counter": _PAIRS,
     "custom-error": _INNER,
     "dataclass": _INNER,
-    "dataclass-args": {"fields": Holds.LIST, "computed_fields": Holds.LIST},
+    "dataclass-args": {"fields": Layout.LIST, "computed_fields": Layout.LIST},
     "dataclass-field": _INNER,
     "default": _INNER,
-    "definitions": {"schema": Holds.ONE, "definitions": Holds.LIST},
+    "definitions": {"schema": Layout.ONE, "definitions": Layout.LIST},
     "deque": _ITEMS,
     "dict": _PAIRS,
     "frozendict": _PAIRS,
     "frozenset": _ITEMS,
     "function-after": _INNER,
-    "function-before": {"schema": Holds.ONE, "json_schema_input_schema": Holds.ONE},
-    "function-plain": {"json_schema_input_schema": Holds.ONE},
-    "function-wrap": {"schema": Holds.ONE, "json_schema_input_schema": Holds.ONE},
+    "function-before": {"schema": Layout.ONE, "json_schema_input_schema": Layout.ONE},
+    "function-plain": {"json_schema_input_schema": Layout.ONE},
+    "function-wrap": {"schema": Layout.ONE, "json_schema_input_schema": Layout.ONE},
     "generator": _ITEMS,
     "json": _INNER,
-    "json-or-python": {"json_schema": Holds.ONE, "python_schema": Holds.ONE},
-    "lax-or-strict": {"lax_schema": Holds.ONE, "strict_schema": Holds.ONE},
+    "json-or-python": {"json_schema": Layout.ONE, "python_schema": Layout.ONE},
+    "lax-or-strict": {"lax_schema": Layout.ONE, "strict_schema": Layout.ONE},
     "list": _ITEMS,
     "missing-sentinel": _INNER,
     "model": _INNER,
     "model-field": _INNER,
     "model-fields": {
-        "fields": Holds.DICT,
-        "computed_fields": Holds.LIST,
-        "extras_schema": Holds.ONE,
-        "extras_keys_schema": Holds.ONE,
+        "fields": Layout.DICT,
+        "computed_fields": Layout.LIST,
+        "extras_schema": Layout.ONE,
+        "extras_keys_schema": Layout.ONE,
     },
-    "named-tuple": {"fields": Holds.LIST},
+    "named-tuple": {"fields": Layout.LIST},
     "named-tuple-field": _INNER,
     "nullable": _INNER,
     "ordered-dict": _PAIRS,
     "set": _ITEMS,
-    "tagged-union": {"choices": Holds.DICT},
-    "tuple": {"items_schema": Holds.LIST},
-    "typed-dict": {"fields": Holds.DICT, "computed_fields": Holds.LIST, "extras_schema": Holds.ONE},
+    "tagged-union": {"choices": Layout.DICT},
+    "tuple": {"items_schema": Layout.LIST},
+    "typed-dict": {"fields": Layout.DICT, "computed_fields": Layout.LIST, "extras_schema": Layout.ONE},
     "typed-dict-field": _INNER,
-    "union": {"choices": Holds.LIST},
+    "union": {"choices": Layout.LIST},
 }
-"""The keys that hold schemas, by the ``type`` of a node. Other types contain no schemas."""
+"""The keys that contain schemas, by the ``type`` of a node. Other types contain no schemas."""
 
 
 def children(node: Node) -> Iterator[Node]:
     """Yield the nodes directly below a node."""
-    for key, holds in _keys(node).items():
+    for key, layout in _keys(node).items():
         value = node.get(key)
         if value is None:
             continue
-        if holds is Holds.ONE:
+        if layout is Layout.ONE:
             yield value
-        elif holds is Holds.DICT:
+        elif layout is Layout.DICT:
             yield from value.values()
         else:
             for member in value:
@@ -101,24 +102,24 @@ def children(node: Node) -> Iterator[Node]:
 
 def nodes_of(node: Node) -> Iterator[Node]:
     """Yield all nodes of a schema that have a type, the schema itself first."""
-    waiting = [node]
-    while waiting:
-        current = waiting.pop()
+    pending = [node]
+    while pending:
+        current = pending.pop()
         if "type" in current:
             yield current
-        waiting += children(current)
+        pending += children(current)
 
 
 def with_children(node: Node, change: Callable[[Node], Node]) -> Node:
     """Return a copy of a node with each node directly below it replaced by what *change* returns for it."""
     copied = dict(node)
-    for key, holds in _keys(node).items():
+    for key, layout in _keys(node).items():
         value = node.get(key)
         if value is None:
             continue
-        if holds is Holds.ONE:
+        if layout is Layout.ONE:
             copied[key] = change(value)
-        elif holds is Holds.DICT:
+        elif layout is Layout.DICT:
             copied[key] = {name: change(member) for name, member in value.items()}
         else:
             copied[key] = [_changed(member, change) for member in value]
@@ -132,6 +133,6 @@ def _changed(member: Any, change: Callable[[Node], Node]) -> Any:
     return change(member)
 
 
-def _keys(node: Node) -> dict[str, Holds]:
+def _keys(node: Node) -> dict[str, Layout]:
     kind = node.get("type")
     return PARAMETER if kind is None else SUBSCHEMAS.get(kind, {})

@@ -1,6 +1,8 @@
-"""From values of a type to JSON, as the type's JSON schema says: what tools and resources return.
+"""Conversion of returned values of a type to JSON that fits the type's JSON schema.
 
-pydantic is loaded when something is written or described for the first time.
+How it works: a value is first validated strictly, so that an object of the annotated type passes without a copy. If
+this fails, the value's JSON is validated instead: a dict is accepted for a model, and a list for a set. The valid value
+is then serialized. pydantic is loaded when the first value is written or the first schema is created.
 """
 
 from __future__ import annotations
@@ -20,15 +22,15 @@ if TYPE_CHECKING:
 
     from funcmcp.authoring.values.union_limits import BoundedValidator
 
-_LONGEST_PATH = 200
+_MAX_PATH_LENGTH = 200
 
 
 class ResultWriter:
     """Writes values of one type.
 
     Args:
-        annotation: the type.
-        name: whose values they are, such as a tool's name.
+        annotation: The type.
+        name: The feature's name, for errors.
     """
 
     def __init__(self, annotation: Any, name: str) -> None:
@@ -37,19 +39,18 @@ class ResultWriter:
         self._built: tuple[SchemaValidator | BoundedValidator, Callable[[Any], bytes]] | None = None
 
     def core(self) -> dict[str, Any]:
-        """Return pydantic's core schema of what is written; raise RegistrationError if the type is nothing in JSON."""
-        from funcmcp.authoring.values.pydantic_result_schemas import for_results  # noqa: PLC0415 - pydantic
-        from funcmcp.authoring.values.pydantic_schemas import core_schema_of  # noqa: PLC0415 - pydantic
+        """Return pydantic's core schema of the type. Raise RegistrationError if JSON can't carry the type."""
+        from funcmcp.authoring.values.pydantic_result_schemas import result_schema  # noqa: PLC0415 - loads pydantic
 
-        return for_results(core_schema_of(self._annotation, f"What {self._name} returns"))
+        return result_schema(self._annotation, f"What {self._name} returns")
 
     def write(self, value: Any) -> bytes:
-        """Return a value as JSON; raise ValueError if it is not of the type or JSON can't say it."""
-        own, write = self._built or self.prepare()
+        """Return a value as JSON. Raise ValueError if it is not of the type, or if JSON can't carry it."""
+        validator, write = self._built or self.prepare()
         try:
-            valid = own.validate_python(value, strict=True)
+            valid = validator.validate_python(value, strict=True)
         except ValueError:
-            valid = self._as_json(own, value)
+            valid = self._from_json(validator, value)
         try:
             return write(valid)
         except UserWarning as warning:
@@ -58,12 +59,12 @@ class ResultWriter:
             raise unwritable(value, self._name, error) from None
 
     def prepare(self) -> tuple[SchemaValidator | BoundedValidator, Callable[[Any], bytes]]:
-        """Build what checks and what writes values; raise RegistrationError if the type is nothing in JSON."""
-        from funcmcp.authoring.values.pydantic_schemas import is_finite, serializer, validator  # noqa: PLC0415 - pydantic
+        """Build the validator and the serializer. Raise RegistrationError if JSON can't carry the type."""
+        from funcmcp.authoring.values.pydantic_schemas import is_finite, serializer, validator  # noqa: PLC0415 - loads pydantic
 
         core = self.core()
-        # A field that is not of its type, as an unchecked assignment leaves it, is a warning of the serializer. It has
-        # to be an error. Asking the serializer itself for that costs more than all of its work.
+        # An attribute that is not of its type, after an assignment without validation, causes a warning of the
+        # serializer. It must be an error. The serializer's own option for this takes longer than its other work.
         warnings.filterwarnings("error", "Pydantic serializer warnings", UserWarning, re.escape(__name__))
         writer = serializer(core)
 
@@ -71,43 +72,43 @@ class ResultWriter:
 
         def write_checked(value: Any) -> bytes:
             text = to_json(value)
-            # Where NaN can be, the serializer's own JSON has null for it.
+            # The serializer writes null for NaN, so the value is written again by the codec, which rejects NaN.
             return encode(writer.to_python(value, mode="json", by_alias=True)) if b"null" in text else text
 
         write = to_json if is_finite(core) else write_checked
         self._built = validator(core), write
         return self._built
 
-    def _as_json(self, own: SchemaValidator | BoundedValidator, value: Any) -> Any:
-        """Read a value that is not of the type, but whose JSON may be: a dict for a model, a list for a set."""
+    def _from_json(self, validator: SchemaValidator | BoundedValidator, value: Any) -> Any:
+        """Return an object of the type for a value with the same JSON, such as a dict for a model."""
         try:
             text = encode(jsonable(value))
         except ValueError as error:
             raise unwritable(value, self._name, error) from None
         try:
-            return own.validate_json(text, strict=True)
+            return validator.validate_json(text, strict=True)
         except ValueError as error:
             raise ValueError(f"{self._name} returned what its annotation does not allow: {error}") from None
 
 
 def unwritable(value: Any, name: str, error: ValueError) -> ValueError:
-    """Return the error for a value that JSON can't say: it names the feature and the path of the value.
+    """Return the error for a value that JSON can't carry, with the feature's name and the path in the value.
 
     Args:
-        value: What the function returned.
+        value: The returned value.
         name: The feature's name.
-        error: What the encoder says; it is returned where the whole value can be written alone.
+        error: The encoder's error, which is returned if no wrong value is found.
     """
     path, reason = _path_to_unwritable(value, "")
     if reason is None:
         return error
-    where = f"the value at {path.removeprefix('.')}" if path else "a value"
-    return ValueError(f"{name} returned {where} that can't be written as JSON: {reason}")
+    place = f"the value at {path.removeprefix('.')}" if path else "a value"
+    return ValueError(f"{name} returned {place} that can't be written as JSON: {reason}")
 
 
 def _path_to_unwritable(value: Any, path: str) -> tuple[str, str | None]:
-    """Return the path of the innermost value that JSON can't say, and the reason."""
-    while len(path) < _LONGEST_PATH:
+    """Return the path of the innermost value that JSON can't carry, and the encoder's reason."""
+    while len(path) < _MAX_PATH_LENGTH:
         for step, member in _members_of(value):
             if _reason_against(member) is not None:
                 path, value = path + step, member
@@ -137,7 +138,7 @@ def _members_of(value: Any) -> list[tuple[str, Any]]:
 
 
 def jsonable(value: Any) -> Any:
-    """Return what a value that no type describes is in JSON; raise ValueError if it is nothing."""
+    """Return a value without a declared type as dicts, lists and scalars. Raise ValueError if JSON can't carry it."""
     from pydantic_core import to_jsonable_python  # noqa: PLC0415 - loaded with the codec
 
     return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="constants")

@@ -1,8 +1,8 @@
-"""Results made with the classes of the official SDK or of FastMCP, recognised without importing either.
+"""Results with classes of the official SDK or of FastMCP, which are converted without importing either.
 
-Servers that move to funcmcp may keep returning ``CallToolResult``, ``TextContent`` and so on. A class belongs to those
-packages if it, or a class above it, is defined in one of them. Classes of the SDK's versions 1 and 2 differ in the
-names of their attributes; both write the same JSON.
+Servers that move to funcmcp may continue to return ``CallToolResult``, ``TextContent`` and similar objects. A class
+belongs to those packages if it, or one of its base classes, is defined in one of them. Classes of the SDK's versions 1
+and 2 differ in the names of their attributes, but have the same JSON form.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CONVERTERS = ("to_image_content", "to_audio_content", "to_resource_content")
 
 
 class _Block(Content):
-    """A content block in its wire form."""
+    """A content block in JSON form."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ class _Block(Content):
 
 
 def is_sdk_type(cls: Any) -> bool:
-    """Return whether a class is one of the official SDK or of FastMCP, or derives from one."""
+    """Return whether a class belongs to the official SDK or FastMCP, or has a base class that does."""
     return isinstance(cls, type) and _is_sdk_class(cls)
 
 
@@ -37,7 +37,7 @@ def _is_sdk_class(cls: type) -> bool:
 
 
 def converted(value: Any) -> Any:
-    """Return an object of an SDK's class as what funcmcp has for it; any other value as it is."""
+    """Return funcmcp's counterpart of an object of an SDK's class. Other values are returned unchanged."""
     if not is_sdk_type(type(value)):
         return value
     for method in _CONVERTERS:
@@ -65,7 +65,7 @@ def _tool_result(value: Any) -> ToolResult:
 
 
 def _from_wire(value: Any) -> Any:
-    """Return the content block or the contents of a resource that an object's JSON is."""
+    """Return an object as a content block or contents of a resource, if its JSON form is one of these."""
     if not hasattr(value, "model_dump"):
         return value
     wire: dict[str, Any] = value.model_dump(mode="json", by_alias=True, exclude_none=True)

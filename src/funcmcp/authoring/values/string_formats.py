@@ -1,4 +1,4 @@
-"""`Format`: string formats that a schema names and that arguments are checked against.
+"""`Format`: string formats, which the schema names and which arguments are checked against.
 
 Every check takes time in proportion to the text's length.
 """
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic_core import CoreSchema
 
-_LONGEST_HOSTNAME = 253
-_LONGEST_LOCAL_PART = 64
+_MAX_HOSTNAME_LENGTH = 253
+_MAX_LOCAL_PART_LENGTH = 64
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _LOCAL_PART = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*")
@@ -30,13 +30,13 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 def _is_email(text: str) -> bool:
     local, _, domain = text.rpartition("@")
-    if local.startswith(".") or local.endswith(".") or ".." in local or len(local) > _LONGEST_LOCAL_PART:
+    if local.startswith(".") or local.endswith(".") or ".." in local or len(local) > _MAX_LOCAL_PART_LENGTH:
         return False
     return bool(_LOCAL_PART.fullmatch(local)) and _is_hostname(domain)
 
 
 def _is_hostname(text: str) -> bool:
-    return len(text) <= _LONGEST_HOSTNAME and all(_LABEL.fullmatch(label) for label in text.split("."))
+    return len(text) <= _MAX_HOSTNAME_LENGTH and all(_LABEL.fullmatch(label) for label in text.split("."))
 
 
 def _is_phone(text: str) -> bool:
@@ -44,7 +44,7 @@ def _is_phone(text: str) -> bool:
 
 
 def _is_date(text: str) -> bool:
-    from datetime import date  # noqa: PLC0415 - most servers never need it
+    from datetime import date  # noqa: PLC0415 - few servers need it
 
     try:
         return bool(_DATE.fullmatch(text)) and date.fromisoformat(text) is not None
@@ -53,7 +53,7 @@ def _is_date(text: str) -> bool:
 
 
 def _is_time(text: str) -> bool:
-    from datetime import time  # noqa: PLC0415 - most servers never need it
+    from datetime import time  # noqa: PLC0415 - few servers need it
 
     try:
         return bool(_TIME.fullmatch(text)) and time.fromisoformat(text) is not None
@@ -67,7 +67,7 @@ def _is_date_time(text: str) -> bool:
 
 def _is_ip(version: int) -> Callable[[str], bool]:
     def check(text: str) -> bool:
-        from ipaddress import ip_address  # noqa: PLC0415 - most servers never need it
+        from ipaddress import ip_address  # noqa: PLC0415 - few servers need it
 
         try:
             return ip_address(text).version == version
@@ -89,7 +89,7 @@ FORMATS: dict[str, tuple[str, Callable[[str], object]]] = {
     "uri": ("a URI", _URI.fullmatch),
     "uuid": ("a UUID", _UUID.fullmatch),
 }
-"""What each format is called, and its check."""
+"""A phrase for each format in errors, and its check."""
 
 
 class Format:
@@ -99,25 +99,25 @@ class Format:
     date-time, email, hostname, ipv4, ipv6, time, uri, uuid) and ``phone``.
 
     Raises:
-        RegistrationError: the format is unknown.
+        RegistrationError: The format is unknown.
     """
 
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
         if name not in FORMATS:
-            raise RegistrationError(f"Format({name!r}) is unknown; use one of {', '.join(FORMATS)}.")
+            raise RegistrationError(f"Unknown format {name!r}. Valid formats: {', '.join(FORMATS)}.")
         self.name = name
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Add the check after the type's own."""
         from pydantic_core import PydanticCustomError, core_schema  # noqa: PLC0415 - loaded with the first schema
 
-        words, check = FORMATS[self.name]
+        phrase, check = FORMATS[self.name]
 
         def checked(value: Any) -> Any:
             if isinstance(value, str) and not check(value):
-                raise PydanticCustomError("format", "must be {words}", {"words": words})
+                raise PydanticCustomError("format", "must be {phrase}", {"phrase": phrase})
             return value
 
         return core_schema.no_info_after_validator_function(checked, handler(source))

@@ -1,6 +1,10 @@
-"""From what a function returns to a ``CallToolResult``, in the newest revision's shape without ``resultType``.
+"""What a tool's function returns, as a ``CallToolResult`` in the newest revision's shape without ``resultType``.
 
-How a tool's results are written is chosen once, by its return annotation.
+How it works: `rendering_of` chooses one function for a return annotation, when the tool is first listed or called. A
+tool without an annotation is rendered by the value (`_by_value`). Texts, bytes and content blocks become content. Any
+other type has an output schema: its values become structured content, with a text block of the same JSON. A schema
+whose type is not an object is wrapped in an object with the member ``result``. A tool with a hand-written output schema
+is rendered by value, and the result is checked against the schema.
 
 Source: 2026-07-28 "server/tools, Tool Result, Structured Content, Output Schema".
 """
@@ -8,6 +12,7 @@ Source: 2026-07-28 "server/tools, Tool Result, Structured Content, Output Schema
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import to_json
@@ -34,10 +39,10 @@ class Rendering(NamedTuple):
     """How a tool's results are written.
 
     Attributes:
-        render: writes a returned value; raises TypeError or ValueError if it is not what the annotation promises or
-            JSON can't say it.
-        output_schema: returns the tool's output schema, or None if it has none.
-        is_response: whether results are whole JSON-RPC responses, which must answer the request.
+        render: Returns the result for a returned value. It raises TypeError or ValueError if the value does not fit
+            the annotation, or if JSON can't carry it.
+        output_schema: Returns the tool's output schema, or None if it has none.
+        is_response: Whether results are JSON-RPC responses, which must answer the request.
     """
 
     render: Render
@@ -46,11 +51,11 @@ class Rendering(NamedTuple):
 
 
 def rendering_of(annotation: Any, tool: str) -> Rendering:
-    """Choose how results of a type are written.
+    """Return how results of a type are written.
 
     Args:
-        annotation: the resolved return annotation, or EMPTY.
-        tool: the tool's name.
+        annotation: The resolved return annotation, or EMPTY.
+        tool: The tool's name, for errors.
     """
     annotation = awaited(annotation)
     members = {without_marks(member) for member in union_members(annotation)}
@@ -71,7 +76,7 @@ def rendering_of(annotation: Any, tool: str) -> Rendering:
 
 
 def _locating(render: Callable[[Any, str], Result], tool: str) -> Render:
-    """Return a rendering whose errors name the tool, and the path of a value that JSON can't say."""
+    """Return a function that renders, and whose errors name the tool and the path of a value that JSON can't carry."""
 
     def located(value: Any) -> Result:
         try:
@@ -83,7 +88,7 @@ def _locating(render: Callable[[Any, str], Result], tool: str) -> Render:
 
 
 def handwritten_rendering(schema: dict[str, Any], tool: str) -> Rendering:
-    """Return how results of a hand-written output schema are written: they are checked against it."""
+    """Return how results of a tool with a hand-written output schema are written. They are checked against it."""
     checks: list[Callable[[Any], list[tuple[str, str]]]] = []
 
     def render(value: Any) -> Result:
@@ -124,15 +129,15 @@ def _nothing(value: Any) -> Result:
 
 
 def _raw(value: Any) -> Result:
-    whole = isinstance(value, dict) and value.get("jsonrpc") == "2.0" and "id" in value
-    if not whole or ("result" in value) == ("error" in value):
-        raise TypeError("A JSONRPCResponse has jsonrpc, id, and either result or error.")
+    is_response = isinstance(value, dict) and value.get("jsonrpc") == "2.0" and "id" in value
+    if not is_response or ("result" in value) == ("error" in value):
+        raise TypeError('A JSONRPCResponse must have "jsonrpc": "2.0", "id", and either "result" or "error".')
     encode(value)
     return RawResponse(value)
 
 
 def _scalar(annotation: type) -> Rendering:
-    """Return the rendering of numbers and booleans, which are most of what small tools return."""
+    """Return the rendering of numbers and booleans. It is faster than pydantic, for small tools."""
     schema = _wrapped({"type": _SCALARS[annotation]})
 
     def render(value: Any) -> Result:
@@ -141,7 +146,7 @@ def _scalar(annotation: type) -> Rendering:
             text = b"true" if value else b"false"
         elif kind is int:
             text = b"%d" % value
-        elif kind is float and value - value == 0.0:  # finite
+        elif kind is float and isfinite(value):
             text = repr(value).encode()
         else:
             raise TypeError(f"The tool is annotated to return {annotation.__name__}, but returned {_shown(value)}.")
@@ -157,7 +162,7 @@ def _shown(value: Any) -> str:
 
 
 class _Typed:
-    """Writes values of one type as structured content, with a text block of the same JSON beside it."""
+    """Writes values of one type as structured content, with a text block of the same JSON."""
 
     def __init__(self, annotation: Any, tool: str) -> None:
         self._writer = ResultWriter(annotation, tool)
@@ -166,32 +171,35 @@ class _Typed:
         self._wraps = False
 
     def output_schema(self) -> dict[str, Any]:
-        """Return the schema; anything but an object stands under ``result``, in every revision."""
+        """Return the schema. A schema whose type is not an object is wrapped, in every revision."""
         if self._schema is None:
-            from funcmcp.authoring.values.json_schema import json_schema  # noqa: PLC0415 - pydantic, loaded when it is needed
+            from funcmcp.authoring.values.json_schema import json_schema  # noqa: PLC0415 - loads pydantic
 
-            own = json_schema(self._writer.core(), "serialization", f"What {self._tool} returns")
-            self._schema = own if own.get("type") == "object" else _wrapped(own)
-            self._wraps = self._schema is not own
+            schema = json_schema(self._writer.core(), "serialization", f"What {self._tool} returns")
+            self._wraps = schema.get("type") != "object"
+            self._schema = _wrapped(schema) if self._wraps else schema
         return self._schema
 
     def render(self, value: Any) -> Result:
-        """Write a value; raise ValueError if it is not of the type."""
+        """Return the result for a value. Raise ValueError if it is not of the type."""
         if self._schema is None:
             self.output_schema()
-        written = self._writer.write(value)
-        text = written if written.startswith(b'"') else to_json(written.decode())
-        return JSONResult(text, b'{"result":%b}' % written if self._wraps else written)
+        structured = self._writer.write(value)
+        text = structured if structured.startswith(b'"') else to_json(structured.decode())
+        if self._wraps:
+            structured = b'{"result":%b}' % structured
+        return JSONResult(text, structured)
 
 
 def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with one member, ``result``, whose schema is given."""
     inner = {key: value for key, value in schema.items() if key != "$defs"}
     wrapped = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
     return {**wrapped, "$defs": schema["$defs"]} if "$defs" in schema else wrapped
 
 
 def _structured(structured: Any) -> dict[str, Any]:
-    """Return structured content with its text; strings are shown as they are, everything else as JSON."""
+    """Return a result with structured content. Its text block has a string unchanged, and other values as JSON."""
     text = encode(structured).decode()
     return {
         "content": [{"type": "text", "text": structured if isinstance(structured, str) else text}],
@@ -200,7 +208,7 @@ def _structured(structured: Any) -> dict[str, Any]:
 
 
 def _plain(tool: str, allowed: tuple[type, ...]) -> Render:
-    """Write texts and bytes, which are content but not structured content."""
+    """Return the function that renders texts and bytes, which are content but not structured content."""
 
     def render(value: Any) -> Result:
         if not isinstance(value, allowed):
@@ -213,21 +221,21 @@ def _plain(tool: str, allowed: tuple[type, ...]) -> Render:
 
 
 def _content_only(value: Any, tool: str) -> Result:
-    """Write what is annotated to be content: even an empty list is a list of blocks."""
+    """Return the result for a value that is annotated as content. An empty list is a result without blocks."""
     if isinstance(value, list | tuple):
         return {"content": [_block(member, tool) for member in value]}
     return _by_value(value, tool)
 
 
 def _by_value(value: Any, tool: str) -> Result:
-    """Write a value that no annotation describes."""
+    """Return the result for a value without a return annotation."""
     if isinstance(value, ToolResult):
         return _tool_result(value)
     if value is None:
         return {"content": []}
     if is_sdk_type(type(value)):
-        translated = converted(value)
-        return _structured(jsonable(value)) if translated is value else _by_value(translated, tool)
+        own_value = converted(value)
+        return _structured(jsonable(value)) if own_value is value else _by_value(own_value, tool)
     if isinstance(value, list | tuple) and any(map(_is_block, value)):
         return {"content": [_block(member, tool) for member in value]}
     if isinstance(value, str | bytes | Content):
@@ -258,7 +266,7 @@ def _tool_result(value: ToolResult) -> dict[str, Any]:
 def _block(value: Any, tool: str) -> dict[str, Any]:
     value = converted(value)
     if isinstance(value, Content):
-        encode(value.block)  # refuses what JSON can't say
+        encode(value.block)  # raises ValueError for what JSON can't carry
         return value.block
     if isinstance(value, bytes):
         resource = {"uri": f"tool://{tool}/result", "mimeType": "application/octet-stream", "blob": base64(value)}

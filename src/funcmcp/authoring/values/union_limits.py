@@ -1,9 +1,16 @@
-"""A bound on reading unions that contain themselves.
+"""A bound on the time for reading unions that contain themselves.
 
-For ``A | B`` whose members both have a field of ``A | B``, pydantic tries each way at each level: 2 to the power of the
-depth in all, for a value of some hundred bytes. Nothing can stop it from outside, so each such union counts what it
-is given again, and gives up when that is far more than the value has. A limit on depth would be simpler, but there is
-none that is both safe with ten members and large enough for a filter made of And, Or and Not, of which only one fits.
+For ``A | B`` whose members both have a field of ``A | B``, pydantic tries both members at each level: 2 to the power of
+the depth tries in all, for a value of some hundred bytes. A running validation can't be interrupted. A limit on depth
+would be simpler, but no limit is both safe for ten members and large enough for a filter of And, Or and Not, of which
+only one fits.
+
+How it works: `bounded` finds the unions to which one value can lead back through several members, and puts a counter
+before each. The counter is the discriminator of a tagged union with one member, because pydantic passes the value to a
+discriminator and does not change it. `BoundedValidator` sets a `_Tries` for the value that it validates, in a context
+variable. Each part of the value that a union gets is identified by its JSON. The first visit of a part is free, and
+each further one costs some of a budget. When the budget is spent, equal parts of the value are searched once, and
+visits that they explain are refunded. If the budget is still spent, the value is rejected.
 """
 
 from __future__ import annotations
@@ -28,47 +35,46 @@ if TYPE_CHECKING:
     Reach: TypeAlias = Mapping[str, AbstractSet[str]]
 
 _BUDGET = 500_000
-"""What one value may cost that such unions get again: about 50 ms at worst, which is for a wrong value."""
+"""The cost of repeated visits that one value may have: about 50 ms at worst, which is for a wrong value."""
 
-_MOST_PARTS = 50_000
-"""Objects and arrays of a value among which equal ones are looked for."""
+_MAX_PARTS = 50_000
+"""The maximum number of objects and arrays among which equal ones are searched."""
 
 _VISIT = 100
 _VISIT_PER_MEMBER = 100
-"""What a part costs that a union gets again, beside its bytes as JSON: each member that does not fit is an error."""
+"""The cost of a repeated visit, beside the part's size in bytes: each member that does not fit is an error."""
 
 _TAG = -1
-"""Stands in the place of an error; it is no name and no index of anything in JSON."""
+"""The tag in the paths of errors. JSON has no such name or index."""
 
 _OBJECTS = frozenset({"dataclass", "dict", "frozendict", "model", "model-fields", "typed-dict"})
 _ARRAYS = frozenset({"deque", "frozenset", "list", "set", "tuple"})
 
 
 class _Tries:
-    """What the unions of one value have been given.
+    """The visits of one value's parts to unions that contain themselves.
 
-    Parts are identified by their JSON, because each try may make new objects. When the budget is spent, equal parts of
-    the value are looked for once, and what they have cost is given back.
+    Parts are identified by their JSON, because each try may create new objects.
 
     Args:
-        value: returns the value.
+        value: Returns the value.
     """
 
     def __init__(self, value: Callable[[], Any]) -> None:
         self._value = value
-        self._left = _BUDGET
+        self._budget = _BUDGET
         self._visits: Counter[int] = Counter()
         self._occurrences: Counter[int] | None = None
 
     def count(self, part: Any, cost: int) -> None:
-        """Count a part of the value that a union is given.
+        """Count a visit of a part of the value to a union.
 
         Args:
-            part: the part.
-            cost: what it costs to read it once more than it occurs, beside its bytes.
+            part: The part.
+            cost: The cost of a repeated visit, beside the part's size in bytes.
 
         Raises:
-            ToolError: the budget is spent.
+            ToolError: The budget is spent.
         """
         data = _json(part)
         key = hash(data)
@@ -76,23 +82,24 @@ class _Tries:
         occurrences = 1 if self._occurrences is None else self._occurrences[key]
         if self._visits[key] <= occurrences:
             return
-        self._left -= cost + len(data)
-        if self._left < 0 and self._occurrences is None:
-            self._give_back(cost)
-        if self._left < 0:
+        self._budget -= cost + len(data)
+        if self._budget < 0 and self._occurrences is None:
+            self._refund(cost)
+        if self._budget < 0:
             raise ToolError(
                 "A value is nested too deeply in types that contain themselves: "
-                "there are too many ways to read it. Nest it less."
+                "there are too many ways to read it. Nest it less deeply."
             )
 
-    def _give_back(self, cost: int) -> None:
+    def _refund(self, cost: int) -> None:
+        """Search equal parts of the value, and refund the visits that they explain."""
         self._occurrences = Counter()
-        for part in islice(_containers(self._value()), _MOST_PARTS):
+        for part in islice(_containers(self._value()), _MAX_PARTS):
             data = _json(part)
             key = hash(data)
             self._occurrences[key] += 1
             if 1 < self._occurrences[key] <= self._visits[key]:
-                self._left += cost + len(data)
+                self._budget += cost + len(data)
 
 
 def _json(part: Any) -> bytes:
@@ -100,26 +107,26 @@ def _json(part: Any) -> bytes:
 
 
 def _containers(value: Any) -> Iterator[Any]:
-    """Yield the objects and arrays in a JSON value, from the outside in."""
-    waiting = deque([value])
-    while waiting:
-        part = waiting.popleft()
+    """Yield the objects and arrays in a JSON value, the outer ones first."""
+    pending = deque([value])
+    while pending:
+        part = pending.popleft()
         if isinstance(part, dict | list):
             yield part
-            waiting += part.values() if isinstance(part, dict) else part
+            pending += part.values() if isinstance(part, dict) else part
 
 
 _tries: ContextVar[_Tries] = ContextVar("tries")
 
 
 class BoundedValidator:
-    """Validates as a SchemaValidator does, and raises ToolError for a value that takes too many tries."""
+    """Validates values like a SchemaValidator, and raises ToolError for a value that takes too many tries."""
 
     def __init__(self, validator: SchemaValidator) -> None:
         self._validator = validator
 
     def validate_python(self, value: Any, *, strict: bool | None = None) -> Any:
-        """Return a valid value; raise ValidationError or ToolError."""
+        """Return the converted value. Raise ValidationError or ToolError for others."""
         token = _tries.set(_Tries(lambda: value))
         try:
             return self._validator.validate_python(value, strict=strict)
@@ -127,7 +134,7 @@ class BoundedValidator:
             _tries.reset(token)
 
     def validate_json(self, data: bytes, *, strict: bool | None = None) -> Any:
-        """Return the valid value of a JSON text; raise ValidationError or ToolError."""
+        """Return the converted value of a JSON text. Raise ValidationError or ToolError for others."""
         token = _tries.set(_Tries(partial(from_json, data)))
         try:
             return self._validator.validate_json(data, strict=strict)
@@ -136,9 +143,9 @@ class BoundedValidator:
 
 
 def bounded(schema: Node) -> Node | None:
-    """Return a core schema with a bound on its unions that contain themselves; None if it has none."""
+    """Return a core schema with a bound on its unions that contain themselves. None if it has no such union."""
     if schema["type"] != "definitions":
-        return None  # nothing that refers to itself, as pydantic arranges its schemas
+        return None  # pydantic puts each schema that refers to itself into definitions
     nodes = list(_nodes(schema, ()))
     definitions = {node["ref"]: node for node, _ in nodes if "ref" in node}
     reach = _reach(nodes)
@@ -166,22 +173,26 @@ def _reach(nodes: list[tuple[Node, tuple[str, ...]]]) -> Reach:
 
 
 def _closure(start: str, direct: Reach) -> set[str]:
-    found = {start}
-    waiting = [start]
-    while waiting:
-        new = direct[waiting.pop()] - found
-        found |= new
-        waiting += new
-    return found
+    reached = {start}
+    pending = [start]
+    while pending:
+        new = direct[pending.pop()] - reached
+        reached |= new
+        pending += new
+    return reached
 
 
 def _is_ambiguous(node: Node, around: tuple[str, ...], definitions: Mapping[str, Node], reach: Reach) -> bool:
-    """Tell whether a schema is a union to which one value can lead back through several of its members."""
+    """Return whether a schema is a union to which one value can lead back through several of its members."""
     if node["type"] != "union" or not around:
         return False
-    choices = [choice[0] if isinstance(choice, tuple) else choice for choice in node["choices"]]
-    kinds = [_kind(choice, definitions) for choice in choices if _leads_to(choice, around, reach)]
-    return len(kinds) > 1 and ("" in kinds or len(set(kinds)) < len(kinds))
+    kinds: list[str | None] = []
+    for choice in node["choices"]:
+        member = choice[0] if isinstance(choice, tuple) else choice
+        if _leads_to(member, around, reach):
+            kinds.append(_kind(member, definitions))
+    has_equal_kinds = len(set(kinds)) < len(kinds)
+    return len(kinds) > 1 and (None in kinds or has_equal_kinds)
 
 
 def _leads_to(choice: Node, names: tuple[str, ...], reach: Reach) -> bool:
@@ -189,15 +200,19 @@ def _leads_to(choice: Node, names: tuple[str, ...], reach: Reach) -> bool:
     return any(not reach[reference].isdisjoint(names) for reference in references)
 
 
-def _kind(choice: Node, definitions: Mapping[str, Node]) -> str:
-    """Return which kind of JSON value a schema reads, or nothing if that is not plain to see."""
+def _kind(choice: Node, definitions: Mapping[str, Node]) -> str | None:
+    """Return the kind of JSON value that a schema reads: "object", "array", or None if the schema may read several."""
     while choice["type"] == "definition-ref":
         choice = definitions[choice["schema_ref"]]
-    return "object" if choice["type"] in _OBJECTS else "array" if choice["type"] in _ARRAYS else ""
+    if choice["type"] in _OBJECTS:
+        return "object"
+    if choice["type"] in _ARRAYS:
+        return "array"
+    return None
 
 
 def _may_be_json(value: Any) -> bool:
-    """Return whether a value may be an object or an array as text, which lax arguments are also read from."""
+    """Return whether a value may be the text of an object or an array, which lax arguments may be."""
     return isinstance(value, str) and value.lstrip()[:1] in {"{", "["}
 
 
@@ -207,7 +222,7 @@ def _with_bounds(node: Node, ambiguous: set[int]) -> Node:
 
 
 def _with_bound(union: Node) -> Node:
-    """Put a count before a union. As a discriminator it sees the value and leaves it as it is, JSON text included."""
+    """Return a union with a counter before it."""
     reference = union.pop("ref", None)
     choices: Any = {_TAG: union}
     cost = _VISIT + _VISIT_PER_MEMBER * len(union["choices"])
