@@ -35,32 +35,33 @@ def http_app(
     app: FunctionApp | None = None,
     streams: bool = False,
 ) -> FunctionApp:
-    """Serve a server from a function app, by HTTP triggers.
+    """Serve an MCP server with HTTP triggers of a function app.
 
     Args:
-        mcp: the server.
-        route: of the endpoint, below the route prefix that host.json gives the app's functions ("api" by default).
-        auth_level: which of the platform's keys callers need: "anonymous", "function" or "admin". By default it is
-            "function"; but "anonymous" if the server tells clients where to get tokens, for they know of no keys.
-        app: register on this app; by default on a new one.
-        streams: send event streams as they come. It is on for all HTTP functions of the app then, and needs
-            ``pip install "funcmcp[azure-streams]"``. Without it a client gets a stream when it is complete, and what
-            can't wait so long is refused.
+        mcp: The server.
+        route: The route of the endpoint, below the route prefix of host.json (``"api"`` by default).
+        auth_level: The platform's key that callers need: ``"anonymous"``, ``"function"`` or ``"admin"``. The default is
+            ``"function"``, and ``"anonymous"`` for a server with `ProtectedResource`, because clients that get tokens
+            have no key.
+        app: The function app that gets the triggers. The default is a new one.
+        streams: Send event streams while they are produced. This applies to all HTTP functions of the app and needs
+            ``pip install "funcmcp[azure-streams]"``. Without it a client gets a stream when it is complete, and
+            requests whose stream has no end are refused.
 
     Returns:
-        The app, to be a global of function_app.py.
+        The function app. Assign it to a global variable of function_app.py.
 
     Raises:
-        ValueError: the Functions host would not serve that route, or clients would not find the server's metadata.
-        ImportError: another package has HTTP streams switched on in this app, or a package is missing.
+        ValueError: The Functions host can't serve the route, or clients can't find the server's metadata.
+        ImportError: Another package has HTTP streams switched on in this app, or a package is missing.
     """
-    from funcmcp.adapters.azure import http_trigger as azure_http  # noqa: PLC0415 - vendor code is loaded by those who use it
+    from funcmcp.adapters.azure import http_trigger as azure_http  # noqa: PLC0415 - vendor code, loaded when it is used
 
     if streams:
-        import funcmcp.adapters.azure.http_streams  # noqa: PLC0415, F401 - importing it switches them on
-    found = azure_http.FunctionApp() if app is None else app
-    azure_http.register(serving_of(mcp), found, route=route, auth_level=auth_level)
-    return found
+        import funcmcp.adapters.azure.http_streams  # noqa: PLC0415, F401 - the import switches streams on
+    function_app = azure_http.FunctionApp() if app is None else app
+    azure_http.register(serving_of(mcp), function_app, route=route, auth_level=auth_level)
+    return function_app
 
 
 def trigger_app(
@@ -69,36 +70,37 @@ def trigger_app(
     *,
     bindings: Mapping[str, Sequence[Input | Output]] | None = None,
 ) -> FunctionApp:
-    """Register a server's tools, resources and prompts as Azure's own MCP triggers; call it when all are registered.
+    """Register a server's tools, resources and prompts as Azure's own MCP triggers.
 
-    The functions host speaks with the clients, at ``/runtime/webhooks/mcp``. docs/guides/azure.md lists what
-    it can't do.
+    Call it when all features are registered. The Functions host answers the clients, at ``/runtime/webhooks/mcp``;
+    docs/guides/azure.md lists what it does not support.
 
     Args:
-        mcp: the server.
-        app: register on this app; by default on a new one.
-        bindings: more bindings of functions, by the name of a tool or prompt or the URI of a resource; a function gets
-            their values by a parameter of the type `Bindings`.
+        mcp: The server.
+        app: The function app that gets the triggers. The default is a new one.
+        bindings: Further bindings of functions, by the name of a tool or prompt or the URI of a resource. A function
+            gets their values with a parameter of the type `Bindings`.
 
     Returns:
-        The app, to be a global of function_app.py.
+        The function app. Assign it to a global variable of function_app.py.
 
     Raises:
-        RegistrationError: something in the server is beyond the functions host; the text names it and says what to do.
+        RegistrationError: The Functions host does not support a feature of the server. The text names the feature and
+            the remedy.
     """
-    from funcmcp.adapters.azure.triggers import registration as azure_triggers  # noqa: PLC0415 - vendor code is loaded by those who use it
+    from funcmcp.adapters.azure.triggers import registration as azure_triggers  # noqa: PLC0415 - vendor code, loaded when it is used
 
-    found = azure_triggers.FunctionApp() if app is None else app
-    azure_triggers.register(serving_of(mcp), found, bindings or {})
-    return found
+    function_app = azure_triggers.FunctionApp() if app is None else app
+    azure_triggers.register(serving_of(mcp), function_app, bindings or {})
+    return function_app
 
 
 def public_url(route: str = "mcp", *, host: str | None = None) -> str:
-    """Return the URL by which clients reach a function of this app.
+    """Return the public URL of a function of this app.
 
     Args:
-        route: of the function.
-        host: a custom domain; by default the name that Azure gave the app, or that of Core Tools on your machine.
+        route: The function's route.
+        host: A custom domain. The default is the app's own host name on Azure, and that of Core Tools on your machine.
 
     Raises:
         ValueError: host.json can't be read.
@@ -114,17 +116,17 @@ def protected_resource(
     host: str | None = None,
     name: str | None = None,
 ) -> ProtectedResource:
-    """Return what clients are told of where to get tokens, with this app's own URLs in it.
+    """Return the metadata that leads clients to the authorization server, with this app's public URLs.
 
     Args:
-        authorization_servers: issuers whose tokens are accepted.
-        scopes: the scopes that callers can ask for.
-        route: of the endpoint.
-        host: a custom domain; by default the name that Azure gave the app, or that of Core Tools on your machine.
-        name: what to call the server where people read it.
+        authorization_servers: URLs of the issuers whose tokens the server accepts.
+        scopes: Scopes that clients can request.
+        route: The route of the endpoint, as in `http_app`.
+        host: A custom domain. The default is the app's own host name on Azure, and that of Core Tools on your machine.
+        name: A name of the server for people.
 
     Raises:
-        ValueError: host.json can't be read, or a URL is none.
+        ValueError: host.json can't be read, or a URL is invalid.
     """
     prefix = azure_settings.route_prefix()
     return ProtectedResource(

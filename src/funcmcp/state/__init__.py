@@ -1,7 +1,8 @@
-"""What a server keeps between requests: sessions, rates of callers, and the keys of sealed texts.
+"""State that a server stores between requests: sessions, rates of callers, and keys for sealed text.
 
-One process needs nothing of this module: ``MCPServer(sessions="signed")`` and ``MCPServer(sessions="memory")`` name the
-two usual stores. `funcmcp.redis` has the stores that several instances share.
+A single process needs none of this: ``MCPServer(sessions="signed")`` and ``MCPServer(sessions="memory")`` name the
+two usual stores. `funcmcp.redis` has the stores that several instances share. A store of your own implements
+`SessionStore`, or `LiveSessions` if its sessions have streams and subscriptions.
 """
 
 from __future__ import annotations
@@ -15,16 +16,33 @@ if TYPE_CHECKING:
     from funcmcp.state.seal import KeyRing
     from funcmcp.state.sessions.memory import MemorySessions
     from funcmcp.state.sessions.signed import SignedSessions
-    from funcmcp.state.sessions.store import SessionStore
+    from funcmcp.state.sessions.store import (
+        Handshake,
+        LiveSessions,
+        SessionsFullError,
+        SessionStore,
+        StoreAwayError,
+    )
 
-__all__ = ["KeyRing", "MemoryRates", "MemorySessions", "Rates", "SessionStore", "SignedSessions"]
+__all__ = [
+    "Handshake",
+    "KeyRing",
+    "LiveSessions",
+    "MemoryRates",
+    "MemorySessions",
+    "Rates",
+    "SessionStore",
+    "SessionsFullError",
+    "SignedSessions",
+    "StoreAwayError",
+]
 
 _HOMES = {
     "state.rates": ["MemoryRates", "Rates"],
     "state.seal": ["KeyRing"],
     "state.sessions.memory": ["MemorySessions"],
     "state.sessions.signed": ["SignedSessions"],
-    "state.sessions.store": ["SessionStore"],
+    "state.sessions.store": ["Handshake", "LiveSessions", "SessionStore", "SessionsFullError", "StoreAwayError"],
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)
