@@ -324,7 +324,7 @@ async def test_a_worker_that_is_killed_is_replaced(folder: Path) -> None:
     with served(folder, "kinds.py", "--workers", "2") as (process, url):
         killed = (await call(url, "pid"))["structuredContent"]["result"]
         os.kill(killed, signal.SIGKILL)
-        await asyncio.to_thread(process.line_with, "another one takes its place")
+        await asyncio.to_thread(process.line_with, "A new one replaces it")
         assert (await call(url, "pid"))["structuredContent"]["result"] != killed
         process.process.terminate()
         assert await asyncio.to_thread(process.ended) == 0

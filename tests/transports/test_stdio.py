@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.transports.stdio import Lines
+from funcmcp.transports.stdio import LineSplitter
 from tests.cli.processes import FUNCMCP, PYTHON, START_SECONDS, STOP_SECONDS, environment
 from tests.schemas import validate
 from tests.wire.peer import ERAS, HANDSHAKE, META, PER_REQUEST, initialize
@@ -483,7 +483,7 @@ def test_a_stream_that_is_not_open_is_one_clear_line(server: Path, name: str) ->
         env=environment(), timeout=START_SECONDS, check=False,
     )  # fmt: skip
     assert ended.returncode == 1
-    assert ended.stderr == f"{name} is not open. With --stdio the server talks to its client there.\n"
+    assert ended.stderr == f"{name} is not open. With --stdio the server exchanges messages with its client there.\n"
 
 
 def test_a_closed_stderr_does_not_get_into_the_messages(server: Path) -> None:
@@ -519,14 +519,14 @@ def test_options_of_http_are_refused(server: Path, options: list[str], named: st
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
 def test_lines_are_the_same_however_the_bytes_come(size: int) -> None:
-    data, cut, lines = b"one\n\ntwelve\r\nfifty\nexact\nlast", Lines(5), []
+    data, cut, lines = b"one\n\ntwelve\r\nfifty\nexact\nlast", LineSplitter(5), []
     for start in range(0, len(data), size):
         lines += cut.feed(data[start : start + size])
-    assert [*lines, cut.rest()] == [b"one", b"", None, b"fifty", b"exact", b"last"]
+    assert [*lines, cut.flush()] == [b"one", b"", None, b"fifty", b"exact", b"last"]
 
 
 def test_a_line_that_is_too_long_takes_no_room() -> None:
-    cut = Lines(1000)
+    cut = LineSplitter(1000)
     for _ in range(100):
         assert cut.feed(b"x" * 999) == []
         assert len(cut._line) <= 1000

@@ -1,4 +1,9 @@
-"""The end of a process that serves: it comes in time, even if an event loop, a thread or an executor hangs."""
+"""A deadline for the exit of a server process, which holds even if an event loop, a thread or an executor hangs.
+
+How it works: `start_exit_deadline` starts a thread and a timer of the kernel. After `_EXIT_SECONDS` the thread ends the
+process with code 0, whatever runs. If a C function holds the interpreter's lock, the thread can't run; then the signal
+of the timer ends the process after `_ALARM_SECONDS`.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +17,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_LEAVE_SECONDS = 8.6  # then the process leaves without waiting for threads, executors or a blocked event loop
-_ALARM_SECONDS = 9.4  # then the kernel ends it, even where a C function holds the interpreter's lock
+_EXIT_SECONDS = 8.6
+_ALARM_SECONDS = 9.4
 
 
-def leave_in_time() -> Callable[[], None]:
-    """See to it that the process ends within ten seconds; return a function that calls it off."""
-    stayed = threading.Event()
-    threading.Thread(target=_leave, args=(stayed,), name="funcmcp watchdog", daemon=True).start()
+def start_exit_deadline() -> Callable[[], None]:
+    """End the process within ten seconds; return a function that cancels the deadline."""
+    cancelled = threading.Event()
+    threading.Thread(target=_exit_unless, args=(cancelled,), name="funcmcp watchdog", daemon=True).start()
     _set_alarm(_ALARM_SECONDS)
 
-    def stay() -> None:
-        stayed.set()
+    def cancel() -> None:
+        cancelled.set()
         _set_alarm(0)
 
-    return stay
+    return cancel
 
 
 def _set_alarm(seconds: float) -> None:
@@ -34,10 +39,11 @@ def _set_alarm(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def _leave(stayed: threading.Event) -> None:
-    if stayed.wait(_LEAVE_SECONDS):
+def _exit_unless(cancelled: threading.Event) -> None:
+    if cancelled.wait(_EXIT_SECONDS):
         return
-    os.write(2, b"Some calls did not end in time; they are left behind.\n")  # no lock that a stuck thread could hold
+    # sys.stderr has a lock, which a stuck thread may hold.
+    os.write(2, b"Some calls did not end in time. The process exits without them.\n")
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # a closed pipe must not keep the process
             stream.flush()

@@ -1,6 +1,19 @@
-"""stdio: messages over a process's standard input and output, one on a line.
+"""stdio: messages over a process's standard input and output, one on each line.
 
-Source: "basic/transports, stdio" of every revision: messages hold no newline, nothing else may be on stdout, stderr
+How it works: `_Source` reads lines in a thread and `_Sink` writes them in another one, because an event loop can't wait
+for files and terminals. Between them a `Connection` runs in the event loop. While the server runs, the descriptors 0
+and 1 belong to the protocol alone (`standard_streams`): other code gets an empty stdin, and its output goes to stderr.
+
+The end has three states (`_Shutdown`):
+
+1. *Running*, until stdin ends or a signal comes.
+2. *Finishing*: calls in flight may be answered within `GRACE_SECONDS`.
+3. *Hurrying*: calls in flight are cancelled, because another signal came or stdout can't be written to.
+
+From the beginning of the second state on, the process has ten seconds to exit (`exit_deadline`). If stdin and not a
+signal has ended the connection, the process may continue afterwards, as `MCPServer.run` returns.
+
+Source: "basic/transports, stdio" of every revision: messages contain no newline, nothing else may be on stdout, stderr
 is for logs, and the end of stdin ends the server.
 """
 
@@ -18,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.server.log import write_to_stderr
 from funcmcp.transports.connection import GRACE_SECONDS, Connection
-from funcmcp.transports.exit_deadline import leave_in_time
+from funcmcp.transports.exit_deadline import start_exit_deadline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
@@ -28,8 +41,10 @@ if TYPE_CHECKING:
 
     Close = Callable[[], Awaitable[None]]
 
-_CHUNK = 65536
-_CHUNKS_AHEAD = 2
+_CHUNK_BYTES = 65536
+_MAX_CHUNKS = 2
+"""Chunks that are read ahead of the lines that were handled."""
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -38,11 +53,11 @@ class StreamError(OSError):
 
 
 def run(server: Server, close: Close) -> None:
-    """Serve the client on this process's stdin and stdout until one of them ends, or SIGTERM or SIGINT comes.
+    """Serve the client on stdin and stdout until one of them ends, or until SIGTERM or SIGINT.
 
     Args:
-        server: answers the requests.
-        close: runs at the end.
+        server: Answers the requests.
+        close: Is awaited at the end.
 
     Raises:
         StreamError: stdin or stdout is not open.
@@ -54,15 +69,16 @@ def run(server: Server, close: Close) -> None:
 
 
 async def run_async(server: Server, close: Close) -> None:
-    """Serve as `run` does, in the event loop that runs already."""
+    """Serve as `run` does, in the running event loop."""
     with standard_streams() as (source, sink):
         write_to_stderr()
         _explain(server, source)
-        (await _serve(server, close, source, sink)).leave()
+        shutdown = await _serve(server, close, source, sink)
+        shutdown.cancel_deadline()
 
 
 def _explain(server: Server, source: int) -> None:
-    """Say on stderr what the process waits for, where a person and not a client has started it."""
+    """Write on stderr what the process waits for, if stdin is a terminal and so no client has started it."""
     if os.isatty(source):
         sys.stderr.write(
             f"{server.options.name} waits for JSON-RPC messages, one on a line (Ctrl+D ends it). "
@@ -72,17 +88,16 @@ def _explain(server: Server, source: int) -> None:
 
 @contextlib.contextmanager
 def standard_streams() -> Iterator[tuple[int, int]]:
-    """Take stdin and stdout for the protocol alone while the block runs; yield their descriptors.
+    """Reserve stdin and stdout for the protocol while the block runs; yield their descriptors.
 
-    Meanwhile everybody else's stdin is empty, and what they print goes to stderr: Python code, C libraries and
-    child processes alike.
+    For all other code (Python, C libraries, child processes) stdin is empty, and output to stdout goes to stderr.
 
     Raises:
         StreamError: stdin or stdout is not open.
     """
     _check_open()
-    source, sink = os.dup(0), os.dup(1)  # never closed again: a thread may wait for one of them for ever
-    if os.name == "posix":  # whoever started this process may have chosen otherwise, and the threads here wait
+    source, sink = os.dup(0), os.dup(1)  # never closed: a thread may wait for one of them for ever
+    if os.name == "posix":  # the parent process may have made them non-blocking, but the threads here wait
         os.set_blocking(source, True)
         os.set_blocking(sink, True)
     before = sys.stdin, sys.stdout
@@ -90,7 +105,7 @@ def standard_streams() -> Iterator[tuple[int, int]]:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    _flush(sys.stdout)  # what was printed until now is no message either
+    _flush(sys.stdout)  # output from before must not get onto stdout either
     with open(os.devnull, encoding="utf-8") as empty:  # noqa: PTH123 - a device
         sys.stdin, sys.stdout = empty, sys.stderr
         try:
@@ -103,30 +118,29 @@ def standard_streams() -> Iterator[tuple[int, int]]:
 
 
 def serve(server: Server, close: Close, *, source: int, sink: int) -> None:
-    """Serve the client on a pair of descriptors until one of them ends, or SIGTERM or SIGINT comes.
-
-    Calls in flight may go on for `GRACE_SECONDS` then. A signal after the end has begun, and a sink that nobody
-    reads any more, end them at once. Within ten seconds the process has ended, whatever hangs.
+    """Serve the client on two descriptors until one of them ends, or until SIGTERM or SIGINT.
 
     Args:
-        server: answers the requests.
-        close: runs at the end.
-        source: is read from; blocking.
-        sink: is written to; blocking.
+        server: Answers the requests.
+        close: Is awaited at the end.
+        source: A blocking descriptor to read from.
+        sink: A blocking descriptor to write to.
     """
-    asyncio.run(_serve(server, close, source, sink)).leave()
+    shutdown = asyncio.run(_serve(server, close, source, sink))
+    shutdown.cancel_deadline()
 
 
-async def _serve(server: Server, close: Close, source_descriptor: int, sink_descriptor: int) -> _Ending:
-    ending = _Ending(asyncio.get_running_loop())
-    source, sink = _Source(source_descriptor, server.options.limits.message_bytes), _Sink(sink_descriptor)
-    sink.start(ending.hurry)
+async def _serve(server: Server, close: Close, source_descriptor: int, sink_descriptor: int) -> _Shutdown:
+    shutdown = _Shutdown(asyncio.get_running_loop())
+    source = _Source(source_descriptor, server.options.limits.message_bytes)
+    sink = _Sink(sink_descriptor)
+    sink.start(shutdown.hurry)
     connection = Connection(server, sink.send, local=True)
-    reading = asyncio.create_task(_read(source, connection, ending))
-    with ending.on_signals():
+    reading = asyncio.create_task(_read(source, connection, shutdown))
+    with shutdown.on_signals():
         try:
-            await ending.begun.wait()
-            await _either(connection.finish(GRACE_SECONDS), ending.hurried.wait())
+            await shutdown.started.wait()
+            await _first_of(connection.finish(GRACE_SECONDS), shutdown.hurried.wait())
         finally:
             reading.cancel()
             await connection.aclose()
@@ -134,11 +148,11 @@ async def _serve(server: Server, close: Close, source_descriptor: int, sink_desc
             await close()
             with contextlib.suppress(asyncio.CancelledError):
                 await reading
-    return ending
+    return shutdown
 
 
-async def _read(source: _Source, connection: Connection, ending: _Ending) -> None:
-    """Hand every line to the connection; with the last one the end begins."""
+async def _read(source: _Source, connection: Connection, shutdown: _Shutdown) -> None:
+    """Pass each line to the connection; the shutdown begins after the last one."""
     try:
         async for line in source.lines():
             if line is None:
@@ -147,11 +161,11 @@ async def _read(source: _Source, connection: Connection, ending: _Ending) -> Non
                 await connection.receive(line)
     finally:
         connection.end_of_input()
-        ending.begin()
+        shutdown.begin()
 
 
-async def _either(first: Coroutine[Any, Any, object], second: Coroutine[Any, Any, object]) -> None:
-    """Wait until one of two is done, and cancel the other one."""
+async def _first_of(first: Coroutine[Any, Any, object], second: Coroutine[Any, Any, object]) -> None:
+    """Wait until one of two coroutines is done, and cancel the other one."""
     tasks = {asyncio.create_task(first), asyncio.create_task(second)}
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -160,34 +174,40 @@ async def _either(first: Coroutine[Any, Any, object], second: Coroutine[Any, Any
             task.cancel()
 
 
-class _Ending:
-    """When the end begins, and whether it has to hurry; from its beginning on the process has ten seconds."""
+class _Shutdown:
+    """The shutdown of the server; see the module's docstring.
+
+    Attributes:
+        started: Is set when the shutdown begins.
+        hurried: Is set when calls in flight are to be cancelled.
+        signalled: Whether a signal has come.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.begun = asyncio.Event()
+        self.started = asyncio.Event()
         self.hurried = asyncio.Event()
         self.signalled = False
         self._loop = loop
-        self._call_off: Callable[[], None] | None = None
+        self._cancel_deadline: Callable[[], None] | None = None
 
     def begin(self) -> None:
-        """Begin to end."""
-        self._hold_to_time()
-        self.begun.set()
+        """Begin the shutdown."""
+        self._start_deadline()
+        self.started.set()
 
     def hurry(self) -> None:
-        """End now: nobody waits for calls in flight."""
+        """Begin the shutdown, and cancel the calls in flight."""
         self.begin()
         self.hurried.set()
 
-    def leave(self) -> None:
-        """Let the process go on if the client, and no signal, has ended the connection."""
-        if self._call_off is not None and not self.signalled:
-            self._call_off()
+    def cancel_deadline(self) -> None:
+        """Let the process continue if stdin, and not a signal, has ended the connection."""
+        if self._cancel_deadline is not None and not self.signalled:
+            self._cancel_deadline()
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
-        """Handle SIGINT and SIGTERM while the block runs; only a main thread can."""
+        """Handle SIGINT and SIGTERM while the block runs. Only the main thread can."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -199,55 +219,56 @@ class _Ending:
                 signal.signal(number, previous)
 
     def _on_signal(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's signature
-        first = self._call_off is None
+        is_first = self._cancel_deadline is None
         self.signalled = True
-        self._hold_to_time()  # here, because the event loop may be blocked
-        self._loop.call_soon_threadsafe(self.begin if first else self.hurry)
+        self._start_deadline()  # here, because the event loop may be blocked
+        self._loop.call_soon_threadsafe(self.begin if is_first else self.hurry)
 
-    def _hold_to_time(self) -> None:
-        if self._call_off is None:
-            self._call_off = leave_in_time()
+    def _start_deadline(self) -> None:
+        if self._cancel_deadline is None:
+            self._cancel_deadline = start_exit_deadline()
 
 
 class _Source:
-    """Lines that a thread reads from a descriptor: unlike an event loop, it can wait for files and terminals too."""
+    """Reads lines from a descriptor in a thread."""
 
     def __init__(self, descriptor: int, max_message: int) -> None:
         self.max_message = max_message
         self._descriptor = descriptor
         self._chunks: asyncio.Queue[bytes] = asyncio.Queue()
-        self._room = threading.Semaphore(_CHUNKS_AHEAD)
+        self._room = threading.Semaphore(_MAX_CHUNKS)
 
     async def lines(self) -> AsyncIterator[bytes | None]:
-        """Yield line after line; None for one that is too long. What follows the last newline is a line too."""
-        loop, cut = asyncio.get_running_loop(), Lines(self.max_message)
+        """Yield each line; None for one that is too long. The data after the last newline is a line, too."""
+        loop = asyncio.get_running_loop()
+        splitter = LineSplitter(self.max_message)
         threading.Thread(target=self._work, args=(loop,), name="funcmcp stdin", daemon=True).start()
         while chunk := await self._chunks.get():
-            for line in cut.feed(chunk):
+            for line in splitter.feed(chunk):
                 yield line
             self._room.release()
-        yield cut.rest()
+        yield splitter.flush()
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
         while True:
-            self._room.acquire()  # the thread stops reading when nobody takes what it has read
+            self._room.acquire()  # the thread stops reading while earlier chunks wait
             try:
-                chunk = os.read(self._descriptor, _CHUNK)
-            except OSError:  # a terminal that is gone
+                chunk = os.read(self._descriptor, _CHUNK_BYTES)
+            except OSError:  # a terminal that was closed
                 chunk = b""
             try:
                 loop.call_soon_threadsafe(self._chunks.put_nowait, chunk)
-            except RuntimeError:  # the loop is closed: it was told to end before stdin was at its own end
+            except RuntimeError:  # the loop was closed before stdin ended
                 return
             if not chunk:
                 return
 
 
-class Lines:
-    """Cuts a stream of bytes into lines.
+class LineSplitter:
+    """Splits a stream of bytes into lines.
 
     Args:
-        limit: bytes that a line may have; what a longer one has beyond is not kept.
+        limit: The bytes that a line may have. The data of a longer line is dropped.
     """
 
     def __init__(self, limit: int) -> None:
@@ -258,21 +279,21 @@ class Lines:
     def feed(self, chunk: bytes) -> list[bytes | None]:
         """Return the lines that end in a chunk; None for each that is too long."""
         lines = []
-        *ended, begun = chunk.split(b"\n")
-        for piece in ended:
-            self._keep(piece)
-            lines.append(self.rest())
-        self._keep(begun)
+        *pieces, last_piece = chunk.split(b"\n")
+        for piece in pieces:
+            self._append(piece)
+            lines.append(self.flush())
+        self._append(last_piece)
         return lines
 
-    def rest(self) -> bytes | None:
-        """Return what came after the last newline, and begin a new line; None if it is too long."""
+    def flush(self) -> bytes | None:
+        """Return the data after the last newline, and begin a new line; None if it is too long."""
         line = None if self._size > self._limit else bytes(self._line)
         self._line.clear()
         self._size = 0
         return line
 
-    def _keep(self, piece: bytes) -> None:
+    def _append(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size <= self._limit:
             self._line += piece
@@ -281,41 +302,41 @@ class Lines:
 
 
 class _Sink:
-    """Writes messages to a descriptor in a thread, so that a client that does not read blocks nothing else."""
+    """Writes messages to a descriptor in a thread, so that a client that does not read blocks only the writing."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._messages: queue.SimpleQueue[tuple[bytes, asyncio.Future[None]] | None] = queue.SimpleQueue()
 
-    def start(self, on_gone: Callable[[], None]) -> None:
-        """Start the thread; `on_gone` is called in the event loop when nobody reads any more."""
+    def start(self, on_closed: Callable[[], None]) -> None:
+        """Start the thread. It calls *on_closed* in the event loop when the descriptor can't be written to."""
         loop = asyncio.get_running_loop()
-        threading.Thread(target=self._work, args=(loop, on_gone), name="funcmcp stdout", daemon=True).start()
+        threading.Thread(target=self._work, args=(loop, on_closed), name="funcmcp stdout", daemon=True).start()
 
     def stop(self) -> None:
-        """End the thread after what has been sent."""
+        """End the thread after the messages that were sent."""
         self._messages.put(None)
 
     async def send(self, message: bytes) -> None:
-        """Write a message as a line of its own, and wait until it is written."""
+        """Write a message as one line, and wait until it is written."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._messages.put((message, future))
         await future
 
-    def _work(self, loop: asyncio.AbstractEventLoop, on_gone: Callable[[], None]) -> None:
+    def _work(self, loop: asyncio.AbstractEventLoop, on_closed: Callable[[], None]) -> None:
         while (entry := self._messages.get()) is not None:
             message, future = entry
-            with contextlib.suppress(RuntimeError):  # the loop is closed: it was told to end meanwhile
+            with contextlib.suppress(RuntimeError):  # the loop was closed in the meantime
                 try:
                     self._write(message + b"\n")
                 except OSError:
-                    loop.call_soon_threadsafe(on_gone)
+                    loop.call_soon_threadsafe(on_closed)
                 loop.call_soon_threadsafe(_settle, future)
 
     def _write(self, data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(self._descriptor, rest) :]
+        remaining = memoryview(data)
+        while remaining:
+            remaining = remaining[os.write(self._descriptor, remaining) :]
 
 
 def _settle(future: asyncio.Future[None]) -> None:
@@ -324,7 +345,7 @@ def _settle(future: asyncio.Future[None]) -> None:
 
 
 def _check_open() -> None:
-    """Raise StreamError unless stdin and stdout are open; open stderr, so that no stream here gets its number."""
+    """Raise StreamError unless stdin and stdout are open. Open stderr, so that no other file gets its number."""
     for number, name in enumerate(("stdin", "stdout")):
         try:
             os.fstat(number)
@@ -338,5 +359,5 @@ def _check_open() -> None:
 
 def _flush(stream: object) -> None:
     if isinstance(stream, io.TextIOBase):
-        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+        with contextlib.suppress(OSError, ValueError):  # it was closed
             stream.flush()

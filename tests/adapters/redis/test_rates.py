@@ -63,7 +63,7 @@ async def test_a_full_redis_is_one_line_in_the_log_however_many_requests_come(
             assert await sessions.get(session_id) is not None
         assert [wait > 0 for wait in waits] == [False] * 4 + [True] * 2
         assert [record.message for record in caplog.records] == [
-            "Redis refuses (OutOfMemoryError); what needs it is answered with 503."
+            "Redis refuses a command (OutOfMemoryError). Requests that need Redis are answered with 503."
         ]
         await link.aclose()
 

@@ -354,7 +354,7 @@ async def test_what_is_none_of_ours_on_the_stream_is_ignored(
     await buses[1].send("topic", {"number": 1})
     assert await heard.next() == {"number": 1}
     assert [record.message for record in caplog.records] == [
-        "A message on the Redis stream funcmcp:bus is not of this version. It is ignored."
+        "A message on the Redis stream funcmcp:bus is of another version. It is ignored."
     ]
 
 
@@ -369,7 +369,7 @@ async def test_a_message_of_another_version_is_one_line_in_the_log_and_the_next_
     await buses[1].send("topic", {"number": 1})
     assert await heard.next() == {"number": 1}
     [record] = caplog.records
-    assert record.message == "A message about kinds is not understood (KeyError). It is ignored."
+    assert record.message == "A message about kinds can't be handled (KeyError). It is ignored."
     assert record.exc_info is None
 
 

@@ -278,7 +278,7 @@ def test_what_hangs_is_cut_off_in_time(script: Path) -> None:
     assert isinstance(outcomes["/block"], http.client.RemoteDisconnected)
     for process, _ in servers.values():
         assert "Traceback" not in process.output
-    assert servers["/block"][0].lines[-1] == "Some calls did not end in time; they are left behind."
+    assert servers["/block"][0].lines[-1] == "Some calls did not end in time. The process exits without them."
 
 
 # Worker processes
@@ -300,7 +300,7 @@ def test_a_worker_that_is_killed_is_replaced(script: Path) -> None:
     with started(script, "workers", "1") as (process, port):
         killed = pid_of(port)
         os.kill(killed, signal.SIGKILL)
-        process.line_with(f"Worker process {killed} died; another one takes its place.")
+        process.line_with(f"Worker process {killed} died. A new one replaces it.")
         assert pid_of(port) != killed
         process.process.terminate()
         assert process.ended() == 0
@@ -317,7 +317,7 @@ def test_workers_end_with_their_parent_even_if_it_is_killed(script: Path) -> Non
 def test_workers_that_can_not_start_end_the_whole(script: Path) -> None:
     with running([PYTHON, str(script), "broken"]) as process:
         assert process.ended() == 1
-    assert set(process.lines) == {"no application today", "A worker process ended before it could serve."}
+    assert set(process.lines) == {"no application today", "A worker process exited before it could serve."}
 
 
 def test_a_change_of_a_file_replaces_the_workers_and_a_broken_one_waits_for_its_repair(

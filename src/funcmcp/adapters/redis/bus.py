@@ -1,7 +1,21 @@
 """A bus between the instances of a server, on a stream of Redis.
 
-A stream and not a channel: an instance that was cut off for a moment reads on where it was, so that an answer that
-another one took for it is not lost.
+How it works: `send` and `tell` add messages to one stream, and each instance reads the stream in a task (`_listen`). It
+is a stream and not a channel, so that an instance that was disconnected for a moment continues at its position and
+loses no message.
+
+- *Position.* An instance begins with the messages that come after its start (`_find_position`). After a failure it
+  continues at its position, and delivers `RESUMED`, because messages may be missing: the stream keeps about
+  `_MAX_STREAM` messages for `_STREAM_SECONDS`. If Redis has lost the stream, the instance reads the new one from its
+  beginning.
+- *Repetition.* A command may be sent again when its connection breaks. So each message has a sender and a number, and
+  a message that came before is dropped (`_is_new`).
+- *Presence.* Each instance renews its entry in a sorted set with each read. `other_instances` lists the entries that
+  are younger than `_PRESENCE_SECONDS`.
+- *Telling.* `tell` does not wait. It repeats a message in the background until Redis accepts it. Beyond `_MAX_TELLING`
+  messages it drops further ones and tells `RESUMED`, so that the other instances know of the gap.
+- *Loops.* A server may be created before its process is forked or its event loop starts. `start` gives the instance a
+  new name for each event loop.
 """
 
 from __future__ import annotations
@@ -30,16 +44,16 @@ if TYPE_CHECKING:
     from funcmcp.state.bus import Hear, Message
 
 _BLOCK = 1.0
-"""Seconds for which one reading waits for news. Not longer, because the next one shows that Redis is still there."""
+"""Seconds for which one read waits for messages. The next read shows that Redis can still be reached."""
 
 _PAUSE = 0.2
 """Seconds between attempts to connect."""
 
-_MAX_KEPT = 10_000
-"""Messages that the stream has, about: what may come while an instance is cut off."""
+_MAX_STREAM = 10_000
+"""Messages in the stream, approximately. An instance that is disconnected reads them later."""
 
-_KEPT_SECONDS = 60
-"""For how long the stream keeps a message."""
+_STREAM_SECONDS = 60
+"""Seconds for which a message is in the stream."""
 
 _TRIM = """
 local time = redis.call('TIME')
@@ -48,7 +62,7 @@ return redis.call('XTRIM', KEYS[1], 'MINID', (time[1] - ARGV[1]) * 1000)
 """Remove old messages. The stream itself has no expiry, so that eviction among volatile keys does not remove it."""
 
 _PRESENCE_SECONDS = 5
-"""Seconds after which an instance that has not renewed its entry counts as ended. Each reading renews it."""
+"""Seconds after which an instance that has not renewed its entry counts as ended. Each read renews it."""
 
 _PRESENT = """
 local now = redis.call('TIME')[1]
@@ -61,37 +75,36 @@ return redis.call('ZRANGEBYSCORE', KEYS[1], redis.call('TIME')[1] - ARGV[1], '+i
 """
 
 _MAX_RECENT = 5000
-"""Messages whose ids are remembered: a command that is sent again when its connection breaks may come twice."""
+"""Ids of messages that are stored to recognize repeated ones."""
 
 _WARNING_INTERVAL = 60.0
-"""Seconds between two lines about messages that are not understood."""
+"""Seconds between two warnings about messages that can't be read."""
 
 _MAX_READ = 100
 _MAX_TELLING = 1000
-"""Messages being sent; further ones are dropped, and the other instances get a message that some were missed."""
+"""Messages that are being told at once. Further ones are dropped."""
 
 _FIELD = b"m"
 _BEGINNING = "0-0"
 
 
 class RedisBus:
-    """Tells other instances of the same server, and hears them.
-
-    While Redis is away nothing is heard. Afterwards `RESUMED` is, too, because messages may have been lost.
+    """Connects the instances of one server.
 
     Args:
-        redis: a URL, or a link that others use too.
+        redis: The URL of Redis, or a `RedisLink`.
 
     Attributes:
-        connected: whether the others are heard now.
+        instance: The name of this instance.
+        connected: Whether this instance receives messages now.
     """
 
     def __init__(self, redis: str | RedisLink) -> None:
         self.instance = _new_name()
         self._link = link_to(redis)
         self._stream = f"{self._link.prefix}:bus"
-        self._read = ""
-        self._hearers: dict[str, list[Hear]] = {}
+        self._position = ""
+        self._listeners: dict[str, list[Hear]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listening: asyncio.Task[None] | None = None
         self._telling: set[asyncio.Task[None]] = set()
@@ -107,18 +120,18 @@ class RedisBus:
 
     def subscribe(self, topic: str, hear: Hear) -> None:
         """Call `hear`, on the event loop, with each message about a topic."""
-        self._hearers.setdefault(topic, []).append(hear)
+        self._listeners.setdefault(topic, []).append(hear)
 
     def tell(self, topic: str, message: Message) -> None:
-        """Tell the other instances, if Redis can be reached; from any thread, once this instance serves."""
-        with contextlib.suppress(RuntimeError):  # no loop runs: this instance does not serve yet, or no more
+        """Send a message in the background, from any thread. Without a running event loop the message is dropped."""
+        with contextlib.suppress(RuntimeError):  # no event loop runs: this instance does not serve yet, or no longer
             if self._loop is None:
-                self.start()  # the platform has no start of its own to tell of
+                self.start()  # on a platform without a startup event
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._begin_to_tell, topic, message)
 
     async def send(self, topic: str, message: Message) -> None:
-        """Tell the other instances; raise StoreAwayError if Redis can't be reached."""
+        """Send a message; raise StoreAwayError if Redis can't be reached."""
         await self._send(self._numbered(topic, message))
 
     def _numbered(self, topic: str, message: Message) -> bytes:
@@ -129,8 +142,8 @@ class RedisBus:
     async def _send(self, data: bytes) -> None:
         async def add(redis: Redis) -> None:
             pipeline = redis.pipeline(transaction=False)
-            pipeline.xadd(self._stream, {_FIELD: data}, maxlen=_MAX_KEPT, approximate=True)
-            pipeline.persist(self._stream)  # version 0.1 lets it expire
+            pipeline.xadd(self._stream, {_FIELD: data}, maxlen=_MAX_STREAM, approximate=True)
+            pipeline.persist(self._stream)  # version 0.1 gives it an expiry
             await pipeline.execute()
 
         await self._link.do(add)
@@ -153,26 +166,26 @@ class RedisBus:
         return frozenset(name.decode(errors="replace") for name in names)
 
     def start(self) -> None:
-        """Begin to hear the others, on the running event loop, unless that has begun."""
+        """Begin to receive messages on the running event loop, unless that has begun."""
         loop = asyncio.get_running_loop()
         if self._loop is loop and self._listening is not None and not self._listening.done():
             return
         self._loop = loop
-        self.instance = _new_name()  # a server may have been made before its processes were forked
+        self.instance = _new_name()  # processes that were forked from one need different names
         self._settled = asyncio.Event()
-        self._read = ""
+        self._position = ""
         self._present_until = 0.0
         self._listening = loop.create_task(self._listen())
 
     async def ready(self) -> None:
-        """Begin to hear the others, and wait until that is so, or until it is clear that Redis is away."""
+        """Begin to receive messages, and wait until it works or until a first attempt has failed."""
         self.start()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._link.timeout):
                 await self._settled.wait()
 
     async def aclose(self) -> None:
-        """Hear no more, and close the connections."""
+        """Stop receiving messages, and close the connections."""
         tasks = {*self._telling, *([self._listening] if self._listening is not None else [])}
         self._loop = self._listening = None
         for task in tasks:
@@ -191,7 +204,7 @@ class RedisBus:
         task.add_done_callback(self._telling.discard)
 
     async def _tell(self, topic: str, message: Message) -> None:
-        """Send a message, again until Redis takes it: it may be away for this instance alone."""
+        """Send a message, and repeat it until Redis accepts it: Redis may be away for this instance alone."""
         data = self._numbered(topic, message)
         while True:
             try:
@@ -206,59 +219,59 @@ class RedisBus:
     async def _listen(self) -> None:
         while True:
             try:
-                await self._link.reach(self._find_place, self._link.timeout)
+                await self._link.reach(self._find_position, self._link.timeout)
                 while True:
                     await self._link.reach(self._read_on, _BLOCK + self._link.timeout)
-            except Exception as error:  # noqa: BLE001 - as in RedisLink.do; this task must outlive every failure
+            except Exception as error:  # noqa: BLE001 - as in RedisLink.do; this task must survive every failure
                 self._link.note_failure(error)
             self.connected = False
             self._settled.set()
             await asyncio.sleep(_PAUSE)
 
-    async def _find_place(self, redis: Redis) -> None:
-        """Begin with what comes from now on, or go on where this instance was."""
-        await self._keep_house(redis)
+    async def _find_position(self, redis: Redis) -> None:
+        """Begin at the end of the stream, or continue at the position of this instance."""
+        await self._maintain(redis)
         last: Any = await redis.xrevrange(self._stream, count=1)
         newest = _position(last[0][0]) if last else _BEGINNING
         self._link.note_success()
         self.connected = True
         self._settled.set()
-        if not self._read:
-            self._read = newest
+        if not self._position:
+            self._position = newest
             return
-        if _order(newest) < _order(self._read):
-            self._read = _BEGINNING  # Redis has lost the stream, and this is another one
+        if _order(newest) < _order(self._position):
+            self._position = _BEGINNING  # Redis has lost the stream, and this is a new one
         self._deliver(RESUMED, {})
 
     async def _read_on(self, redis: Redis) -> None:
-        await self._keep_house(redis)
-        news: Any = await redis.xread({self._stream: self._read}, count=_MAX_READ, block=int(_BLOCK * 1000))
+        await self._maintain(redis)
+        news: Any = await redis.xread({self._stream: self._position}, count=_MAX_READ, block=int(_BLOCK * 1000))
         for _, entries in news or ():
             for position, fields in entries:
-                self._read = _position(position)
+                self._position = _position(position)
                 self._take(fields.get(_FIELD, b""))
 
-    async def _keep_house(self, redis: Redis) -> None:
+    async def _maintain(self, redis: Redis) -> None:
         """Renew the entry of this instance, and remove old messages; each from time to time."""
         now = monotonic()
-        with contextlib.suppress(ResponseError):  # a full or read-only Redis refuses, and is read on all the same
+        with contextlib.suppress(ResponseError):  # a full or read-only Redis refuses, but can be read
             if now >= self._present_until:
                 self._present_until = now + _BLOCK
                 await redis.eval(_PRESENT, 1, self._instances, self.instance, _PRESENCE_SECONDS)
             if now >= self._trim_at:
-                self._trim_at = now + _KEPT_SECONDS / 4
-                await redis.eval(_TRIM, 1, self._stream, _KEPT_SECONDS)
+                self._trim_at = now + _STREAM_SECONDS / 4
+                await redis.eval(_TRIM, 1, self._stream, _STREAM_SECONDS)
 
     def _take(self, data: bytes) -> None:
         try:
-            told: Any = decode(data)
-            if told["from"] != self.instance and self._is_new((told["from"], told.get("number"))):
-                self._deliver(told["topic"], told["message"])
+            message: Any = decode(data)
+            if message["from"] != self.instance and self._is_new((message["from"], message.get("number"))):
+                self._deliver(message["topic"], message["message"])
         except (InvalidJSONError, RepeatedNameError, KeyError, TypeError):
-            self._warn(f"A message on the Redis stream {self._stream} is not of this version.")
+            self._warn(f"A message on the Redis stream {self._stream} is of another version.")
 
     def _is_new(self, message_id: tuple[str, int | None]) -> bool:
-        """Return whether a message has not come before; version 0.1 gives its messages no number."""
+        """Return whether a message has not come before. Messages of version 0.1 have no number."""
         if message_id[1] is None:
             return True
         if message_id in self._recent:
@@ -269,14 +282,14 @@ class RedisBus:
         return True
 
     def _deliver(self, topic: str, message: Message) -> None:
-        for hear in self._hearers.get(topic, ()):
+        for hear in self._listeners.get(topic, ()):
             try:
                 hear(message)
-            except Exception as error:  # noqa: BLE001 - an instance of another version wrote it; the next may be fine
-                self._warn(f"A message about {quote(topic)} is not understood ({type(error).__name__}).")
+            except Exception as error:  # noqa: BLE001 - an instance of another version may have written it
+                self._warn(f"A message about {quote(topic)} can't be handled ({type(error).__name__}).")
 
     def _warn(self, text: str) -> None:
-        """Log a warning, at most one a minute: instances of another version may send any number of messages."""
+        """Log a warning, at most one a minute, because instances of another version may send any number of messages."""
         now = monotonic()
         if now >= self._next_warning:
             self._next_warning = now + _WARNING_INTERVAL
@@ -288,13 +301,13 @@ def _new_name() -> str:
 
 
 def _position(name: bytes) -> str:
-    """Return a position in a stream; raise ValueError if it is not one, which must never be asked for again."""
+    """Return a position in the stream as text; raise ValueError if it is malformed, so that it is never read from."""
     position = name.decode()
     _order(position)
     return position
 
 
 def _order(position: str) -> tuple[int, int]:
-    """Return what positions in a stream are ordered by."""
+    """Return the sort key of a position in the stream."""
     milliseconds, number = position.split("-")
     return int(milliseconds), int(number)

@@ -1,6 +1,10 @@
-"""The way to a Redis server: every step takes a bounded time, and what fails does so in one way.
+"""A connection pool to a Redis server: every step has a time limit, and every failure is a StoreAwayError.
 
-Connections that broke are made anew when they are next needed.
+How it works: a *step* is some commands with their replies (`RedisLink.do`). At most `_CONNECTIONS` steps run at once;
+others wait for a connection within their time limit. When a step fails, Redis counts as away: for `_FAILURE_PAUSE`
+seconds other steps fail at once and do not wait, too. A reply of an error type means that Redis refuses the command but
+is there. Both are logged once when they begin, and the return of Redis is logged. A long read, such as that of the bus,
+uses `reach`, which has connections of its own. Broken connections are opened again when they are next needed.
 """
 
 from __future__ import annotations
@@ -31,28 +35,28 @@ From Python 3.12 on, writelines() of asyncio's transport for a closed socket rai
 """
 
 _CONNECTIONS = 32
-"""Connections for steps of requests; more requests at once wait for one."""
+"""Connections for steps. Further steps wait for one."""
 
 _READERS = 8
-"""Connections for what waits on Redis for messages, such as a bus."""
+"""Connections for long reads, such as that of a bus."""
 
-_REST = 0.25
-"""Seconds for which nobody else has to find out that Redis is away."""
+_FAILURE_PAUSE = 0.25
+"""Seconds after a failure in which other steps fail at once."""
 
-_QUIET = 60.0
-"""Seconds between two lines about what Redis refuses: a full one may refuse something of every request."""
+_WARNING_INTERVAL = 60.0
+"""Seconds between two warnings about refused commands: a full Redis may refuse one of every request."""
 
 
 class RedisLink:
-    """A way to Redis, which sessions, revocations and a bus can have in common.
+    """A connection pool to Redis, which sessions, revocations, rates and a bus can share.
 
     Args:
-        url: ``redis://``, ``rediss://`` (TLS) or ``unix://``, with user and password where there are any.
-        prefix: begins all keys and channels. Servers with the same prefix share their sessions.
-        timeout: seconds that one step may take, connecting included.
+        url: The URL of Redis: ``redis://``, ``rediss://`` (TLS) or ``unix://``, with user and password if necessary.
+        prefix: The beginning of all keys. Servers with the same prefix share their sessions.
+        timeout: Seconds that one step may take, connecting included.
 
     Raises:
-        ValueError: the URL has another scheme.
+        ValueError: The URL has another scheme.
     """
 
     def __init__(self, url: str, *, prefix: str = "funcmcp", timeout: float = 1.0) -> None:
@@ -63,8 +67,8 @@ class RedisLink:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._free = asyncio.Semaphore(_CONNECTIONS)
         self._away = False
-        self._resting_until = 0.0
-        self._quiet_until = 0.0
+        self._paused_until = 0.0
+        self._next_warning = 0.0
 
     async def do(self, work: Callable[[Redis], Awaitable[Any]], kind: Any = object) -> Any:
         """Run commands on Redis and return the result of *work*.
@@ -74,22 +78,24 @@ class RedisLink:
             kind: The type of the result, or a union of types.
 
         Raises:
-            StoreAwayError: Redis can't be reached, refuses, or replies with something else.
+            StoreAwayError: Redis can't be reached, refuses a command, or replies with another type.
         """
-        if monotonic() < self._resting_until:
+        if monotonic() < self._paused_until:
             raise StoreAwayError
-        redis = self._here()
+        redis = self._client()
         free = self._free
+        deadline = asyncio.get_running_loop().time() + self.timeout
+        has_waited = free.locked()
         try:
-            if free.locked():
-                async with asyncio.timeout(self.timeout):
+            if has_waited:
+                async with asyncio.timeout_at(deadline):
                     await free.acquire()
             else:
-                await free.acquire()  # it does not wait, so it needs no timer
+                await free.acquire()  # this does not wait, so it needs no timer
         except TimeoutError as error:  # the requests of this process use all connections; Redis is not away
             raise StoreAwayError from error
         try:
-            async with asyncio.timeout(self.timeout):
+            async with asyncio.timeout_at(deadline):
                 result = await work(redis)
                 if not isinstance(result, kind):
                     # A connection may be out of step: its next reply could be of another session.
@@ -97,7 +103,8 @@ class RedisLink:
                     raise InvalidResponse("the reply is of another type")
         except Exception as error:
             # Not only RedisError and OSError: exceptions of the event loop and of the parser pass through the library.
-            self.note_failure(error)
+            if not (has_waited and isinstance(error, TimeoutError)):  # the wait for a connection may have taken long
+                self.note_failure(error)
             raise StoreAwayError from error
         finally:
             free.release()
@@ -106,25 +113,28 @@ class RedisLink:
         return result
 
     async def reach(self, work: Callable[[Redis], Awaitable[Any]], seconds: float) -> None:
-        """Do something with Redis within *seconds*; raise what the client library or the event loop raises."""
+        """Run *work* within *seconds*; raise the exceptions of the client library and of the event loop."""
         async with asyncio.timeout(seconds):
-            await work(self._here())
+            await work(self._client())
 
     def note_failure(self, error: BaseException) -> None:
-        """Say once that Redis is away, and spare others the wait for a moment; of what it only refuses, say so."""
+        """Log a failure, once, and let other steps fail at once for a moment. A refused command is logged only."""
         now = monotonic()
         if isinstance(error, ResponseError):
-            if now >= self._quiet_until:
-                self._quiet_until = now + _QUIET
-                logger.warning("Redis refuses (%s); what needs it is answered with 503.", type(error).__name__)
+            if now >= self._next_warning:
+                self._next_warning = now + _WARNING_INTERVAL
+                logger.warning(
+                    "Redis refuses a command (%s). Requests that need Redis are answered with 503.",
+                    type(error).__name__,
+                )
             return
-        self._resting_until = now + _REST
+        self._paused_until = now + _FAILURE_PAUSE
         if not self._away:
             self._away = True
-            logger.warning("Redis fails (%s); what needs it is answered with 503.", type(error).__name__)
+            logger.warning("Redis fails (%s). Requests that need Redis are answered with 503.", type(error).__name__)
 
     def note_success(self) -> None:
-        """Say once that Redis is back."""
+        """Log the return of Redis, once."""
         if self._away:
             self._away = False
             logger.warning("Redis is back.")
@@ -135,8 +145,8 @@ class RedisLink:
             await self._redis.aclose()
             await self._redis.connection_pool.disconnect()
 
-    def _here(self) -> Redis:
-        """Return the client of the running event loop: connections belong to the loop that made them."""
+    def _client(self) -> Redis:
+        """Return the client of the running event loop, to which its connections belong."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             if self._loop is not None:
@@ -150,8 +160,10 @@ class RedisLink:
             self._url,
             max_connections=_CONNECTIONS + _READERS,
             timeout=self.timeout,
-            socket_connect_timeout=None,  # steps have their time limit here: asyncio.wait_for, which the client library
-            socket_timeout=None,  # would use, loses cancellations in Python 3.11
+            # `do` and `reach` limit the time: asyncio.wait_for(), which the client library would use, loses
+            # cancellations in Python 3.11.
+            socket_connect_timeout=None,
+            socket_timeout=None,
             protocol=2,
             retry=Retry(NoBackoff(), 1, _RETRIED),
         )
@@ -159,5 +171,5 @@ class RedisLink:
 
 
 def link_to(redis: str | RedisLink) -> RedisLink:
-    """Return a link: the given one, or a new one to a URL."""
+    """Return *redis* if it is a link, or else a new link to this URL."""
     return RedisLink(redis) if isinstance(redis, str) else redis

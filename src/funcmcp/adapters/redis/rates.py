@@ -1,7 +1,7 @@
-"""Rates that all instances of a server count together, in Redis.
+"""Rates in Redis, which all instances of a server share.
 
-Needs ``pip install "funcmcp[redis]"``. While Redis is away each process counts for itself: a limit is there to keep the
-server going, so it must not stop it, nor may it be gone when somebody has brought Redis down.
+Needs ``pip install "funcmcp[redis]"``. While Redis can't be reached, each process counts separately. A rate limit
+protects the server, so a failure of Redis must neither stop the server nor remove the limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if wait > 0 then return math.ceil(wait) end
 redis.call('SET', KEYS[1], string.format('%.0f', full_at), 'PX', math.ceil((full_at - now) / 1000))
 return 0
 """
-"""What `MemoryRates` does, in microseconds of Redis's own clock. A full bucket is forgotten."""
+"""Do the same as `MemoryRates`, in microseconds of Redis's clock. The key of a full bucket expires."""
 
 _MICROSECONDS = 1_000_000
 

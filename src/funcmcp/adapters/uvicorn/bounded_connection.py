@@ -1,16 +1,17 @@
-"""What uvicorn's two HTTP protocols lack: bounds for one connection, in time and in size.
+"""Bounds for one connection, in time and in size, which uvicorn's HTTP protocols do not have.
 
-How it works. `BoundedConnection` is the common base of `uvicorn_httptools.HttpToolsServerProtocol` and
-`uvicorn_h11.H11ServerProtocol`, each of which also inherits from uvicorn's protocol for that parser.
+How it works: `BoundedConnection` is the common base of `httptools_protocol.HttpToolsServerProtocol` and
+`h11_protocol.H11ServerProtocol`, each of which also inherits from uvicorn's protocol for that parser. `http_protocol`
+creates subclasses of them with the limits of a server.
 
 - *Time of a request.* A timer runs from the moment when a connection is accepted, and later from the first byte of a
   request, until the request's last byte (trailers included). When it fires, the answer is 408 and the connection ends.
-- *Time of an answer.* A timer runs while the transport holds more bytes than it wants to (`pause_writing`), and after
-  the connection was closed with bytes unsent. When it fires, the connection is aborted: closing it would wait for the
+- *Time of an answer.* A timer runs while the transport has too many unsent bytes (`pause_writing`), and after the
+  connection was closed with bytes unsent. When it fires, the connection is aborted: closing it would wait for the
   client to read.
-- *Bytes of answers.* `UnsentBytes` bounds what waits on all connections together for clients that do not read.
+- *Bytes of answers.* `UnsentBytes` bounds the unsent bytes of all connections together.
 - *One request at a time.* The subclass parses received data in slices of `SLICE_BYTES`. When a request waits for the
-  response before it, the subclass calls `hold` and parses nothing more. Data is still read, so that the server notices
+  response before it, the subclass calls `hold` and stops parsing. Data is still read, so that the server notices
   when the client leaves, until `HIGH_WATER_LIMIT` bytes wait; then reading stays paused, even if the application asks
   for more of its own request. After the response the subclass calls `go_on`.
 
@@ -25,18 +26,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 
 from funcmcp.protocol.errors import INVALID_REQUEST
-from funcmcp.server.limits import Limits
 from funcmcp.transports.http.status import refuse
 
 if TYPE_CHECKING:
     import asyncio
+
+    from funcmcp.server.limits import Limits
 
     _Base = asyncio.Protocol
 else:
     _Base = object  # uvicorn's protocol comes behind it in the order of bases
 
 SLICE_BYTES = 2048
-"""Bytes parsed at once. It bounds the requests that wait for their turn on one connection: each has at least 18."""
+"""Bytes parsed at once. They bound the requests that wait on one connection, each of which has at least 18 bytes."""
 
 MAX_FIELDS = 500
 """Fields of a header, or of trailers, that is not complete yet. Each takes about 150 bytes besides its text."""
@@ -74,14 +76,14 @@ class HeldFlow(FlowControl):
 
 
 class UnsentBytes:
-    """What waits on the connections of a server for clients that do not read as fast as it writes.
+    """The unsent bytes of all connections of a server whose clients do not read as fast as it writes.
 
-    How it works: a connection is in it from `pause_writing` to `resume_writing` or its end. When too many bytes wait,
-    the address with most of them loses the connection that has waited longest, until the remaining ones fit. One
+    How it works: a connection is counted from `pause_writing` to `resume_writing` or its end. When there are too many
+    bytes, the address with most of them loses the connection that was paused first, until the remaining bytes fit. One
     connection alone may exceed the limit, because a response may be larger.
 
     Args:
-        limit: Bytes that may wait on all connections together.
+        limit: The unsent bytes of all connections together.
     """
 
     def __init__(self, limit: int) -> None:
@@ -89,7 +91,7 @@ class UnsentBytes:
         self._addresses: dict[Any, str] = {}  # by transport, in the order in which they paused
 
     def add(self, transport: Any) -> None:
-        """Count the bytes of a transport, and abort others or it if there are too many."""
+        """Count the bytes of a transport. If there are too many, abort this one or others."""
         peer = transport.get_extra_info("peername")
         self._addresses[transport] = peer[0] if peer else ""
         sizes = {paused: paused.get_write_buffer_size() for paused in self._addresses}
@@ -105,7 +107,7 @@ class UnsentBytes:
             oldest.abort()
 
     def remove(self, transport: Any) -> None:
-        """Count the bytes of a transport no more."""
+        """Stop counting the bytes of a transport."""
         self._addresses.pop(transport, None)
 
 
@@ -113,12 +115,12 @@ class WriteDeadline(_Base):
     """Aborts a connection whose client does not read what is sent to it.
 
     Attributes:
-        limits: `write_seconds` is the time that the client has.
-        unsent: What waits on all connections of the server.
+        limits: The limits of the server, of which `write_seconds` is used.
+        unsent: The unsent bytes of all connections of the server.
     """
 
-    limits: ClassVar[Limits] = Limits()
-    unsent: ClassVar[UnsentBytes] = UnsentBytes(limits.unsent_bytes)
+    limits: ClassVar[Limits]
+    unsent: ClassVar[UnsentBytes]
     _write_timer: asyncio.TimerHandle | None = None
 
     loop: asyncio.AbstractEventLoop
@@ -143,7 +145,7 @@ class WriteDeadline(_Base):
         super().connection_lost(exc)
 
     def expect_reading(self) -> None:
-        """Give the client `write_seconds` from now to read what is waiting for it."""
+        """Give the client `write_seconds` from now to read the unsent bytes."""
         if self._write_timer is None:
             self._write_timer = self.loop.call_later(self.limits.write_seconds, self.transport.abort)
 
@@ -159,8 +161,8 @@ class BoundedConnection(WriteDeadline):
     Attributes:
         limits: `message_seconds`, `write_seconds` and `header_bytes` are used.
         flow: Replaced by a `HeldFlow`.
-        held: Whether a request waits for its turn, so that nothing is parsed.
-        unparsed: What was received meanwhile.
+        held: Whether a request waits for the response before it, so that nothing is parsed.
+        unparsed: The data that was received in the meantime.
     """
 
     flow: FlowControl
@@ -172,7 +174,7 @@ class BoundedConnection(WriteDeadline):
 
     @property
     def timers(self) -> int:
-        """How many timers run."""
+        """The number of timers that run."""
         return sum(timer is not None for timer in (self._request_timer, self._write_timer))
 
     def connection_made(self, transport: Any) -> None:
@@ -189,7 +191,7 @@ class BoundedConnection(WriteDeadline):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse data, or keep it while a request waits for its turn."""
+        """Parse data, or store it while a request waits for the response before it."""
         if self.held:
             self.unparsed += data
             self._pause_if_full()
@@ -197,18 +199,18 @@ class BoundedConnection(WriteDeadline):
             self.parse(data)
 
     def parse(self, data: bytes) -> None:
-        """Parse data up to its end, or until a request has to wait for its turn."""
+        """Parse data up to its end, or until a request has to wait for the response before it."""
         raise NotImplementedError
 
     def hold(self, unparsed: bytes = b"") -> None:
-        """Keep data unparsed, and all that comes, until `go_on`. The client is not to blame for the wait."""
+        """Store *unparsed* and all further data until `go_on`. The time of the request does not run meanwhile."""
         self.held = True
         self.unparsed = bytearray(unparsed)
         self.request_complete()
         self._pause_if_full()
 
     def go_on(self) -> None:
-        """Parse what was kept and read on."""
+        """Parse the stored data and continue to read."""
         data, self.unparsed, self.held = bytes(self.unparsed), bytearray(), False
         self._held_flow.release()
         if data:
@@ -221,13 +223,13 @@ class BoundedConnection(WriteDeadline):
             self.flow.resume_reading()  # uvicorn pauses it for each request that waits
 
     def handle_websocket_upgrade(self, *args: Any) -> None:
-        """Leave the connection, with what was not read of the responses, to the WebSocket protocol and its timer."""
+        """Hand the connection over to the WebSocket protocol, whose timer also covers the unsent bytes."""
         super().handle_websocket_upgrade(*args)  # type: ignore[misc]  # uvicorn's protocols have it
         self._cancel_write_timer()
         self.unsent.remove(self.transport)
 
     def on_response_complete(self) -> None:
-        """Abort the connection in time if it is closed and the client does not read the response."""
+        """Start the timer for the unsent bytes if the connection is closed."""
         super().on_response_complete()  # type: ignore[misc]  # uvicorn's protocols have it
         if self.transport.is_closing():
             self.expect_end()
@@ -253,11 +255,11 @@ class BoundedConnection(WriteDeadline):
         self.end(_too_large(self.limits.header_bytes))
 
     def refuse_invalid(self) -> None:
-        """Answer 400 to what is not HTTP and end the connection."""
+        """Answer 400 to data that is not HTTP and end the connection."""
         self.end(_INVALID)
 
     def end(self, answer: bytes) -> None:
-        """End the connection; send an answer before, unless a response is under way or was sent already."""
+        """Close the connection; send an answer before, unless a response is under way or was sent already."""
         cycle = self.cycle
         if cycle is None:
             answerable = True
@@ -268,13 +270,13 @@ class BoundedConnection(WriteDeadline):
         if answerable:
             self.transport.write(answer)
         if cycle is not None and not cycle.response_complete:
-            cycle.disconnected = True  # the application sends nothing behind this answer
+            cycle.disconnected = True  # so that the application sends nothing after this answer
             cycle.message_event.set()
         self.transport.close()
         self.expect_end()
 
     def expect_end(self) -> None:
-        """Give the client `write_seconds` to read what is left for it on a connection that was closed."""
+        """Give the client `write_seconds` to read the unsent bytes of a closed connection."""
         if self.transport.get_write_buffer_size():
             self.expect_reading()
 

@@ -1,8 +1,8 @@
-"""uvicorn's protocol on h11, with what it leaves open closed.
+"""uvicorn's protocol on h11, with the bounds that h11 does not have.
 
-How it works. h11 drops trailers, bounds a header, a chunk's line and trailers by its `max_incomplete_event_size`, and
-pauses by itself at the end of a request. Its buffer has no bound of its own, though: what comes while it is paused is
-appended. So data is fed in slices, and none while a request is answered: `their_state` is then neither `IDLE` (between
+How it works: h11 drops trailers, bounds a header, a chunk's line and trailers by its `max_incomplete_event_size`, and
+pauses by itself at the end of a request. But its buffer has no bound: data that comes while it is paused is appended.
+So data is fed in slices, and none while a request is answered: `their_state` is then neither `IDLE` (between
 requests, or in a header) nor `SEND_BODY` (in a body or trailers). h11 takes long for a chunk or a field of a few bytes.
 So at most `ROUND_BYTES` are parsed in one round of the event loop, and lines that wait for the end of their header, or
 trailers, are bounded by `MAX_FIELDS`.
@@ -57,7 +57,7 @@ class H11ServerProtocol(BoundedConnection, H11Protocol):
             self.request_complete()
 
     def _postpone(self, unparsed: bytes) -> None:
-        """Parse on in the event loop's next round; the time of the request goes on."""
+        """Continue to parse in the next round of the event loop. The time of the request continues, too."""
         self.expect_request()
         self.held = True
         self.unparsed = bytearray(unparsed)
@@ -81,7 +81,7 @@ class H11ServerProtocol(BoundedConnection, H11Protocol):
             self.go_on()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP, or too large. h11 may be unable to say so itself, such as to HEAD."""
+        """Refuse data that is not HTTP, or too large. h11 can't send this in all states, such as after HEAD."""
         del msg
         if len(self.conn.trailing_data[0]) > self.limits.header_bytes:
             self.refuse_large_header()

@@ -1,13 +1,13 @@
-"""uvicorn's protocol on httptools, with what it leaves open closed.
+"""uvicorn's protocol on httptools, with the bounds and checks that httptools does not have.
 
-How it works. httptools calls `on_message_begin`, `on_url`, `on_header` (for each field), `on_headers_complete`,
+How it works: httptools calls `on_message_begin`, `on_url`, `on_header` (for each field), `on_headers_complete`,
 `on_body` (for each part), `on_header` again (for each trailer field) and `on_message_complete`. It can't be paused, so
 data is fed to it in slices and each slice is followed by `_check_size`.
 
 - *Trailers are dropped* (RFC 9110 section 6.5.1: a field that was not expected there must not be merged into the
   header). uvicorn appends every field to `self.headers`, which is also the list in the request's scope. So
-  `on_headers_complete` gives `self.headers` another list; what comes later never reaches the scope.
-- *What is not body is bounded*: request line, header, chunk sizes, chunk extensions and trailers. At most
+  `on_headers_complete` assigns another list to `self.headers`, and later fields never reach the scope.
+- *Everything but the body is bounded*: request line, header, chunk sizes, chunk extensions and trailers. At most
   `Limits.header_bytes` may come without a byte of body or the end of the header, and at most `MAX_FIELDS` fields.
 - *An upgrade to anything but a WebSocket is ignored* (RFC 9110 section 7.8). httptools takes everything behind such a
   header for another protocol, and with it the request's body; uvicorn would parse that body as the next request, with
@@ -73,7 +73,7 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
             return
         self._upgrade_ignored = False
         self.scope["extensions"] = SEPARATES_TRAILERS
-        HttpToolsProtocol.on_headers_complete(self)  # cheaper than super(), and each request comes by here
+        HttpToolsProtocol.on_headers_complete(self)  # cheaper than super(), for each request
         self.headers = []
         if not self.pipeline:
             self._answering = self.cycle
@@ -93,7 +93,7 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
             self.cycle.more_body = False  # uvicorn leaves it where the response was complete before the body
 
     def on_response_complete(self) -> None:
-        """Start the next request, and parse on once none waits."""
+        """Start the next request, and continue to parse once none waits."""
         if self.pipeline:
             self._answering = self.pipeline[-1][0]
         HttpToolsProtocol.on_response_complete(self)
@@ -131,7 +131,7 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
                 self._check_size(len(data))
 
     def _switch(self, remaining: bytes) -> None:
-        """Open a WebSocket, or go on without an upgrade, after a header that asks for one."""
+        """Open a WebSocket, or continue without an upgrade, after a header that requests one."""
         if self._upgrade_ignored:
             if self.parser.get_method() == b"CONNECT":
                 self._refuse()
@@ -143,7 +143,7 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
             if remaining and not self.transport.is_closing():
                 self._feed(remaining)
         elif self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.keep_alive = False  # no WebSocket can begin behind a request that is not answered yet
+            self.cycle.keep_alive = False  # a WebSocket can't begin before the earlier request is answered
             self.hold()
         else:
             self.handle_websocket_upgrade()
@@ -156,7 +156,7 @@ class HttpToolsServerProtocol(BoundedConnection, HttpToolsProtocol):
         return b"\r\n".join([*lines, b"", b""])
 
     def _refuse(self) -> None:
-        """Refuse what is not HTTP."""
+        """Refuse data that is not HTTP."""
         self.logger.warning("Invalid HTTP request received.")
         if not self._close_after_responses():
             self.refuse_invalid()

@@ -1,8 +1,14 @@
-"""uvicorn: listen on an address, serve an ASGI application, and end in time when told to.
+"""uvicorn: listen on an address, serve an ASGI application, and exit in time after a signal.
 
-SIGTERM and SIGINT let calls in flight finish, for at most `GRACE_SECONDS`. Whatever still hangs then is left behind:
-the process has ended, with code 0, before ten seconds are over. One thing is beyond a process's own power: a thread in
-a C function that never gives the interpreter's lock back. Worker processes are ended by their parent even then.
+How it works: after SIGTERM or SIGINT, calls in flight may finish within `GRACE_SECONDS`. Then the process exits with
+code 0, whatever still runs, within ten seconds (`exit_deadline`). Only a thread in a C function that never releases the
+interpreter's lock can prevent that; worker processes are killed by their parent even then.
+
+`serve` serves in this process. `serve_processes` serves in worker processes: `_Supervisor` starts them with the "spawn"
+method and passes them the listening socket. A worker sends one message through a pipe when it accepts connections, and
+exits with its parent (`_exit_with_parent`). The supervisor replaces a worker that dies after it was ready. A worker
+that dies before ends the command, because its successor would die, too. With `watch`, all workers are replaced when a
+file changes, and a worker that dies is not replaced: the next change may correct the error.
 """
 
 from __future__ import annotations
@@ -31,7 +37,7 @@ from funcmcp.server.limits import Limits
 from funcmcp.server.log import write_to_stderr
 from funcmcp.state.keys import shared_by_children
 from funcmcp.state.sessions.ended import shared_with_workers
-from funcmcp.transports.exit_deadline import leave_in_time
+from funcmcp.transports.exit_deadline import start_exit_deadline
 from funcmcp.transports.http.options import PORT_VARIABLE
 from funcmcp.transports.http.status import refuse
 
@@ -45,12 +51,15 @@ if TYPE_CHECKING:
     Application: TypeAlias = Callable[..., Any]
 
 GRACE_SECONDS = 8
-"""How long calls in flight may go on after the signal to end."""
+"""Seconds within which calls in flight may finish after a signal."""
 
-_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what a socket says that listens on all addresses
-_KILL_SECONDS = 9.5  # then a worker process is killed by its parent
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - the name of a socket that listens on all addresses
+_KILL_SECONDS = 9.5
+"""Seconds after which the parent kills a worker process."""
+
 _TICK_SECONDS = 0.2
-_WEBSOCKET_SECONDS = 7.0  # a little more than calls in flight get on them
+_WEBSOCKET_SECONDS = 7.0
+"""Seconds within which WebSockets may end by themselves: a little more than `connection.GRACE_SECONDS`."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _log = logging.getLogger("funcmcp")
@@ -65,21 +74,21 @@ class CertificateError(OSError):
 
 
 class Certificate(NamedTuple):
-    """What a server shows its clients for HTTPS.
+    """The files of a certificate for HTTPS.
 
     Attributes:
-        certificate: a PEM file with the certificate, and those that lead to its authority.
-        key: a PEM file with its private key, which has no password.
+        certificate: A PEM file with the certificate and the intermediate certificates.
+        key: A PEM file with the private key, without a password.
     """
 
     certificate: str
     key: str
 
     def check(self) -> None:
-        """Raise CertificateError unless the files can be served with."""
+        """Raise CertificateError unless the files are a certificate and its key."""
         for file in self:
             try:
-                with open(file, "rb"):  # noqa: PTH123 - a name, as the operator wrote it
+                with open(file, "rb"):  # noqa: PTH123 - a path as the operator wrote it
                     pass
             except OSError as error:
                 raise CertificateError(error.errno, f"Can't read {file}: {error.strerror}") from error
@@ -99,19 +108,16 @@ def _refuse_password() -> str:
 
 
 class WorkerError(RuntimeError):
-    """A worker process ended before it could serve."""
+    """A worker process exited before it could serve."""
 
 
 def default_port() -> int:
-    """Return the port to listen on where nobody said one.
-
-    It is the one where the Azure Functions host looks for the program that it started (a "custom handler"), or 8000.
-    """
+    """Return the default port: the one that the Azure Functions host assigns to a custom handler, or 8000."""
     return int(os.environ.get(PORT_VARIABLE, "8000"))
 
 
 def announce(origin: str) -> None:
-    """Tell people on stderr where the server is."""
+    """Write on stderr where the server is."""
     sys.stderr.write(f"Serving on {origin}\n")
 
 
@@ -126,15 +132,15 @@ def serve(
     """Serve an ASGI application in this process until SIGTERM or SIGINT.
 
     Args:
-        app: the application.
-        host: a name or an IPv4 or IPv6 address to listen on.
-        port: 0 for a free one.
-        on_ready: called once connections are accepted, with the origin, such as ``http://127.0.0.1:8000``.
-        certificate: for HTTPS; None for HTTP.
+        app: The application.
+        host: A name or an IPv4 or IPv6 address to listen on.
+        port: The port to listen on; 0 for a free one.
+        on_ready: Is called once connections are accepted, with the origin, such as ``http://127.0.0.1:8000``.
+        certificate: The certificate for HTTPS; None for HTTP.
 
     Raises:
-        AddressError: the address can't be listened on.
-        CertificateError: the certificate can't be served with.
+        AddressError: The address can't be listened on.
+        CertificateError: The certificate is not valid.
     """
     if certificate is not None:
         certificate.check()
@@ -147,7 +153,7 @@ def serve(
 async def serve_async(
     app: Application, *, host: str = "127.0.0.1", port: int = 8000, on_ready: Callable[[str], None] = announce
 ) -> None:
-    """Serve as `serve` does, in the event loop that runs already. Arguments and errors are those of `serve`."""
+    """Serve in the running event loop. Arguments and errors are those of `serve`."""
     listener = listen(host, port)
     with contextlib.closing(listener), _handling(_ignore):
         await _Server(app, lambda: on_ready(origin_of(host, listener))).serve([listener])
@@ -165,22 +171,22 @@ def serve_processes(  # noqa: PLR0913 - one for each option of the command
 ) -> None:
     """Serve an application in worker processes until SIGTERM or SIGINT.
 
-    The workers find the same key, and the table of ended sessions, in their environment: each knows the others'
-    sessions and which of them were ended.
+    The environment of the workers has a common key and the table of ended sessions, so that each worker serves the
+    sessions of the others.
 
     Args:
-        factory: makes the application in each worker; a function that `pickle` can name.
-        host: a name or an IPv4 or IPv6 address to listen on.
-        port: 0 for a free one.
-        workers: how many processes.
-        watch: a folder; the workers are replaced when a Python file in it changes.
-        on_ready: called once all workers accept connections, with the origin.
-        certificate: for HTTPS; None for HTTP.
+        factory: Creates the application in each worker. It must be a function that `pickle` can name.
+        host: A name or an IPv4 or IPv6 address to listen on.
+        port: The port to listen on; 0 for a free one.
+        workers: The number of processes.
+        watch: A folder. The workers are replaced when a Python file in it changes.
+        on_ready: Is called once all workers accept connections, with the origin.
+        certificate: The certificate for HTTPS; None for HTTP.
 
     Raises:
-        AddressError: the address can't be listened on.
-        CertificateError: the certificate can't be served with.
-        WorkerError: a worker ended before it could serve, and there is no `watch` that could mend it.
+        AddressError: The address can't be listened on.
+        CertificateError: The certificate is not valid.
+        WorkerError: A worker exited before it could serve, without *watch*.
     """
     if certificate is not None:
         certificate.check()
@@ -198,31 +204,33 @@ def serve_processes(  # noqa: PLR0913 - one for each option of the command
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on an address; raise AddressError if that can't be."""
+    """Return a socket that listens on an address; raise AddressError."""
     try:
-        found = socket.getaddrinfo(
+        addresses = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
         )
-        # asyncio turns Nagle's algorithm off only where the protocol is named: create_server() would leave it on.
-        family, kind, protocol, _, address = found[0]
+        # With an explicit protocol, asyncio turns Nagle's algorithm off; create_server() would leave it on.
+        family, kind, protocol, _, address = addresses[0]
         listener = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not a host name"
         raise AddressError(errno.EADDRNOTAVAIL, f"{host!r} is not an address to listen on: {reason}") from error
     try:
-        if os.name == "posix":  # elsewhere it would let two programs share the port
+        if os.name == "posix":  # on Windows two programs could then share the port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(2048)
     except OSError as error:
         listener.close()
-        why = "it is in use by another program" if error.errno == errno.EADDRINUSE else error.strerror
-        raise AddressError(error.errno, f"Can't listen on {_authority(host, port)}: {why}") from error
+        reason = error.strerror
+        if error.errno == errno.EADDRINUSE:
+            reason = "it is in use by another program"
+        raise AddressError(error.errno, f"Can't listen on {_authority(host, port)}: {reason}") from error
     return listener
 
 
 def origin_of(host: str, listener: socket.socket, certificate: Certificate | None = None) -> str:
-    """Return an origin that a listening socket serves: of all addresses, the one of this machine to itself."""
+    """Return the origin of a listening socket, with a loopback address if it listens on all addresses."""
     address, port = listener.getsockname()[:2]
     scheme = "http" if certificate is None else "https"
     return f"{scheme}://{_authority(_LOOPBACK.get(address, host), port)}"
@@ -233,7 +241,7 @@ def _authority(host: str, port: int) -> str:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which tells when it is ready and ends in time."""
+    """uvicorn's server, which reports when it is ready and exits in time."""
 
     def __init__(self, app: Application, on_ready: Callable[[], None], certificate: Certificate | None = None) -> None:
         write_to_stderr()
@@ -247,21 +255,21 @@ class _Server(uvicorn.Server):
             interface="asgi3",
             lifespan="on",
             log_level="warning",
-            proxy_headers=False,  # whoever connects could write X-Forwarded-*
+            proxy_headers=False,  # any client can write X-Forwarded-*
             server_header=False,
             ssl_certfile=None if certificate is None else certificate.certificate,
             ssl_keyfile=None if certificate is None else certificate.key,
             timeout_graceful_shutdown=GRACE_SECONDS,
-            ws=websocket_protocol(limits),  # the application refuses them where it has no endpoint for them
+            ws=websocket_protocol(limits),  # the application refuses them if it has no endpoint for them
             ws_max_size=limits.message_bytes,
-            ws_per_message_deflate=False,  # a few bytes could become too many
+            ws_per_message_deflate=False,  # a few compressed bytes could become too many
         )
         super().__init__(config)
         self._on_ready = on_ready
         self._websockets: set[asyncio.Task[Any]] = set()
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request; one that is cut off because the server ends gets a proper end too."""
+        """Answer a request. If the server exits before, the request is ended properly, too."""
         task = asyncio.current_task()
         if scope["type"] == "websocket" and task is not None:
             self._websockets.add(task)
@@ -275,7 +283,7 @@ class _Server(uvicorn.Server):
                 await _end_unanswered(send)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and tell."""
+        """Start, and report it."""
         await super().startup(sockets=sockets)
         if self.started and self._served is not None:
             if self._served.has_websocket and self.config.ws_protocol_class is None:
@@ -286,43 +294,44 @@ class _Server(uvicorn.Server):
             self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop; uvicorn would close WebSockets at once, so those that end by themselves get their time before."""
-        begun = time.monotonic()
+        """Stop. uvicorn would close WebSockets at once, so they get time to end by themselves before."""
+        start = time.monotonic()
         if self._served is not None:
             for server in self.servers:
                 server.close()
-            while self._websockets and not self.force_exit and time.monotonic() < begun + _WEBSOCKET_SECONDS:
+            while self._websockets and not self.force_exit and time.monotonic() < start + _WEBSOCKET_SECONDS:
                 await asyncio.wait(self._websockets, timeout=_TICK_SECONDS)
-        self.config.timeout_graceful_shutdown = GRACE_SECONDS - int(time.monotonic() - begun)
+        self.config.timeout_graceful_shutdown = GRACE_SECONDS - int(time.monotonic() - start)
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to end; the time for it runs from the first signal."""
+        """Begin the shutdown. Its time runs from the first signal."""
         if not self.should_exit:
-            leave_in_time()
+            start_exit_deadline()
             if self._served is not None:
                 self._served.drain()
         super().handle_exit(sig, frame)
 
 
 async def _end_unanswered(send: Any) -> None:
-    """End a request that did not finish in time: with a JSON-RPC error, or the stream that it had begun."""
+    """End a request that did not finish in time: with a JSON-RPC error, or with the end of its stream."""
     refusal = refuse(503, INTERNAL_ERROR, "The server ended before the request was answered.")
-    body, headers = refusal.body, [(name.encode(), value.encode()) for name, value in refusal.headers]
+    body = refusal.body
+    headers = [(name.encode(), value.encode()) for name, value in refusal.headers]
     try:
         await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    except RuntimeError:  # its response has begun
+    except RuntimeError:  # the response has begun
         body = b""
     await send({"type": "http.response.body", "body": body})
 
 
 def _ignore(sig: int, frame: FrameType | None) -> None:
-    """Do nothing: uvicorn raises the signal again when all is done, and the process shall end with code 0."""
+    """Ignore the signal that uvicorn raises again at its end, so that the process exits with code 0."""
 
 
 @contextlib.contextmanager
 def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle SIGINT and SIGTERM while the block runs; only a main thread can."""
+    """Handle SIGINT and SIGTERM while the block runs. Only the main thread can."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -335,7 +344,7 @@ def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None
 
 
 class _Worker:
-    """A process that serves; it ends with its parent."""
+    """A process that serves."""
 
     def __init__(
         self, factory: Callable[[], Application], listener: socket.socket, certificate: Certificate | None
@@ -349,9 +358,9 @@ class _Worker:
 
     @property
     def ready(self) -> bool:
-        """Whether it accepts, or has accepted, connections."""
+        """Whether it has accepted connections."""
         if not self._ready and self._signal.poll():
-            with contextlib.suppress(EOFError):  # it ended before
+            with contextlib.suppress(EOFError):  # it exited before
                 self._ready = self._signal.recv()
         return self._ready
 
@@ -362,7 +371,7 @@ class _Worker:
 
 
 class _Supervisor:
-    """Keeps workers running until it is told to stop."""
+    """Keeps worker processes running."""
 
     def __init__(self, start: Callable[[], _Worker], count: int, *, on_ready: Callable[[], None]) -> None:
         self._start_worker = start
@@ -373,27 +382,27 @@ class _Supervisor:
         self._stopping = False
 
     def stop(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's signature
-        """Begin to end. No lock is taken: a signal comes at any time."""
+        """Begin the shutdown. A signal comes at any time, so this takes no lock."""
         self._stopping = True
 
     def is_set(self) -> bool:
-        """Tell the watcher of files whether to end."""
+        """Return whether the watcher of files has to end."""
         return self._stopping
 
     def run(self, watch: Path | None) -> None:
-        """Start the workers, tend them, and end them."""
+        """Start the workers, keep them running, and end them."""
         try:
             self._start()
             for changed in self._ticks(watch):
                 if changed:
                     self._end()
                     self._start()
-                self._tend(mend=watch is None)
+                self._check_workers(replace=watch is None)
         finally:
             self._end()
 
     def _ticks(self, watch: Path | None) -> Iterator[bool]:
-        """Yield every moment, until it is time to stop, whether files have changed."""
+        """Yield from time to time, until the shutdown, whether files have changed."""
         if watch is None:
             while not self._stopping:
                 time.sleep(_TICK_SECONDS)
@@ -417,14 +426,14 @@ class _Supervisor:
         if not self._stopping:
             self._workers = [self._start_worker() for _ in range(self._count)]
 
-    def _tend(self, *, mend: bool) -> None:
-        """Announce workers that have become ready; replace one that died, if it ever worked."""
+    def _check_workers(self, *, replace: bool) -> None:
+        """Report when all workers are ready. If *replace*, replace a worker that died after it was ready."""
         for index, worker in enumerate(self._workers):
-            if self._stopping or worker.alive or not mend:
+            if self._stopping or worker.alive or not replace:
                 continue
             if not worker.ready:
-                raise WorkerError("A worker process ended before it could serve.")
-            _log.warning("Worker process %s died; another one takes its place.", worker.process.pid)
+                raise WorkerError("A worker process exited before it could serve.")
+            _log.warning("Worker process %s died. A new one replaces it.", worker.process.pid)
             self._workers[index] = self._start_worker()
         if not self._announced and all(worker.ready for worker in self._workers):
             self._announced = True
@@ -448,14 +457,14 @@ def _work(
     ready: Connection,
 ) -> None:
     """Serve in a worker process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches all processes of a terminal; the parent sends SIGTERM
-    threading.Thread(target=_end_with_parent, name="funcmcp parent", daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches all processes; the parent sends SIGTERM
+    threading.Thread(target=_exit_with_parent, name="funcmcp parent", daemon=True).start()
     app = factory()
     with _handling(_ignore):
         _Server(app, lambda: ready.send(True), certificate).run([listener])
 
 
-def _end_with_parent() -> None:
+def _exit_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -1,12 +1,12 @@
 """uvicorn's WebSocket protocol on wsproto, with bounds for one connection.
 
 - A message has at most `MAX_FRAGMENTS` fragments; each costs far more than the byte that it may consist of.
-- A ping is answered only if the client has read what was sent before. The unread answers of others would pile up.
+- A ping is answered only if the client has read everything that was sent before. Unread answers would accumulate.
 - A client that does not read loses the connection after a time (`WriteDeadline`).
 - Received data is parsed in slices of `SLICE_BYTES`, one in each round of the event loop, because a frame of six bytes
-  costs as much time as a large one. While a slice waits, or a message that the application has not received, reading is
-  paused.
-- Nothing is read between the handshake and its answer: wsproto would keep all of it.
+  costs as much time as a large one. Reading is paused while a slice waits, or a message that the application has not
+  received.
+- Nothing is read between the handshake and its answer, because wsproto would store all of it.
 
 Source: RFC 6455 sections 5.4 (fragments) and 5.5.3 (a pong may answer only the most recent of several pings).
 """
@@ -36,26 +36,26 @@ class WsprotoServerProtocol(WriteDeadline, WSProtocol):
     _slice_scheduled = False
 
     def connection_made(self, transport: Any) -> None:
-        """Take any unsent byte for a client that does not read: pings and the closing frame count, too."""
+        """Treat any unsent byte as a sign of a client that does not read. Pings and the closing frame count, too."""
         transport.set_write_buffer_limits(high=0)
         self._unparsed = bytearray()
         super().connection_made(transport)
-        if transport.get_write_buffer_size():  # of an HTTP response; the HTTP protocol was told to pause
+        if transport.get_write_buffer_size():  # of an HTTP response, for which the HTTP protocol was paused
             self.pause_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Drop what was not parsed."""
+        """Drop the data that was not parsed."""
         self._unparsed.clear()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse the handshake at once, and what comes later in slices."""
+        """Parse the handshake at once, and later data in slices."""
         if not self.handshake_complete:
             super().data_received(data)
             self._pause()
         elif self._unparsed or len(data) > SLICE_BYTES:
             self._unparsed += data
-            self._parse_on()
+            self._continue()
         else:
             super().data_received(data)
 
@@ -63,17 +63,17 @@ class WsprotoServerProtocol(WriteDeadline, WSProtocol):
         """Return the next event for the application."""
         message = await self.queue.get()
         if self.handshake_complete:
-            self._parse_on()
+            self._continue()
         return message
 
     async def send(self, message: Any) -> None:
-        """Send an event of the application; read on after the answer to the handshake, and for the closing frame."""
+        """Send an event of the application. Continue to read after the answer to the handshake and after closing."""
         await super().send(message)
         if message["type"] in {"websocket.accept", "websocket.close"}:
-            self._parse_on()
+            self._continue()
 
-    def _parse_on(self) -> None:
-        """Schedule the next slice, or read on, unless a message waits for the application."""
+    def _continue(self) -> None:
+        """Schedule the next slice, or continue to read, unless a message waits for the application."""
         if self._slice_scheduled or self.transport.is_closing():
             return
         if not self.queue.empty() and not self.close_sent:
@@ -92,7 +92,7 @@ class WsprotoServerProtocol(WriteDeadline, WSProtocol):
             data = bytes(self._unparsed[:SLICE_BYTES])
             del self._unparsed[:SLICE_BYTES]
             super().data_received(data)
-            self._parse_on()
+            self._continue()
 
     def _pause(self) -> None:
         if not self.read_paused and not self.transport.is_closing():
@@ -100,7 +100,7 @@ class WsprotoServerProtocol(WriteDeadline, WSProtocol):
             self.transport.pause_reading()
 
     def handle_events(self) -> None:
-        """Handle what has come, and close the connection at a message with too many fragments."""
+        """Handle the parsed events. Close the connection at a message with too many fragments."""
         try:
             super().handle_events()
         except _TooManyFragmentsError:
@@ -111,7 +111,7 @@ class WsprotoServerProtocol(WriteDeadline, WSProtocol):
             self.transport.close()
 
     def handle_message(self, event: wsproto.events.TextMessage | wsproto.events.BytesMessage) -> None:
-        """Take a fragment, or the part of it that has come."""
+        """Handle a fragment, or the part of it that has arrived."""
         if event.message_finished:
             self._fragments = 0
         elif event.frame_finished:
@@ -121,6 +121,6 @@ class WsprotoServerProtocol(WriteDeadline, WSProtocol):
         super().handle_message(event)
 
     def handle_ping(self, event: wsproto.events.Ping) -> None:
-        """Answer a ping, unless the client has not read what was sent before."""
+        """Answer a ping, unless the client has not read the data that was sent before."""
         if self.writable.is_set():
             super().handle_ping(event)

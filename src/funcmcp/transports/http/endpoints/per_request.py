@@ -1,7 +1,9 @@
-"""The per-request era over HTTP (2026-07-28): every request carries all the facts, and headers repeat some of them.
+"""The per-request era over HTTP (2026-07-28): each request has its revision and capabilities in ``_meta``.
 
-The order of the checks is the one that satisfies the specification, the official conformance suite and clients:
-shape of the message, `_meta`, headers against the message, revision, method, mirrored arguments.
+Headers repeat some members of the message, so that proxies can route it. They must agree with the message.
+
+The order of the checks satisfies the specification, the official conformance suite and clients: shape of the message,
+``_meta``, headers against the message, revision, method, arguments against their headers.
 
 Source: 2026-07-28 "basic/transports" and "basic/index".
 """
@@ -41,14 +43,14 @@ class PerRequestEra:
     """Answers POSTs of the per-request era.
 
     Args:
-        server: answers the requests.
+        server: Answers the requests.
     """
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
     async def post(self, http: HttpRequest, message: RoutedBody, checked: CheckedHeaders) -> HttpResponse:
-        """Answer one POST whose body has been decoded, classified and routed."""
+        """Answer a POST whose body has been decoded and routed."""
         if not isinstance(message, RoutedRequest):
             return self._other(message, checked)
         try:
@@ -63,7 +65,7 @@ class PerRequestEra:
                 reply = await DisconnectWatch(Run(), http.disconnected).answer(reply)
             return per_request_response(reply)
         except RunCancelledError:
-            return HttpResponse(204, ())  # the client has gone, so nobody reads this
+            return HttpResponse(204, ())  # the client has disconnected and does not read this
 
     async def _stream(self, context: RequestContext, http: HttpRequest) -> HttpResponse:
         run = Run()
@@ -73,7 +75,7 @@ class PerRequestEra:
         return await stream_response(work, channel, respond=per_request_response, watch=watch)
 
     def _other(self, message: Notification | Response | Malformed | list[Any], checked: CheckedHeaders) -> HttpResponse:
-        """Answer what is no request: nothing but a notification is accepted."""
+        """Answer a message that is not a request. Only notifications are accepted."""
         if not isinstance(message, Notification):
             return _refuse_message(message)
         if checked.version and not checked.is_supported:
@@ -82,7 +84,7 @@ class PerRequestEra:
         return accepted()
 
     def _context(self, http: HttpRequest, routed: RoutedRequest, checked: CheckedHeaders) -> RequestContext:
-        """Check a request in the fixed order and return its context; raise MCPError with the first fault."""
+        """Check a request and return its context; raise MCPError for the first fault."""
         server, request = self._server, routed.request
         try:
             meta = envelope.read_meta(request.params)
@@ -93,15 +95,16 @@ class PerRequestEra:
         version = meta[envelope.PROTOCOL_VERSION]
         row = METHODS.get(request.method)
         name = None if row is None or row.mirrored is None else request.params.get(row.mirrored)
-        said = name if type(name) is str else None
+        if type(name) is not str:
+            name = None
         revision = server.revisions.get(version)
         if (
             row is None
             or revision is None
             or len(http.fields) < len(http.pairs)
-            or not headers.agree(http.fields, version, request.method, said)
+            or not headers.agree(http.fields, version, request.method, name)
         ):
-            _compare(http, version, request.method, said)
+            _compare(http, version, request.method, name)
         if revision is None or not revision.per_request:
             raise envelope.unsupported_version(version, server.supported)
         tool = routed.feature
@@ -116,7 +119,7 @@ _CLOSED = ClosedChannel()
 
 
 def _check_mirrored_arguments(http: HttpRequest, request: Request, tool: Tool) -> None:
-    """Compare the `Mcp-Param-*` headers with a tool's arguments; raise MCPError with the first difference."""
+    """Compare the `Mcp-Param-*` headers with a tool's arguments; raise MCPError for the first difference."""
     arguments = request.params.get("arguments")
     if type(arguments) is dict:
         fault = headers.mirrored_mismatch(http.headers, arguments, tool.mirrored)
@@ -125,17 +128,17 @@ def _check_mirrored_arguments(http: HttpRequest, request: Request, tool: Tool) -
 
 
 def _compare(http: HttpRequest, version: str, method: str, name: str | None) -> None:
-    """Compare the mirrored headers with what the message says; raise MCPError with the first difference."""
-    said = {headers.VERSION: version, headers.METHOD: method}
+    """Compare the mirrored headers with the message; raise MCPError for the first difference."""
+    expected = {headers.VERSION: version, headers.METHOD: method}
     if name is not None:
-        said[headers.NAME] = name
-    fault = _repeated(http) or headers.mismatch(http.headers, said)
+        expected[headers.NAME] = name
+    fault = _repeated(http) or headers.mismatch(http.headers, expected)
     if fault is not None:
         raise MCPError(HEADER_MISMATCH, fault)
 
 
 def _repeated(http: HttpRequest) -> str | None:
-    """Name a routing header that came twice, or return None."""
+    """Return an error message if a mirrored header came more than once, or None."""
     seen = set()
     for name, _ in http.pairs:
         if name in seen and (name in _ROUTING or name.startswith(headers.PARAM_PREFIX.encode())):
