@@ -230,6 +230,12 @@ async def test_a_handshake_that_is_not_valid_is_a_clear_error(result: dict[str, 
         await connect(url)
 
 
+async def test_a_session_id_that_is_not_visible_ascii_is_a_clear_error() -> None:
+    with answering(results_of({}), {"mcp-session-id": "a b"}) as url, pytest.raises(InvalidResponseError) as caught:
+        await connect(url)
+    assert str(caught.value) == "The server sent a session id that is not visible ASCII."
+
+
 async def test_a_port_where_nothing_listens_is_a_clear_error() -> None:
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
         port = free.getsockname()[1]

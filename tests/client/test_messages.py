@@ -16,7 +16,19 @@ def test_a_message_is_parsed() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"hello", b"\xff", b"[]", b"5", b"{}", b'{"jsonrpc":"1.0"}', b'{"jsonrpc":"2.0"' + b',"a":[1' * 300]
+    "data",
+    [
+        b"",
+        b"hello",
+        b"\xff",
+        b"[]",
+        b"5",
+        b"{}",
+        b'{"jsonrpc":"1.0"}',
+        b'{"jsonrpc":"2.0","id":1,"id":2,"result":{}}',
+        b'{"jsonrpc":"2.0","id":1,"result":{"a":1e999}}',
+        b'{"jsonrpc":"2.0","a":' + b"[" * 1000 + b"]" * 1000 + b"}",
+    ],
 )
 def test_anything_else_is_not_a_message(data: bytes) -> None:
     assert parse_message(data) is None
@@ -37,6 +49,10 @@ def test_a_message_of_too_many_values_is_not_parsed() -> None:
         ({"id": 2, "error": {}}, False),
         ({"id": None, "result": {}}, False),
         ({"result": {}}, False),
+        ({"id": True, "result": {}}, False),
+        ({"id": "1", "result": {}}, False),
+        ({"id": [1], "error": {}}, False),
+        ({"id": {}, "result": {}}, False),
     ],
 )
 def test_a_response_has_the_id_of_its_request(message: dict[str, Any], is_right: bool) -> None:

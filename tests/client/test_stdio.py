@@ -234,6 +234,27 @@ async def test_lines_that_are_not_messages_are_a_clear_error() -> None:
         await connect(command)
 
 
+async def test_responses_with_ids_of_any_type_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'
+    command = script(
+        "import sys, json",
+        "sys.stdin.readline()",
+        "for id in ([1], {}, True, '1', 1.5, 99):",
+        "    print(json.dumps({'jsonrpc': '2.0', 'id': id, 'result': {}}), flush=True)",
+        f"print('''{answer}''', flush=True)",
+        "for line in sys.stdin: pass",
+    )
+    async with Client(command, revision="2025-11-25") as client:
+        assert client.revision == "2025-11-25"
+
+
+async def test_a_server_that_closes_its_stdout_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("funcmcp.client.stdio._KILL_SECONDS", 0.2)
+    command = script("import os, sys", "sys.stdin.readline()", "os.close(1)", "for line in sys.stdin: pass")
+    with pytest.raises(ConnectionFailedError, match=r"has closed its stdout\."):
+        await connect(command, revision="2025-11-25")
+
+
 async def test_a_server_that_prints_a_banner_is_used_all_the_same() -> None:
     answer = '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'
     command = script(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.client.errors import InvalidResponseError, one_line
-from funcmcp.protocol.codec import InvalidJSONError, decode
+from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode
 from funcmcp.protocol.errors import MCPError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def parse_message(data: bytes) -> dict[str, Any] | None:
     """Return the JSON-RPC message in a JSON text. Return None if the text is not a JSON-RPC message."""
     try:
         message = decode(data, values=_MAX_VALUES)
-    except InvalidJSONError:
+    except (InvalidJSONError, RepeatedNameError):
         return None
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return None
@@ -33,9 +33,10 @@ def is_response(message: Mapping[str, Any]) -> bool:
 
 def is_response_to(message: Mapping[str, Any], request_id: int) -> bool:
     """Return whether a response answers a request. The id of an error is null if the server could not read it."""
-    if message.get("id") == request_id:
-        return True
-    return message.get("id") is None and "error" in message
+    response_id = message.get("id")
+    if response_id is None:
+        return "error" in message
+    return type(response_id) is int and response_id == request_id
 
 
 def result_of(response: Mapping[str, Any], method: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.client.errors import ConnectionFailedError, InvalidResponseError, one_line
-from funcmcp.client.messages import is_response, parse_message
+from funcmcp.client.messages import is_response, is_response_to, parse_message
 from funcmcp.client.targets import MEBIBYTE
 from funcmcp.protocol.codec import encode
 
@@ -142,7 +142,8 @@ class StdioTransport:
             await self._stop(process)
         finally:
             if process.returncode is None:
-                process.kill()
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
                 await process.wait()
             if self._reading is not None:
                 self._reading.cancel()
@@ -171,8 +172,10 @@ class StdioTransport:
                 break
             if line.strip():
                 await self._take(line)
-        code = await process.wait()
-        self._ended = ConnectionFailedError(f"{self._name} ended with exit code {code}.")
+        if await _ends_within(process, _KILL_SECONDS):
+            self._ended = ConnectionFailedError(f"{self._name} ended with exit code {process.returncode}.")
+        else:
+            self._ended = ConnectionFailedError(f"{self._name} has closed its stdout.")
         self._fail(self._ended)
 
     async def _take(self, line: bytes) -> None:
@@ -198,11 +201,12 @@ class StdioTransport:
 
     def _settle(self, response: Message) -> None:
         """Give a response to the request with its id. An error without an id can only be for the single one."""
-        future = self._waiting.get(response.get("id"))
-        if future is None and response.get("id") is None and len(self._waiting) == 1:
-            [future] = self._waiting.values()
-        if future is not None and not future.done():
-            future.set_result(response)
+        for request_id, future in self._waiting.items():
+            is_single = len(self._waiting) == 1
+            if is_response_to(response, request_id) and (is_single or response.get("id") is not None):
+                if not future.done():
+                    future.set_result(response)
+                return
 
     def _fail(self, error: Exception) -> None:
         for future in self._waiting.values():

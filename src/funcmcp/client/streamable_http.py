@@ -9,6 +9,7 @@ Source: "basic/transports, Streamable HTTP" of every revision.
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 401, 403, 404
 _FIRST_FAILURE = 400
 """The lowest HTTP status of a request that failed."""
 
+_VISIBLE_ASCII = re.compile(r"[!-~]+")
 _CLOSE_SECONDS = 5.0
 """Seconds that the server may take to end the session."""
 
@@ -72,7 +74,7 @@ class StreamableHTTP:
                     await self._receive(received)
                 elif is_response_to(received, message["id"]):
                     if message["method"] == "initialize":
-                        self.session_id = _field(http_response, header_names.SESSION_ID)
+                        self.session_id = _session_id(http_response)
                     return received
                 else:
                     raise InvalidResponseError(f"The response to {message['method']} has another id.")
@@ -224,6 +226,14 @@ def _field(response: HttpResponse, name: str) -> str | None:
         if field == name:
             return value
     return None
+
+
+def _session_id(response: HttpResponse) -> str | None:
+    """Return the id of the session that a response begins. Return None if it begins none."""
+    value = _field(response, header_names.SESSION_ID)
+    if value is not None and not _VISIBLE_ASCII.fullmatch(value):
+        raise InvalidResponseError("The server sent a session id that is not visible ASCII.")
+    return value
 
 
 def _media_type(response: HttpResponse) -> str:
