@@ -64,6 +64,7 @@ EXCEPTIONS = {
     "src/funcmcp/authoring/features/options.py": "tests/authoring/features/test_tools",
     "src/funcmcp/authoring/features/registration_checks.py": "tests/authoring/features/test_tools and test_prompts",
     "src/funcmcp/authoring/openapi/http_requests.py": "tests/authoring/openapi/test_operations",
+    "src/funcmcp/authoring/openapi/http_responses.py": "tests/adapters/asgi/test_openapi_tools",
     "src/funcmcp/authoring/openapi/schemas.py": "tests/authoring/openapi/test_operations",
     "src/funcmcp/authoring/signatures/annotations.py": "tests/authoring/signatures/test_signature",
     "src/funcmcp/authoring/values/prompt_results.py": "tests/authoring/features/test_prompts",

@@ -266,7 +266,7 @@ async def test_headers_that_name_the_caller_are_no_arguments_in_any_spelling(nam
 @pytest.mark.parametrize("name", ["", "x trace", "x:trace", "x-trace\r\nx-admin", "x-tr\xe4ce"])
 def test_a_parameter_that_is_not_named_like_a_header_is_refused(name: str) -> None:
     mcp = MCPServer("Tools")
-    with pytest.raises(RegistrationError, match="which is not the name of a header"):
+    with pytest.raises(RegistrationError, match="which is not a valid name of a header"):
         mcp.tools_from_asgi(restaurant(), openapi=document_with_header(name))
 
 
@@ -550,7 +550,7 @@ def test_all_operations_that_can_not_be_tools_are_told_together_and_nothing_is_a
     with pytest.raises(RegistrationError) as refused:
         mcp.tools_from_asgi(app)
     assert "POST /upload takes a body that is not JSON." in str(refused.value)
-    assert "GET /session needs the cookie 'session', and a tool has none." in str(refused.value)
+    assert "GET /session needs the cookie 'session', but calls of tools have no cookies." in str(refused.value)
     assert list(serving_of(mcp).server.catalog.tools) == []
 
 

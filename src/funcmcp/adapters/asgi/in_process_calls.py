@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from funcmcp.authoring.openapi.http_requests import Response
+from funcmcp.authoring.openapi.http_responses import Response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping

@@ -13,7 +13,8 @@ from funcmcp.authoring.calling.feature_context import ToolContext
 from funcmcp.authoring.features.options import DEFAULT_TIMEOUT, checked_options
 from funcmcp.authoring.features.permissions import AccessOptions
 from funcmcp.authoring.features.tools import ToolOptions, make_tool
-from funcmcp.authoring.openapi.http_requests import forwarded, result_of
+from funcmcp.authoring.openapi.http_requests import forwarded
+from funcmcp.authoring.openapi.http_responses import result_of
 from funcmcp.authoring.openapi.operations import operations, plan_of
 from funcmcp.authoring.values.content import ToolResult
 from funcmcp.protocol.codec import InvalidJSONError, decode

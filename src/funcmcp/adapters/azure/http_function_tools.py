@@ -20,7 +20,8 @@ from funcmcp.authoring.calling.feature_context import ToolContext
 from funcmcp.authoring.calling.function_call import is_async
 from funcmcp.authoring.features.options import checked_options
 from funcmcp.authoring.features.tools import ToolOptions, make_tool
-from funcmcp.authoring.openapi.http_requests import Response, forwarded, result_of, text_of
+from funcmcp.authoring.openapi.http_requests import forwarded, text_of
+from funcmcp.authoring.openapi.http_responses import Response, result_of
 from funcmcp.authoring.signatures.signature import EMPTY, Arguments, Parameter
 from funcmcp.authoring.values.content import ToolResult
 from funcmcp.protocol.codec import encode

@@ -81,7 +81,7 @@ def path_of(route: str, values: Mapping[str, Any]) -> tuple[str, dict[str, str]]
             value = variable.default
         if value is None:
             return ""
-        written = path_text(variable.name, value, rest=variable.rest)
+        written = path_text(variable.name, value, many_segments=variable.rest)
         found[variable.name] = text_of(value)
         return written
 

@@ -1,4 +1,10 @@
-"""Operations of an OpenAPI document as tools: one schema of arguments for each, and where each argument goes.
+"""Operations of an OpenAPI document as tools: the schema of arguments, and the place of each argument in the request.
+
+How it works: `operations` lists the operations of a document. `plan_of` creates the `Plan` of an operation when its
+tool is registered: each parameter becomes an argument with a `Place` in the path, the query or the headers. A JSON body
+whose schema only lists members becomes one argument for each member, unless a name is taken. Any other body is the
+argument ``body``. At a call, `Plan.target` converts validated arguments to the path, query, headers and body of the
+request. Parameters that proxies or platforms set, and headers that are forwarded, are not arguments.
 
 Source: OpenAPI 3.0.4 and 3.1.1, "Operation Object", "Parameter Object", "Request Body Object".
 """
@@ -28,11 +34,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 METHODS = ("get", "put", "post", "patch", "delete")
-"""Methods whose operations can be tools: HEAD, OPTIONS and TRACE tell a model nothing."""
+"""Methods whose operations can be tools. Responses to HEAD, OPTIONS and TRACE are of no use to a model."""
 
 _BODY = "body"
-_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
-_LONGEST_NAME = 128
+_INVALID_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
+_MAX_NAME_LENGTH = 128
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _JSON = re.compile(r"application/(?:[\w.+-]+\+)?json(?:\s*;.*)?", re.IGNORECASE)
 _SPREADABLE = frozenset(
@@ -51,13 +57,13 @@ class Operation:
     """An operation of an OpenAPI document.
 
     Attributes:
-        name: the tool's name: the operation's id, or its method and path.
-        method: in capitals.
-        path: with variables in braces.
-        tags: its tags.
-        title: its summary, or its name in words.
-        description: its description, or its summary.
-        source: the operation as it stands in the document, with the parameters of its path.
+        name: The tool's name: the operation's id, or its method and path.
+        method: The method, in capitals.
+        path: The path, with variables in braces.
+        tags: The operation's tags.
+        title: The operation's summary, or its name in words.
+        description: The operation's description, or its summary.
+        source: The operation in the document, with the parameters of its path.
     """
 
     name: str
@@ -70,31 +76,31 @@ class Operation:
 
 
 class Place(NamedTuple):
-    """Where an argument goes.
+    """The place of an argument in a request.
 
     Attributes:
-        argument: its name.
-        where: "path", "query" or "header".
-        is_json: whether it is written as JSON.
-        explode: whether each item of a list is a query parameter of its own.
-        separator: what stands between items that are not.
+        argument: The argument's name.
+        location: "path", "query" or "header".
+        is_json: Whether the value is written as JSON.
+        explode: Whether each item of a list is a separate query parameter.
+        separator: The text between the items of a list that is one parameter.
     """
 
     argument: str
-    where: str
+    location: str
     is_json: bool = False
     explode: bool = False
     separator: str = ","
 
 
 class Target(NamedTuple):
-    """A request, as far as arguments decide it.
+    """The parts of a request that arguments determine.
 
     Attributes:
-        path: percent-encoded.
-        query: percent-encoded.
-        headers: by lower-case name.
-        body: JSON, or None without one.
+        path: The path, percent-encoded.
+        query: The query, percent-encoded.
+        headers: The headers by lower-case name.
+        body: The JSON body, or None.
     """
 
     path: str
@@ -105,28 +111,28 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an operation takes and gives.
+    """The arguments of an operation, their places in the request, and its result.
 
     Attributes:
-        path: with variables in braces.
-        input_schema: of all its arguments.
-        output_schema: of what it answers, if that is always a JSON object.
-        places: where arguments go that are not of the body.
-        members: arguments that are members of the body.
-        whole: whether there is an argument that is the body.
-        needs_body: whether there is a body even if nothing of it is given.
+        path: The path, with variables in braces.
+        input_schema: The schema of all arguments.
+        output_schema: The schema of the response, if the response is always a JSON object.
+        places: The places of arguments outside the body.
+        body_members: The arguments that are members of the body.
+        has_body_argument: Whether one argument is the body.
+        requires_body: Whether the request has a body even if no argument belongs to it.
     """
 
     path: str
     input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None
     places: tuple[Place, ...]
-    members: frozenset[str]
-    whole: bool
-    needs_body: bool
+    body_members: frozenset[str]
+    has_body_argument: bool
+    requires_body: bool
 
     def target(self, arguments: Mapping[str, Any]) -> Target:
-        """Return the request that arguments make; raise ToolError if one would lead elsewhere."""
+        """Return the request for arguments. Raise ToolError if an argument would change the path's structure."""
         variables: dict[str, str] = {}
         query: list[tuple[str, str]] = []
         headers: dict[str, str] = {}
@@ -134,9 +140,9 @@ class Plan:
             name, value = place.argument, arguments.get(place.argument)
             if value is None and not place.is_json:
                 continue
-            if place.where == "path":
+            if place.location == "path":
                 variables[name] = path_text(name, _joined(place, value))
-            elif place.where == "header":
+            elif place.location == "header":
                 headers[name.lower()] = header_text(name, _joined(place, value))
             elif place.explode and isinstance(value, list):
                 query += [(name, text_of(item)) for item in value]
@@ -146,10 +152,10 @@ class Plan:
         return Target(written_path(path), urlencode(query, quote_via=quote), headers, self._body(arguments))
 
     def _body(self, arguments: Mapping[str, Any]) -> bytes | None:
-        if self.whole:
+        if self.has_body_argument:
             return encode(arguments[_BODY]) if _BODY in arguments else None
-        given = {name: value for name, value in arguments.items() if name in self.members}
-        return encode(given) if given or self.needs_body else None
+        members = {name: value for name, value in arguments.items() if name in self.body_members}
+        return encode(members) if members or self.requires_body else None
 
 
 def _joined(place: Place, value: Any) -> str:
@@ -162,22 +168,22 @@ def operations(document: Mapping[str, Any]) -> list[Operation]:
     """Return the operations of a document that are not deprecated.
 
     Raises:
-        RegistrationError: it is no document of OpenAPI 3.
+        RegistrationError: The document is not an OpenAPI document of version 3.
     """
     version = document.get("openapi")
     if not isinstance(version, str) or not version.startswith("3."):
-        raise RegistrationError("This is no document of OpenAPI 3.0 or later; one has a member `openapi`.")
-    found = []
+        raise RegistrationError("The document is not OpenAPI 3.0 or later, which has a member `openapi`.")
+    listed = []
     with reading("The OpenAPI document is"):
         for path, item in document.get("paths", {}).items():
             if not path.startswith("/"):
                 continue  # an extension
-            whole = resolved(document, item)
+            path_item = resolved(document, item)
             for method in METHODS:
-                source = whole.get(method)
+                source = path_item.get(method)
                 if isinstance(source, dict) and source.get("deprecated") is not True:
-                    found.append(_operation(method, path, source, whole.get("parameters", [])))
-    return found
+                    listed.append(_operation(method, path, source, path_item.get("parameters", [])))
+    return listed
 
 
 def _operation(method: str, path: str, source: dict[str, Any], shared: list[Any]) -> Operation:
@@ -195,19 +201,19 @@ def _operation(method: str, path: str, source: dict[str, Any], shared: list[Any]
 
 
 def _name(text: str) -> str:
-    return _NO_NAME.sub("_", text).strip("_")[:_LONGEST_NAME]
+    return _INVALID_CHARACTERS.sub("_", text).strip("_")[:_MAX_NAME_LENGTH]
 
 
 def plan_of(operation: Operation, document: Mapping[str, Any], *, forwarded: Collection[str] = ()) -> Plan:
-    """Work out what an operation takes and gives.
+    """Return the plan of an operation.
 
     Args:
-        operation: one of the document.
-        document: where its references lead.
-        forwarded: names of headers of the MCP request that go along with the call, so that they are not arguments.
+        operation: An operation of the document.
+        document: The document.
+        forwarded: The names of headers of the MCP request that the call repeats. They are not arguments.
 
     Raises:
-        RegistrationError: the operation can't be a tool.
+        RegistrationError: The operation can't be a tool.
     """
     with reading("is"):
         return _plan(operation, document, forwarded)
@@ -226,77 +232,87 @@ def _plan(operation: Operation, document: Mapping[str, Any], forwarded: Collecti
         merged["properties"][place.argument] = schema
         if parameter.get("required") is True:
             merged["required"].append(place.argument)
-    missing = set(_VARIABLE.findall(operation.path)) - {place.argument for place in places if place.where == "path"}
+    missing = set(_VARIABLE.findall(operation.path)) - {place.argument for place in places if place.location == "path"}
     if missing:
         raise RegistrationError(f"does not describe {', '.join(sorted(missing))} of its path.")
-    members, whole, needs_body = _add_body(operation, document, schemas, merged)
+    body_members, has_body_argument, requires_body = _add_body(operation, document, schemas, merged)
     if not merged["required"]:
         del merged["required"]
-    input_schema, output_schema = schemas.arranged(merged), _output_schema(operation, document)
-    return Plan(operation.path, input_schema, output_schema, tuple(places), members, whole, needs_body)
+    return Plan(
+        path=operation.path,
+        input_schema=schemas.arranged(merged),
+        output_schema=_output_schema(operation, document),
+        places=tuple(places),
+        body_members=body_members,
+        has_body_argument=has_body_argument,
+        requires_body=requires_body,
+    )
 
 
 def _parameters(operation: Operation, document: Mapping[str, Any], forwarded: Collection[str]) -> list[dict[str, Any]]:
-    """Return the parameters that become arguments; those of the operation stand for those of its path."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    """Return the parameters that become arguments. Those of the operation replace those of its path."""
+    parameters: dict[tuple[str, str], dict[str, Any]] = {}
     for node in operation.source["parameters"]:
         parameter = resolved(document, node)
-        found[parameter.get("in", ""), parameter.get("name", "")] = parameter
-    kept = []
+        parameters[parameter.get("in", ""), parameter.get("name", "")] = parameter
+    arguments = []
     forwarded_keys = set(map(header_key, forwarded))
-    for (where, name), parameter in found.items():
-        if where == "cookie":
+    for (location, name), parameter in parameters.items():
+        if location == "cookie":
             if parameter.get("required") is True:
-                raise RegistrationError(f"needs the cookie {name!r}, and a tool has none.")
-        elif where not in _STYLES:
-            raise RegistrationError(f"has the parameter {name!r} in {where!r}, which is not supported.")
-        elif where != "header" or not (is_reserved(name) or header_key(name) in forwarded_keys):
-            kept.append(parameter)
-    return kept
+                raise RegistrationError(f"needs the cookie {name!r}, but calls of tools have no cookies.")
+        elif location not in _STYLES:
+            raise RegistrationError(f"has the parameter {name!r} in {location!r}, which is not supported.")
+        elif location == "header" and (is_reserved(name) or header_key(name) in forwarded_keys):
+            continue
+        else:
+            arguments.append(parameter)
+    return arguments
 
 
 def _place(parameter: dict[str, Any], schemas: Schemas) -> tuple[Place, Any]:
-    where, name = parameter["in"], parameter["name"]
-    if where == "header" and not is_header_name(name):
-        raise RegistrationError(f"has a parameter in a header named {name!r}, which is not the name of a header.")
+    """Return the place and the schema of a parameter."""
+    location, name = parameter["in"], parameter["name"]
+    if location == "header" and not is_header_name(name):
+        raise RegistrationError(f"has a parameter in the header {name!r}, which is not a valid name of a header.")
     content = parameter.get("content")
     node = parameter.get("schema", {})
     if content is not None:
-        ((media, described),) = content.items() if len(content) == 1 else (("", {}),)
-        if not _JSON.fullmatch(media):
+        if len(content) != 1 or not all(map(_JSON.fullmatch, content)):
             raise RegistrationError(f"has the parameter {name!r}, whose content is not JSON.")
-        node = described.get("schema", {})
-    style = parameter.get("style", _STYLES[where][0])
-    if style not in _STYLES[where]:
+        (media_type_object,) = content.values()
+        node = media_type_object.get("schema", {})
+    style = parameter.get("style", _STYLES[location][0])
+    if style not in _STYLES[location]:
         raise RegistrationError(f"has the parameter {name!r} in the style {style!r}, which is not supported.")
     schema = schemas.member(name, node)
     if isinstance(schema, dict) and parameter.get("description"):
         schema = {**schema, "description": parameter["description"]}
-    explode = where == "query" and parameter.get("explode", style == "form") is True
-    return Place(name, where, content is not None, explode, _SEPARATORS.get(style, ",")), schema
+    explode = location == "query" and parameter.get("explode", style == "form") is True
+    return Place(name, location, content is not None, explode, _SEPARATORS.get(style, ",")), schema
 
 
 def _add_body(
     operation: Operation, document: Mapping[str, Any], schemas: Schemas, merged: dict[str, Any]
 ) -> tuple[frozenset[str], bool, bool]:
-    """Add the body's members as arguments, or the whole body as one.
+    """Add the body's members as arguments, or the body as one argument.
 
-    Members of an object stand beside the parameters, where that says the same and no two have one name.
+    Members of an object are arguments if this loses nothing of the schema, and if no parameter has the same name.
 
     Returns:
-        The members, whether there is an argument for the whole, and whether there is always a body.
+        The arguments that are members, whether one argument is the body, and whether there is always a body.
     """
     node = operation.source.get("requestBody")
     if node is None:
         return frozenset(), False, False
     body = resolved(document, node)
     required = body.get("required") is True
-    described = next((value for media, value in body.get("content", {}).items() if _JSON.fullmatch(media)), None)
-    if described is None:
+    json_contents = [value for media, value in body.get("content", {}).items() if _JSON.fullmatch(media)]
+    if not json_contents:
         if not required:
             return frozenset(), False, False
         raise RegistrationError("takes a body that is not JSON.")
-    schema = described.get("schema", {})
+    schema = json_contents[0].get("schema", {})
     plain = resolved(document, schema) if isinstance(schema, dict) else {}
     if _spreads(plain, required=required) and not plain["properties"].keys() & merged["properties"].keys():
         converted = schemas.convert({**plain})
@@ -314,28 +330,31 @@ def _add_body(
 
 
 def _spreads(schema: Mapping[str, Any], *, required: bool) -> bool:
-    """Tell whether a body's schema says no more than which members it has."""
+    """Return whether a body's schema only lists members, so that they can be arguments.
+
+    Args:
+        schema: The schema.
+        required: Whether the body is required. If it is not, its members must not be required either.
+    """
     keywords = {keyword for keyword in schema if not keyword.startswith("x-")}
-    closed = schema.get("additionalProperties", False) is False
-    return (
-        keywords <= _SPREADABLE
-        and schema.get("type") == "object"
-        and bool(schema.get("properties"))
-        and closed
-        and (required or not schema.get("required"))
-    )
+    if not keywords <= _SPREADABLE or schema.get("type") != "object" or not schema.get("properties"):
+        return False
+    if schema.get("additionalProperties", False) is not False:
+        return False
+    return required or not schema.get("required")
 
 
 def _output_schema(operation: Operation, document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the schema of what an operation answers if there is one success only, and it is a JSON object."""
-    found = [node for code, node in operation.source.get("responses", {}).items() if _SUCCESS.fullmatch(str(code))]
-    if len(found) != 1:
+    """Return the schema of an operation's response if there is only one for success, and it is a JSON object."""
+    responses = operation.source.get("responses", {})
+    successes = [node for code, node in responses.items() if _SUCCESS.fullmatch(str(code))]
+    if len(successes) != 1:
         return None
-    content = resolved(document, found[0]).get("content", {})
+    content = resolved(document, successes[0]).get("content", {})
     if len(content) != 1 or not all(map(_JSON.fullmatch, content)):
         return None
-    (described,) = content.values()
+    (media_type_object,) = content.values()
     schemas = Schemas(document, "response")
-    converted = schemas.convert(described.get("schema", {}))
+    converted = schemas.convert(media_type_object.get("schema", {}))
     schema = schemas.arranged(converted) if isinstance(converted, dict) else {}
     return schema if schema.get("type") == "object" else None

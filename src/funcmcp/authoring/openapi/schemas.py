@@ -1,6 +1,6 @@
-"""Schemas of an OpenAPI document as JSON schemas of 2020-12 that stand alone.
+"""Conversion of an OpenAPI document's schemas to JSON Schema 2020-12, without references to the document.
 
-OpenAPI 3.0 has a dialect of its own; 3.1 and later are 2020-12 with a few more keywords.
+OpenAPI 3.0 has its own dialect of JSON Schema. 3.1 and later use 2020-12 with a few additional keywords.
 
 Source: OpenAPI 3.0.4 "Schema Object", 3.1.1 "Schema Object", "Reference Object".
 """
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from typing import Literal
 
 _COMPONENTS = "#/components/schemas/"
-_MOST_STEPS = 50
+_MAX_STEPS = 50
 _MODEL = re.compile(r"-(?:Input|Output)$")
-"""What FastAPI adds to a model's name where it reads and writes the model in different ways."""
+"""Suffixes that FastAPI adds to a model's name if requests and responses have different schemas of it."""
 
 _DROPPED = frozenset({"discriminator", "externalDocs", "nullable", "readOnly", "writeOnly", "xml"})
 _MAPS = frozenset({"dependentSchemas", "patternProperties", "properties"})
@@ -33,38 +33,40 @@ _SCHEMAS = frozenset(
     }
 )
 _LOOSE_FORMATS = frozenset({"date-time", "time"})
-"""Formats that frameworks claim for what they write without an offset from UTC, too."""
+"""Formats that frameworks also declare for times without an offset from UTC, which these formats require."""
 
 
 @contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Say of a document that is not as OpenAPI has it that it can't be read: nothing else checks it.
+def reading(subject: str) -> Iterator[None]:
+    """Convert errors about an invalid document to RegistrationError. The document is not validated before.
+
+    Args:
+        subject: The beginning of the message, up to "is".
 
     Raises:
-        RegistrationError: something in it is of another type, missing, or nested too deeply.
+        RegistrationError: A part of the document has a wrong type, is missing, or is nested too deeply.
     """
     try:
         yield
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
-        words = f"{type(error).__name__}: {error}"
-        raise RegistrationError(f"{what} not written as OpenAPI has it ({words}).") from error
+        raise RegistrationError(f"{subject} not valid OpenAPI ({type(error).__name__}: {error}).") from error
 
 
 def resolved(document: Mapping[str, Any], node: Any) -> dict[str, Any]:
-    """Return an object of a document, following references inside of the document.
+    """Return an object of a document, or the one that it refers to.
 
     Raises:
-        RegistrationError: a reference leads out of the document, to nothing, or in a circle.
+        RegistrationError: A reference leads out of the document, does not exist, or is part of a circle.
     """
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         reference = node.get("$ref") if isinstance(node, dict) else None
         if reference is None:
             break
         node = _target(document, reference)
     else:
-        raise RegistrationError("The OpenAPI document has a reference that leads in a circle.")
+        raise RegistrationError("The OpenAPI document has a circle of references.")
     if not isinstance(node, dict):
-        raise RegistrationError(f"The OpenAPI document has {type(node).__name__} where an object has to be.")
+        raise RegistrationError(f"The OpenAPI document has a {type(node).__name__} in the place of an object.")
     return node
 
 
@@ -83,11 +85,11 @@ def _target(document: Mapping[str, Any], reference: str) -> Any:
 
 
 class Schemas:
-    """Turns schemas of a document into JSON schemas.
+    """Converts schemas of a document to JSON schemas.
 
     Args:
-        document: the OpenAPI document.
-        use: whether the schemas are of requests, which have no members that are read-only, or of responses.
+        document: The OpenAPI document.
+        use: The use of the schemas. Those of requests omit read-only members, those of responses write-only ones.
     """
 
     def __init__(self, document: Mapping[str, Any], use: Literal["request", "response"]) -> None:
@@ -98,13 +100,13 @@ class Schemas:
         self._definitions: dict[str, Any] = {}
 
     def arranged(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return a schema that is made of converted ones, references in place unless they are recursive."""
+        """Return a schema that contains converted ones, with its references replaced as in `json_schema.arranged`."""
         from funcmcp.authoring.values.json_schema import arranged  # noqa: PLC0415 - loads pydantic
 
         return arranged({**schema, "$defs": self._definitions})
 
     def convert(self, node: Any) -> Any:
-        """Return a schema, with references to definitions that `arranged` puts in."""
+        """Return a converted schema. Its references are to definitions that `arranged` adds."""
         if not isinstance(node, dict):
             return node  # true or false
         if "$ref" in node:
@@ -119,9 +121,11 @@ class Schemas:
     def _defined(self, reference: Any) -> str:
         name = str(reference).removeprefix(_COMPONENTS)
         if not str(reference).startswith(_COMPONENTS) or "/" in name:
-            raise RegistrationError(f"The OpenAPI document refers to {reference!r}; only {_COMPONENTS}... is followed.")
+            raise RegistrationError(
+                f"The OpenAPI document refers to {reference!r}. Only references to {_COMPONENTS}... are supported."
+            )
         if name not in self._definitions:
-            self._definitions[name] = {}  # for schemas that refer to themselves
+            self._definitions[name] = {}  # so that a schema that refers to itself ends
             converted = self.convert(_target(self._document, str(reference)))
             if isinstance(converted, dict) and converted.get("title") == _MODEL.sub("", name):
                 del converted["title"]  # it is only the model's name
@@ -154,7 +158,7 @@ class Schemas:
         return self.convert(value) if keyword in _SCHEMAS else value
 
     def member(self, name: str, schema: Any) -> Any:
-        """Return the schema of a member or a parameter, without a title that is only its name."""
+        """Return the converted schema of a member or a parameter, without a title that is only its name."""
         converted = self.convert(schema)
         if isinstance(converted, dict) and converted.get("title") == name.replace("_", " ").title():
             del converted["title"]
@@ -165,7 +169,7 @@ class Schemas:
 
 
 def _with_exclusive_limits(schema: dict[str, Any]) -> None:
-    """Turn 3.0's ``exclusiveMinimum: true`` beside a minimum into the number that it means."""
+    """Replace the ``exclusiveMinimum: true`` of OpenAPI 3.0, beside a minimum, by that number."""
     for exclusive, limit in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if schema.get(exclusive) is True and limit in schema:
             schema[exclusive] = schema.pop(limit)
@@ -177,5 +181,7 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     kind = schema.get("type")
     if not isinstance(kind, str):
         return {"anyOf": [schema, {"type": "null"}]}
-    enum = {"enum": [*schema["enum"], None]} if "enum" in schema and None not in schema["enum"] else {}
-    return {**schema, "type": [kind, "null"], **enum}
+    nullable = {**schema, "type": [kind, "null"]}
+    if "enum" in schema and None not in schema["enum"]:
+        nullable["enum"] = [*schema["enum"], None]
+    return nullable

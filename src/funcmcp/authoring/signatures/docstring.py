@@ -61,12 +61,12 @@ class Part(NamedTuple):
     """Lines of a docstring.
 
     Attributes:
-        lines: The lines as written.
-        names: The parameters that they document; empty for plain text.
-        text: What they say about the parameters.
-        heading: The number of the section whose heading they are, or None.
-        section: The number of the section that they belong to, or None.
-        is_type: Whether they name a parameter's type, in words that its schema has, too.
+        lines: The lines as they are in the docstring.
+        names: The parameters that the lines document. Plain text has none.
+        text: The description of these parameters.
+        heading: The number of the section, if the lines are its heading.
+        section: The number of the section that the lines belong to, if any.
+        is_type: Whether the lines only name a parameter's type, which its schema also has.
     """
 
     lines: list[str]
@@ -81,20 +81,20 @@ def description(function: Any, in_schema: Collection[str] = ()) -> str:
     """Return a callable's docstring without the entries whose text clients read in a schema.
 
     Args:
-        function: a function, a `functools.partial` or a callable object.
-        in_schema: the descriptions in the schema.
+        function: A function, a `functools.partial` or a callable object.
+        in_schema: The descriptions in the schema.
     """
     docstring = docstring_of(function)
     return remaining_text(docstring, _parts(docstring, _parameter_names(function), _PARAMETERS), in_schema)
 
 
 def parameter_descriptions(function: Any) -> dict[str, str]:
-    """Return what a callable's docstring says about each parameter: Google, NumPy and reST styles, and lists."""
+    """Return the descriptions of parameters in a callable's docstring: Google, NumPy and reST styles, and lists."""
     return described_names(_parts(docstring_of(function), _parameter_names(function), _PARAMETERS))
 
 
 def described_fields(cls: type, names: Collection[str]) -> dict[str, str]:
-    """Return what a class's own docstring says about each of its fields."""
+    """Return the descriptions of fields in a class's own docstring."""
     return described_names(_parts(inspect.cleandoc(cls.__dict__.get("__doc__") or ""), names, _FIELDS))
 
 
@@ -115,7 +115,7 @@ def descriptions_in(schema: Any) -> set[str]:
 
 
 def described_names(parts: list[Part]) -> dict[str, str]:
-    """Return the text of each documented name; the first entry of a name counts."""
+    """Return the text of each documented name. If a name has several entries, the first one counts."""
     descriptions: dict[str, str] = {}
     for part in parts:
         for name in part.names:
@@ -125,12 +125,13 @@ def described_names(parts: list[Part]) -> dict[str, str]:
 
 
 def remaining_text(docstring: str, parts: list[Part], in_schema: Collection[str]) -> str:
-    """Return a docstring without the entries whose text is in a schema, and without headings that are left empty."""
+    """Return a docstring without the entries whose text is in a schema, and without headings of empty sections."""
     removed = {name for part in parts if part.text in in_schema for name in part.names}
     remaining = [part for part in parts if not _is_in_schema(part, in_schema, removed)]
     if len(remaining) == len(parts):
         return docstring
-    emptied = {part.section for part in parts if part.names} - {part.section for part in remaining if _is_filled(part)}
+    sections_with_entries = {part.section for part in parts if part.names}
+    emptied = sections_with_entries - {part.section for part in remaining if _is_filled(part)}
     lines: list[str] = []
     for part in remaining:
         if part.heading is None or part.heading not in emptied:
@@ -149,7 +150,7 @@ def _is_filled(part: Part) -> bool:
 
 
 def docstring_of(function: Any) -> str:
-    """Return a callable's own docstring, not the one that it has from `functools.partial`."""
+    """Return a callable's docstring. For a `functools.partial` it is that of the inner function."""
     while isinstance(function, functools.partial):
         function = function.func
     docstring = getattr(function, "__doc__", None)
@@ -159,7 +160,7 @@ def docstring_of(function: Any) -> str:
 
 
 def _without_double_gaps(docstring: str, text: str) -> str:
-    """Close the gaps that removed entries leave; keep wide gaps where the author wrote some."""
+    """Remove double blank lines that removed entries leave, unless the author used some."""
     return text if "\n\n\n" in docstring else re.sub(r"\n{3,}", "\n\n", text)
 
 
@@ -178,9 +179,9 @@ class _Reader:
     """Reads the parts of a docstring.
 
     Args:
-        lines: the docstring's lines, without common indentation.
-        names: the parameters, which decide about lines that may be entries or plain text.
-        heading: matches the headings of sections with entries.
+        lines: The docstring's lines, without common indentation.
+        names: The names of the parameters, which distinguish entries from plain text.
+        heading: Matches the headings of sections with entries.
     """
 
     def __init__(self, lines: list[str], names: Collection[str], heading: re.Pattern[str]) -> None:
@@ -205,7 +206,7 @@ class _Reader:
                 yield _line_part(line)
 
     def _fenced(self) -> list[str]:
-        """Return the lines of a code fence; one that is not closed ends with the docstring."""
+        """Return the lines of a code fence. A fence that is not closed ends with the docstring."""
         start = self._next
         match = _FENCE.match(self._lines[start])
         mark = match[1] if match else ""
@@ -263,7 +264,7 @@ class _Reader:
         return self._lines[start : self._next]
 
     def _indented_entries(self) -> list[Part]:
-        """Return the entries of an indented block; lines before the first one are plain."""
+        """Return the entries of an indented block. Lines before the first entry are plain text."""
         block = self._deeper(0)
         self._next += len(block)
         parts: list[Part] = []
@@ -292,7 +293,7 @@ class _Reader:
         return match if match["name"] in self._names or match["colon"] is not None else None
 
     def _entry_without_indentation(self, *, underlined: bool) -> list[Part]:
-        """Return the entry that begins at this line, which is not indented, or nothing where the section ends."""
+        """Return the entry that begins at this line, which is not indented. The end of the section has none."""
         if self._next >= len(self._lines):
             return []
         line = self._lines[self._next]
@@ -338,7 +339,7 @@ def _entry_part(lines: list[str], entry: re.Match[str] | None) -> Part:
 
 
 def _text(type_text: str | None, first: str, following: list[str]) -> str:
-    """Return the text of an entry: its type where that says more than a schema, its first line, and those below."""
+    """Return the text of an entry: its type if it says more than a schema, its first line, and the lines below."""
     if _says_more_than_a_schema(type_text):
         first = f"({type_text}) {first}".rstrip()
     below = textwrap.dedent("\n".join(following)).rstrip()

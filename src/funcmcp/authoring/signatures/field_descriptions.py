@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def describe_fields(schema: dict[str, Any], cls: type, aliases: Mapping[str, str]) -> None:
-    """Add descriptions to the properties of a class's JSON schema; descriptions that are there already stay.
+    """Add descriptions to the properties of a class's JSON schema. Existing descriptions stay.
 
     Args:
         schema: The schema. Entries of the docstring that move to properties are removed from its description.
@@ -32,7 +32,7 @@ def describe_fields(schema: dict[str, Any], cls: type, aliases: Mapping[str, str
 
 
 def _marked_fields(cls: type) -> dict[str, str]:
-    """Return the texts in the annotations of a class; none where an annotation can't be resolved."""
+    """Return the descriptions in the annotations of a class. If one can't be resolved, return none."""
     try:
         hints = get_type_hints(cls, include_extras=True)
     except (NameError, TypeError):

@@ -9,12 +9,12 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def is_name(name: str) -> bool:
-    """Tell whether a name is one that the specification allows ("server/tools, Tool Names")."""
+    """Return whether the specification allows a name for a tool ("server/tools, Tool Names")."""
     return _NAME.fullmatch(name) is not None
 
 
 def is_text(name: str) -> bool:
-    """Return whether a name is one line of text, which is what prompts and resources may be called."""
+    """Return whether a name is one line of text, as the names of prompts and resources must be."""
     return bool(name.strip()) and name.isprintable()
 
 
@@ -24,18 +24,18 @@ def snake_case(name: str) -> str:
 
 
 def humanised(name: str) -> str:
-    """Return ``AddNumbers`` and ``add_numbers`` as ``Add Numbers``; a word in capitals stays as it is."""
-    words = re.split(r"[\s_.-]+", _HUMP.sub("_", name))
-    return " ".join(word[0].upper() + word[1:] for word in words if word)
+    """Return ``AddNumbers`` and ``add_numbers`` as ``Add Numbers``. A word in capitals does not change."""
+    parts = re.split(r"[\s_.-]+", _HUMP.sub("_", name))
+    return " ".join(part[0].upper() + part[1:] for part in parts if part)
 
 
 def title_of(name: str | None, function: str) -> str | None:
     """Return the title of a feature, or None if its name has no words.
 
     Args:
-        name: The name that the author gave. One that is more than the specification's characters for tools is a text
-            already and stays as it is.
-        function: The function's name, from which the title comes if the author gave none.
+        name: The name that the author chose, if any. A name with other characters than the names of tools is a text
+            for people, and is returned unchanged.
+        function: The function's name, which is used if the author chose no name.
     """
     if name is not None and not is_name(name):
         return name
