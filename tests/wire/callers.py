@@ -62,12 +62,12 @@ class Caller(Peer):
 
     def headers(self, message: object) -> dict[str, str]:
         """Return the headers that go with a message, with the key."""
-        found = super().headers(message)
-        return found if self.key is None else {**found, "authorization": f"Bearer {self.key}"}
+        headers = super().headers(message)
+        return headers if self.key is None else {**headers, "authorization": f"Bearer {self.key}"}
 
-    async def get(self, more: Mapping[str, str | None] | None = None, *, path: str = "/mcp") -> Answer:
+    async def get(self, headers: Mapping[str, str | None] | None = None, *, path: str = "/mcp") -> Answer:
         """Send GET, for what answers at once."""
-        chosen = {**self.headers(None), "accept": "text/event-stream", **(more or {})}
+        chosen = {**self.headers(None), "accept": "text/event-stream", **(headers or {})}
         pairs = [(name, value) for name, value in chosen.items() if value is not None]
         return await exchange(self.app, "GET", pairs, path=path).answer()
 

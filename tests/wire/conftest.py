@@ -83,5 +83,5 @@ def parser(request: pytest.FixtureRequest) -> Literal["httptools", "h11"]:
 @pytest.fixture
 def port(offering: Offering, parser: Literal["httptools", "h11"]) -> Iterator[int]:
     """The port where `offering` is served for real."""
-    with serving(offering.app, parser) as found:
-        yield found
+    with serving(offering.app, parser) as port:
+        yield port

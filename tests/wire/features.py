@@ -57,13 +57,13 @@ def show_board() -> str:
 
 def _add_resources(app: MCPServer) -> None:
     annotations: dict[str, Any] = {"audience": ["user"], "priority": 0.5}
-    about: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "title": "Today",
         "annotations": annotations,
         "icons": [ICON],
         "meta": {"example.com/a": 1},
     }
-    app.resource("menu://today", name="today", size=4, mime_type="text/plain", **about)(lambda: "Fish")
+    app.resource("menu://today", name="today", size=4, mime_type="text/plain", **metadata)(lambda: "Fish")
     app.resource("menu://logo", name="logo", mime_type="image/png")(lambda: b"\x89PNG\r\n\x00\xff")
     app.resource("menu://empty", name="empty")(lambda: "")
     app.resource("menu://list", name="list")(lambda: [{"dish": "Fish", "price": 7.5}])

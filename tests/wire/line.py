@@ -54,14 +54,14 @@ class Line:
             self._reader.readline()
         self._reader.readline()
 
-    def lines_until(self, wanted: bytes) -> list[bytes]:
+    def lines_until(self, text: bytes) -> list[bytes]:
         """Read lines until one begins so."""
-        found = []
+        lines = []
         for line in self._reader:
-            found.append(line)
-            if line.startswith(wanted):
-                return found
-        raise AssertionError(f"the stream ended before {wanted!r}: {found}")
+            lines.append(line)
+            if line.startswith(text):
+                return lines
+        raise AssertionError(f"the stream ended before {text!r}: {lines}")
 
     def is_closed(self) -> bool:
         """Wait until the other side closes the connection."""
@@ -89,16 +89,16 @@ def head(pairs: Iterable[tuple[str, str]], *, method: str = "POST", path: str = 
     return "\r\n".join(lines).encode("latin-1")
 
 
-def request(peer: Peer, port: int, message: object, **more: str | None) -> bytes:
+def request(peer: Peer, port: int, message: object, **headers: str | None) -> bytes:
     """Return a whole request, with the peer's headers for the message; `more` replaces some, None takes one away."""
     body = to_bytes(message)
     usual = {**peer.headers(message), "host": f"127.0.0.1:{port}", "content-length": str(len(body))}
-    chosen = {**usual, **{name.replace("_", "-"): value for name, value in more.items()}}
+    chosen = {**usual, **{name.replace("_", "-"): value for name, value in headers.items()}}
     return head((name, value) for name, value in chosen.items() if value is not None) + body
 
 
-def post(peer: Peer, port: int, message: object, **more: str | None) -> Answer:
+def post(peer: Peer, port: int, message: object, **headers: str | None) -> Answer:
     """Post a message on a connection of its own."""
     with connection(port) as line:
-        line.send(request(peer, port, message, **more))
+        line.send(request(peer, port, message, **headers))
         return line.answer()

@@ -162,27 +162,27 @@ async def log(context: ToolContext) -> str:
 
 async def ask(context: ToolContext, greeting: str = "Hello") -> str:
     """Ask for a name."""
-    return f"{greeting} {_said(await context.elicit('Your name?', _FORM, key='name'))}"
+    return f"{greeting} {_answer_text(await context.elicit('Your name?', _FORM, key='name'))}"
 
 
 async def ask_both(context: ToolContext) -> str:
     """Ask two questions at once."""
     answers = await context.ask({"name": Elicit("Your name?", _FORM), "colour": Elicit("Your colour?", _FORM)})
-    return f"{_said(answers['name'])} likes {_said(answers['colour'])}"
+    return f"{_answer_text(answers['name'])} likes {_answer_text(answers['colour'])}"
 
 
 async def ask_twice(context: ToolContext) -> str:
     """Ask one question after the other."""
     name = await context.elicit("Your name?", _FORM, key="name")
     colour = await context.elicit("Your colour?", _FORM, key="colour")
-    return f"{_said(name)} then {_said(colour)}"
+    return f"{_answer_text(name)} then {_answer_text(colour)}"
 
 
 async def ask_same_key(context: ToolContext) -> str:
     """Ask two questions under one key."""
     name = await context.elicit("Your name?", _FORM, key="it")
     colour = await context.elicit("Your colour?", _FORM, key="it")
-    return f"{_said(name)} is not {_said(colour)}"
+    return f"{_answer_text(name)} is not {_answer_text(colour)}"
 
 
 async def sample(context: ToolContext) -> str:
@@ -191,7 +191,7 @@ async def sample(context: ToolContext) -> str:
     return answer.text
 
 
-def _said(answer: Any) -> str:
+def _answer_text(answer: Any) -> str:
     return str(answer.content["name"]) if answer.action == "accept" else str(answer.action)
 
 

@@ -51,7 +51,7 @@ class Answer:
 
     def header(self, name: str) -> str | None:
         """Return the only header of a name, or None."""
-        values = [value for given, value in self.headers if given.lower() == name]
+        values = [value for field, value in self.headers if field.lower() == name]
         assert len(values) <= 1, f"{name} came {len(values)} times"
         return values[0] if values else None
 
@@ -76,14 +76,14 @@ class Answer:
     @property
     def result(self) -> dict[str, Any]:
         """The answer's result."""
-        found: dict[str, Any] = self.message["result"]
-        return found
+        result: dict[str, Any] = self.message["result"]
+        return result
 
     @property
     def error(self) -> dict[str, Any]:
         """The answer's error."""
-        found: dict[str, Any] = self.message["error"]
-        return found
+        error: dict[str, Any] = self.message["error"]
+        return error
 
     @property
     def outcome(self) -> tuple[int, int | None]:
@@ -93,18 +93,18 @@ class Answer:
     @property
     def text(self) -> str:
         """The text of a tool result's first block."""
-        found: str = self.result["content"][0]["text"]
-        return found
+        text: str = self.result["content"][0]["text"]
+        return text
 
 
 def events(body: bytes) -> list[Any]:
     """Return the data of a complete event stream, decoded; comments and empty data are left out."""
-    found = []
+    parsed = []
     for block in body.decode("utf-8").split("\n\n"):
         lines = [line[5:].removeprefix(" ") for line in block.split("\n") if line.startswith("data:")]
         if any(lines):
-            found.append(json.loads("\n".join(lines)))
-    return found
+            parsed.append(json.loads("\n".join(lines)))
+    return parsed
 
 
 def check(answer: Answer, revision: str, method: str | None = None) -> Answer:
@@ -121,16 +121,16 @@ def check(answer: Answer, revision: str, method: str | None = None) -> Answer:
     for message in answer.messages:
         is_answer = isinstance(message, list) or "method" not in message
         validate(message, revision, method if is_answer else None)
-        for one in message if isinstance(message, list) else [message]:
-            _check_insides(one)
+        for single in message if isinstance(message, list) else [message]:
+            _check_insides(single)
     return answer
 
 
 def _check_insides(message: Mapping[str, Any]) -> None:
     result = message.get("result", {})
-    told = message.get("error") or (result.get("content") if result.get("isError") else None)
-    found = _INSIDES.search(json.dumps(told)) if told is not None else None
-    assert found is None, f"the answer tells {found[0]!r}: {told}"
+    failure = message.get("error") or (result.get("content") if result.get("isError") else None)
+    match = _INSIDES.search(json.dumps(failure)) if failure is not None else None
+    assert match is None, f"the answer tells {match[0]!r}: {failure}"
 
 
 def spell(value: str) -> str:
@@ -183,11 +183,11 @@ class Exchange:
     async def answer(self) -> Answer:
         """Wait for the end and return the whole answer."""
         await self.ended()
-        start, *rest = self._sent
+        start, *parts = self._sent
         assert start["type"] == "http.response.start"
-        assert rest[-1].get("more_body", False) is False
+        assert parts[-1].get("more_body", False) is False
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in start["headers"]]
-        return Answer(start["status"], headers, b"".join(part.get("body", b"") for part in rest), self.reads)
+        return Answer(start["status"], headers, b"".join(part.get("body", b"") for part in parts), self.reads)
 
     async def part(self) -> Any:
         """Wait for what the application sends next: the start of its answer, or a part of the body."""
@@ -200,9 +200,9 @@ class Exchange:
     async def event(self) -> Any:
         """Wait for the next event of a stream and return its message."""
         while True:
-            found = events((await self.part()).get("body", b""))
-            if found:
-                return found[0]
+            parsed = events((await self.part()).get("body", b""))
+            if parsed:
+                return parsed[0]
 
     async def _receive(self) -> Any:
         self.reads += 1
@@ -300,10 +300,10 @@ class Peer:
 
     def message(self, method: str, params: Mapping[str, Any] | None = None, id: object = 1) -> dict[str, Any]:
         """Return a request of this revision."""
-        said = dict(params or {})
+        members = dict(params or {})
         if self.per_request:
-            said["_meta"] = {**self.meta(), **said.get("_meta", {})}
-        return {"jsonrpc": "2.0", "id": id, "method": method, "params": said}
+            members["_meta"] = {**self.meta(), **members.get("_meta", {})}
+        return {"jsonrpc": "2.0", "id": id, "method": method, "params": members}
 
     def meta(self) -> dict[str, Any]:
         """Return the `_meta` that every request of the per-request era has."""
@@ -311,21 +311,21 @@ class Peer:
 
     def headers(self, message: object) -> dict[str, str]:
         """Return the headers that go with a message of this revision."""
-        found = {"host": "127.0.0.1:8000", "content-type": "application/json", "accept": ACCEPT_BOTH}
+        headers = {"host": "127.0.0.1:8000", "content-type": "application/json", "accept": ACCEPT_BOTH}
         begins = isinstance(message, dict) and message.get("method") == "initialize" and "id" in message
         if begins and not self.per_request:
-            return found
-        found["mcp-protocol-version"] = self.revision
+            return headers
+        headers["mcp-protocol-version"] = self.revision
         if not self.per_request:
-            return found if self.session_id is None else {**found, "mcp-session-id": self.session_id}
+            return headers if self.session_id is None else {**headers, "mcp-session-id": self.session_id}
         if isinstance(message, dict) and isinstance(message.get("method"), str):
-            found["mcp-method"] = spell(message["method"])
+            headers["mcp-method"] = spell(message["method"])
             params = message.get("params")
             member = "uri" if message["method"] == "resources/read" else "name"
             name = params.get(member) if isinstance(params, dict) else None
             if isinstance(name, str):
-                found["mcp-name"] = spell(name)
-        return found
+                headers["mcp-name"] = spell(name)
+        return headers
 
     def start(self, message: object, headers: Headers | None = None, *, like: object = None) -> Exchange:
         """Begin to post a message: bytes as they are, anything else as JSON.
@@ -347,8 +347,8 @@ class Peer:
     async def post(self, message: object, headers: Headers | None = None, *, like: object = None) -> Answer:
         """Post a message and return the checked answer."""
         answer = await self.start(message, headers, like=like).answer()
-        said = message if like is None else like
-        method = said.get("method") if isinstance(said, dict) else None
+        mirrored = message if like is None else like
+        method = mirrored.get("method") if isinstance(mirrored, dict) else None
         return check(answer, self.revision, method if isinstance(method, str) else None)
 
     async def request(

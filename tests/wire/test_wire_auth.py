@@ -91,8 +91,8 @@ async def test_a_malformed_header_is_400() -> None:
 
     shop = Shop(MCPServer("Shop", auth=particular))
     answer = await shop.caller("a b").call("anything")
-    said = "error_description=\"The Authorization header is not 'Bearer' with one token.\""
-    refused(answer, 400, f'Bearer error="invalid_request", {said}')
+    parameters = "error_description=\"The Authorization header is not 'Bearer' with one token.\""
+    refused(answer, 400, f'Bearer error="invalid_request", {parameters}')
 
 
 @rules.verifies(rules.THREAT_18)
@@ -109,9 +109,9 @@ async def test_a_key_in_the_query_string_is_no_key(revision: str) -> None:
     shop = open_shop(anonymous=False)
     caller = shop.caller(revision=revision)
     message = caller.call_message("whoami")
-    begun = exchange(shop.mcp, "POST", caller.headers(message).items(), [to_bytes(message)])
-    begun.scope["query_string"] = f"access_token={BOB}&code={BOB}".encode()
-    refused(await begun.answer(), 401, NOBODY)
+    started = exchange(shop.mcp, "POST", caller.headers(message).items(), [to_bytes(message)])
+    started.scope["query_string"] = f"access_token={BOB}&code={BOB}".encode()
+    refused(await started.answer(), 401, NOBODY)
 
 
 async def test_the_host_and_the_origin_are_checked_before_credentials() -> None:
@@ -233,8 +233,8 @@ async def test_a_missing_scope_is_403_with_all_scopes_at_once(
     """The scopes include those that the caller has, because the client requests exactly these."""
     shop = open_shop()
     answer = await (await shop.connected(ALICE, revision)).request(method, params)
-    said = 'error_description="More scopes are needed.", scope="orders.write orders.read"'
-    refused(answer, 403, f'Bearer error="insufficient_scope", {said}, {NOBODY[7:]}')
+    parameters = 'error_description="More scopes are needed.", scope="orders.write orders.read"'
+    refused(answer, 403, f'Bearer error="insufficient_scope", {parameters}, {NOBODY[7:]}')
     assert answer.message["id"] == 1
     assert answer.error["data"] == {"requiredScopes": ["orders.write", "orders.read"]}
     assert shop.ran == []
@@ -522,11 +522,11 @@ async def test_in_a_session_of_nobody_each_principal_has_streams_of_its_own() ->
 @rules.verifies(rules.THREAT_37)
 async def test_a_subscription_needs_what_reading_does() -> None:
     shop = open_shop(sessions="memory")
-    wanted = {"uri": "shop://staff"}
-    assert (await (await shop.connected(ALICE)).request("resources/subscribe", wanted)).status == 403
-    assert (await (await shop.connected(None)).request("resources/subscribe", wanted)).status == 401
-    assert (await (await shop.connected(BOB)).request("resources/subscribe", wanted)).status == 200
-    assert (await (await shop.connected(None)).request("resources/unsubscribe", wanted)).status == 200
+    reference = {"uri": "shop://staff"}
+    assert (await (await shop.connected(ALICE)).request("resources/subscribe", reference)).status == 403
+    assert (await (await shop.connected(None)).request("resources/subscribe", reference)).status == 401
+    assert (await (await shop.connected(BOB)).request("resources/subscribe", reference)).status == 200
+    assert (await (await shop.connected(None)).request("resources/unsubscribe", reference)).status == 200
 
 
 @rules.verifies(rules.THREAT_37, rules.THREAT_38)
@@ -562,9 +562,9 @@ async def test_a_listener_hears_of_what_it_may_read(
 @pytest.mark.parametrize(("first", "then", "status"), [(ALICE, BOB, 400), (None, ALICE, 400), (BOB, BOBS_NEXT, 200)])
 async def test_a_state_belongs_to_the_principal_who_was_asked(first: str | None, then: str | None, status: int) -> None:
     shop = open_shop()
-    asked = shop.caller(first, PER_REQUEST)
-    asked.capabilities = {"elicitation": {}}
-    question = (await asked.call("ask")).result
+    asking = shop.caller(first, PER_REQUEST)
+    asking.capabilities = {"elicitation": {}}
+    question = (await asking.call("ask")).result
     key = next(iter(question["inputRequests"]))
     answers = {"inputResponses": {key: {"action": "accept", "content": {}}}, "requestState": question["requestState"]}
     again = shop.caller(then, PER_REQUEST)
@@ -653,8 +653,8 @@ async def test_a_browser_on_an_allowed_page_may_send_credentials_and_read_the_ch
     assert answer.header("access-control-allow-origin") == APP
     assert answer.header("access-control-expose-headers") == "mcp-session-id, retry-after, www-authenticate"
     assert answer.header("access-control-allow-credentials") is None
-    found = await shop.caller().get({"origin": APP}, path=ROOT)
-    assert (found.status, found.header("access-control-allow-origin")) == (200, APP)
+    metadata = await shop.caller().get({"origin": APP}, path=ROOT)
+    assert (metadata.status, metadata.header("access-control-allow-origin")) == (200, APP)
 
 
 @rules.verifies(rules.THREAT_2)

@@ -76,18 +76,18 @@ async def test_listening_begins_with_what_is_honoured(stocked: Offering, id: obj
 
 
 @rules.verifies(rules.S1, rules.A1)
-@pytest.mark.parametrize("wanted", LISTS)
-async def test_nothing_is_sent_that_was_not_asked_for(stocked: Offering, wanted: str) -> None:
+@pytest.mark.parametrize("subscription", LISTS)
+async def test_nothing_is_sent_that_was_not_asked_for(stocked: Offering, subscription: str) -> None:
     """Changes of other lists and resources are not sent. A repeated change is sent again."""
     peer = await connect(stocked.app, PER_REQUEST)
-    stream = await listening(peer, {wanted: True, "resourceSubscriptions": ["menu://today"]})
+    stream = await listening(peer, {subscription: True, "resourceSubscriptions": ["menu://today"]})
     change_everything(stocked)
     stocked.app.resource_updated("menu://list")
-    assert (await event(stream))[0] == LISTS[wanted]
+    assert (await event(stream))[0] == LISTS[subscription]
     stocked.app.remove_tool("late")
     stocked.app.remove_prompt("late")
     stocked.app.remove_resource("menu://late")
-    assert (await event(stream))[0] == LISTS[wanted]
+    assert (await event(stream))[0] == LISTS[subscription]
     stocked.app.resource_updated("menu://today")
     assert (await event(stream))[0] == UPDATED
     stream.leave()
@@ -251,12 +251,12 @@ async def test_a_session_hears_when_a_list_changes(stocked: Offering, revision: 
 @rules.verifies(rules.R4, rules.THREAT_8)
 @pytest.mark.parametrize("revision", HANDSHAKES)
 async def test_a_session_never_hears_what_another_subscribed_to(stocked: Offering, revision: str) -> None:
-    one, other = await connect(stocked.app, revision), await connect(stocked.app, revision)
-    streams = [own_stream(peer) for peer in (one, other)]
+    first, second = await connect(stocked.app, revision), await connect(stocked.app, revision)
+    streams = [own_stream(peer) for peer in (first, second)]
     for stream in streams:
         await stream.begun()
-    await one.request("resources/subscribe", {"uri": "menu://today"})
-    await other.request("resources/subscribe", {"uri": "menu://list"})
+    await first.request("resources/subscribe", {"uri": "menu://today"})
+    await second.request("resources/subscribe", {"uri": "menu://list"})
     stocked.app.resource_updated("menu://today")
     stocked.app.resource_updated("menu://list")
     assert (await event(streams[0], revision))[1] == {"uri": "menu://today"}

@@ -166,8 +166,8 @@ def test_white_space_around_values_over_tcp_does_not_count(offering: Offering, p
 @pytest.fixture
 def small_port(limited: Offering, parser: Literal["httptools", "h11"]) -> Iterator[int]:
     """The port where a server that takes small bodies is served for real."""
-    with serving(limited.app, parser) as found:
-        yield found
+    with serving(limited.app, parser) as port:
+        yield port
 
 
 @rules.verifies(rules.THREAT_22)
@@ -232,13 +232,13 @@ def test_a_half_sent_body_holds_up_nobody_and_may_still_be_finished(
 ) -> None:
     """Other clients get responses meanwhile."""
     peer = peer_at(offering.app, port, revision)
-    whole = request(peer, port, peer.message("tools/list"))
+    complete = request(peer, port, peer.message("tools/list"))
     with connection(port) as slow:
-        slow.send(whole[:-20])
+        slow.send(complete[:-20])
         add(peer, port)
-        slow.send(whole[-20:-1])
+        slow.send(complete[-20:-1])
         add(peer, port)
-        slow.send(whole[-1:])
+        slow.send(complete[-1:])
         assert check(slow.answer(), revision, "tools/list").status == 200
 
 
@@ -317,18 +317,22 @@ def test_two_in_flight_with_the_same_id_are_both_answered_right(
     """The requests are on two connections, and finish in reverse order."""
     peer = peer_at(offering.app, port, revision)
     calls = [
-        peer.message("tools/call", {"name": "wait", "arguments": {"key": key}}, given)
-        for key, given in zip("ab", ids, strict=True)
+        peer.message("tools/call", {"name": "wait", "arguments": {"key": key}}, request_id)
+        for key, request_id in zip("ab", ids, strict=True)
     ]
     with connection(port) as first, connection(port) as second:
         first.send(request(peer, port, calls[0]))
         offering.gates.wait("arrived", "a")
         second.send(request(peer, port, calls[1]))
         offering.gates.wait("arrived", "b")
-        for line, key, given in ((second, "b", ids[1]), (first, "a", ids[0])):
+        for line, key, request_id in ((second, "b", ids[1]), (first, "a", ids[0])):
             offering.gates.open(key)
             answer = check(line.answer(), revision, "tools/call")
-            assert (answer.text, answer.message["id"], type(answer.message["id"])) == (key, given, type(given))
+            assert (answer.text, answer.message["id"], type(answer.message["id"])) == (
+                key,
+                request_id,
+                type(request_id),
+            )
 
 
 @rules.verifies(rules.THREAT_8)

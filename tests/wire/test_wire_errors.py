@@ -44,14 +44,14 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 def lines(log: pytest.LogCaptureFixture) -> list[str]:
     """Return the log's records as lines, once it is sure that they are lines."""
-    found = []
+    matching = []
     for record in log.records:
         line = record.getMessage()
         assert not _CONTROL.search(line), f"a line that can be forged: {line!r}"
         assert record.exc_info is None
         assert record.stack_info is None
-        found.append(line)
-    return found
+        matching.append(line)
+    return matching
 
 
 @rules.verifies(rules.THREAT_21)
@@ -67,9 +67,9 @@ async def test_an_exception_in_a_tool_is_told_by_an_id_that_is_in_the_log(
     assert answer.result["isError"] is True
     assert b"secret-of-the-house" not in answer.body
     (line,) = lines(log)
-    found = _ERROR_ID.search(answer.text)
-    assert found is not None
-    assert found[0] in line
+    match = _ERROR_ID.search(answer.text)
+    assert match is not None
+    assert match[0] in line
     await peer.works()
 
 
@@ -94,9 +94,9 @@ async def test_invalid_params_and_own_codes_are_errors_of_the_protocol(
     refused = await peer.call("fail", {"how": "invalid params"})
     assert refused.outcome == (INVALID_PARAMS_STATUS[revision], -32602)
     assert refused.error["message"] == "No such table."
-    own = await peer.call("fail", {"how": "own code"})
-    assert own.outcome == (200, 4711)
-    assert own.error == {"code": 4711, "message": "Out of stock.", "data": {"left": 0}}
+    custom = await peer.call("fail", {"how": "own code"})
+    assert custom.outcome == (200, 4711)
+    assert custom.error == {"code": 4711, "message": "Out of stock.", "data": {"left": 0}}
     assert lines(log) == []
 
 
@@ -175,9 +175,9 @@ async def test_what_a_client_sends_forges_no_line_and_fills_no_log(
     """Each invalid request causes at most one line, with at most 200 characters of its input."""
     peer = await connect(offering.app, revision)
     requests = await hostile(peer, text)
-    found = lines(log)
-    assert len(found) <= requests
-    assert all("x" * (QUOTED + 1) not in line for line in found)
+    logged = lines(log)
+    assert len(logged) <= requests
+    assert all("x" * (QUOTED + 1) not in line for line in logged)
     await peer.works()
 
 

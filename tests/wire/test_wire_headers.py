@@ -176,8 +176,8 @@ async def test_the_version_header_may_stand_on_initialize(offering: Offering, re
 async def test_a_session_id_means_nothing_in_the_per_request_era(offering: Offering, method: str) -> None:
     peer = await connect(offering.app, PER_REQUEST)
     session_id = (await connect(offering.app, HANDSHAKE)).session_id
-    for given in (None, session_id, "unheard-of"):
-        answer = await peer.request(method, {"name": "nothing"}, headers={"mcp-session-id": given})
+    for sent_id in (None, session_id, "unheard-of"):
+        answer = await peer.request(method, {"name": "nothing"}, headers={"mcp-session-id": sent_id})
         assert answer.status == 200
         assert answer.header("mcp-session-id") is None
 
@@ -193,11 +193,11 @@ async def test_last_event_id_is_ignored(offering: Offering, revision: str) -> No
 
 @rules.verifies(rules.D6)
 @pytest.mark.parametrize(
-    "said", [None, "", "tools/lists", "TOOLS/LIST", "Tools/List", "tools", "tools/list,tools/list"]
+    "value", [None, "", "tools/lists", "TOOLS/LIST", "Tools/List", "tools", "tools/list,tools/list"]
 )
-async def test_mcp_method_must_say_what_the_body_says(offering: Offering, said: str | None) -> None:
+async def test_mcp_method_must_say_what_the_body_says(offering: Offering, value: str | None) -> None:
     peer = await connect(offering.app, PER_REQUEST)
-    assert (await peer.request("tools/list", headers={"mcp-method": said})).outcome == (400, -32020)
+    assert (await peer.request("tools/list", headers={"mcp-method": value})).outcome == (400, -32020)
     assert (await peer.request("tools/list")).status == 200
 
 
@@ -216,16 +216,16 @@ def coded(value: str) -> str:
 
 
 @rules.verifies(rules.D7, rules.D10, rules.TRAP_20)
-@pytest.mark.parametrize("said", ["nothing", "  nothing  ", "\tnothing", coded("nothing"), f" {coded('nothing')} "])
-async def test_mcp_name_may_be_spelled_in_base64_and_with_blanks(offering: Offering, said: str) -> None:
+@pytest.mark.parametrize("value", ["nothing", "  nothing  ", "\tnothing", coded("nothing"), f" {coded('nothing')} "])
+async def test_mcp_name_may_be_spelled_in_base64_and_with_blanks(offering: Offering, value: str) -> None:
     """White space is stripped and base64 is decoded before the values are compared."""
     peer = await connect(offering.app, PER_REQUEST)
-    assert (await peer.call("nothing", headers={"mcp-name": said})).text == "nothing"
+    assert (await peer.call("nothing", headers={"mcp-name": value})).text == "nothing"
 
 
 @rules.verifies(rules.D7, rules.TRAP_20, rules.THREAT_33)
 @pytest.mark.parametrize(
-    "said",
+    "value",
     [
         None,
         "",
@@ -246,10 +246,10 @@ async def test_mcp_name_may_be_spelled_in_base64_and_with_blanks(offering: Offer
         "nothing\x00",
     ],
 )
-async def test_any_other_mcp_name_is_refused(offering: Offering, said: str | None) -> None:
+async def test_any_other_mcp_name_is_refused(offering: Offering, value: str | None) -> None:
     """Base64 has a strict alphabet, canonical padding and case-sensitive marks."""
     peer = await connect(offering.app, PER_REQUEST)
-    assert (await peer.call("nothing", headers={"mcp-name": said})).outcome == (400, -32020)
+    assert (await peer.call("nothing", headers={"mcp-name": value})).outcome == (400, -32020)
 
 
 @rules.verifies(rules.D8)

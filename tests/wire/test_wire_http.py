@@ -259,13 +259,13 @@ async def test_a_version_header_that_this_server_does_not_speak_is_400(limited: 
 async def test_an_unsupported_version_names_the_supported_ones(offering: Offering) -> None:
     """`supported` is a subset of the versions in the result of `server/discover`."""
     peer = await connect(offering.app, PER_REQUEST)
-    known = (await peer.request("server/discover")).result["supportedVersions"]
+    supported = (await peer.request("server/discover")).result["supportedVersions"]
     version = "v999.0.0"
     message = peer.message("tools/list", {"_meta": {META + "protocolVersion": version}})
     answer = await peer.post(message, {"mcp-protocol-version": version})
     assert answer.outcome == (400, -32022)
     assert answer.error["data"]["requested"] == version
-    assert set(answer.error["data"]["supported"]) <= set(known)
+    assert set(answer.error["data"]["supported"]) <= set(supported)
     assert answer.error["data"]["supported"]
 
 

@@ -34,11 +34,11 @@ async def test_two_requests_with_the_same_id_each_get_their_own_answer(
     peer = await connect(offering.app, revision)
     first = await held(offering, peer, "first", tool=tool, id=ids[0])
     second = await held(offering, peer, "second", tool=tool, id=ids[1])
-    for under_way, key, given in ((second, "second", ids[1]), (first, "first", ids[0])):
+    for under_way, key, request_id in ((second, "second", ids[1]), (first, "first", ids[0])):
         offering.gates.open(key)
         answer = check(await under_way.answer(), revision, "tools/call")
         assert answer.text == ("talked" if tool == "talk" else key)
-        assert (type(answer.message["id"]), answer.message["id"]) == (type(given), given)
+        assert (type(answer.message["id"]), answer.message["id"]) == (type(request_id), request_id)
 
 
 @rules.verifies(rules.THREAT_8)

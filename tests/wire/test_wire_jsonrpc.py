@@ -35,19 +35,19 @@ IDS = [0, 1, -1, 2**31, 2**53 + 1, 2**63, 10**30, "", "1", "a b", 'é\u2028\\"',
 async def test_an_answer_has_the_very_id_of_its_request(offering: Offering, revision: str) -> None:
     """Strings and integers of any size keep their type, in results and in errors."""
     peer = await connect(offering.app, revision)
-    for given in IDS:
+    for request_id in IDS:
         for method in ("tools/list", "unheard/of"):
-            found = (await peer.request(method, id=given)).message["id"]
-            assert (type(found), found) == (type(given), given)
+            received = (await peer.request(method, id=request_id)).message["id"]
+            assert (type(received), received) == (type(request_id), request_id)
 
 
 @rules.verifies(rules.J1, rules.J2, rules.TRAP_6)
-@pytest.mark.parametrize("given", [None, 1.5, True, False, {}, [], [1], {"id": 1}])
+@pytest.mark.parametrize("request_id", [None, 1.5, True, False, {}, [], [1], {"id": 1}])
 @pytest.mark.parametrize("revision", ERAS)
-async def test_any_other_id_is_400_invalid_request(offering: Offering, revision: str, given: object) -> None:
+async def test_any_other_id_is_400_invalid_request(offering: Offering, revision: str, request_id: object) -> None:
     """The error has no id."""
     peer = await connect(offering.app, revision)
-    answer = await peer.request("tools/list", id=given)
+    answer = await peer.request("tools/list", id=request_id)
     assert answer.outcome == (400, -32600)
     assert "id" not in answer.message
     await peer.works()

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 def is_refused(answer: Answer, status: int, retry_after: int) -> bool:
     """Tell whether an answer says when to come back, in its header and in its body."""
-    said = answer.error["data"]["retryAfter"]
-    return (*answer.outcome, answer.header("retry-after"), said) == (status, -32603, str(retry_after), retry_after)
+    seconds = answer.error["data"]["retryAfter"]
+    return (*answer.outcome, answer.header("retry-after"), seconds) == (status, -32603, str(retry_after), retry_after)
 
 
 # What one request may be
@@ -51,10 +51,10 @@ def is_refused(answer: Answer, status: int, retry_after: int) -> bool:
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_body_may_be_as_large_as_the_limit_and_no_larger(revision: str) -> None:
     peer = await connect(offer(limits=Limits(message_bytes=2000)).app, revision)
-    whole = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    notification = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
     like = {"method": "notifications/initialized"}
-    assert (await peer.post(whole + b" " * (2000 - len(whole)), like=like)).status == 202
-    refused = await peer.post(whole + b" " * (2001 - len(whole)), like=like)
+    assert (await peer.post(notification + b" " * (2000 - len(notification)), like=like)).status == 202
+    refused = await peer.post(notification + b" " * (2001 - len(notification)), like=like)
     assert refused.outcome == (413, -32600)
     await peer.works()
 
@@ -82,11 +82,11 @@ async def test_nesting_is_refused_beyond_the_limit(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", ERAS)
 @pytest.mark.parametrize(
-    "more", [{"x-long": "x" * 3000}, {"x" * 3000: "long"}, {f"x-{n}": "y" * 24 for n in range(120)}]
+    "added", [{"x-long": "x" * 3000}, {"x" * 3000: "long"}, {f"x-{n}": "y" * 24 for n in range(120)}]
 )
-async def test_a_header_beyond_the_limit_is_431_and_nothing_is_read(revision: str, more: dict[str, str]) -> None:
+async def test_a_header_beyond_the_limit_is_431_and_nothing_is_read(revision: str, added: dict[str, str]) -> None:
     peer = await connect(offer(limits=Limits(header_bytes=3000)).app, revision)
-    answer = await peer.call("add", {"a": 1, "b": 2}, headers=more)
+    answer = await peer.call("add", {"a": 1, "b": 2}, headers=added)
     assert (answer.outcome, answer.reads) == ((431, -32600), 0)
     await peer.works()
 
@@ -94,9 +94,9 @@ async def test_a_header_beyond_the_limit_is_431_and_nothing_is_read(revision: st
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_body_that_does_not_come_in_time_is_408(revision: str) -> None:
     peer = await connect(offer(limits=Limits(message_seconds=0.02)).app, revision)
-    begun = exchange(peer.app, "POST", peer.headers(None).items())
-    begun._task.cancel()
-    answer = check(await Slow(peer.app, begun.scope, [b'{"jsonrpc"']).answer(), revision)
+    started = exchange(peer.app, "POST", peer.headers(None).items())
+    started._task.cancel()
+    answer = check(await Slow(peer.app, started.scope, [b'{"jsonrpc"']).answer(), revision)
     assert answer.outcome == (408, -32600)
     await peer.works()
 
@@ -124,10 +124,10 @@ async def test_requests_beyond_those_that_may_run_at_once_are_503(revision: str,
 
 def half_sent(peer: Peer, address: str = "192.0.2.1", part: bytes = b"{") -> Slow:
     """Begin a POST whose body does not come to its end."""
-    begun = exchange(peer.app, "POST", peer.headers(None).items())
-    begun._task.cancel()
-    begun.scope["client"] = (address, 50_000)
-    return Slow(peer.app, begun.scope, [part])
+    started = exchange(peer.app, "POST", peer.headers(None).items())
+    started._task.cancel()
+    started.scope["client"] = (address, 50_000)
+    return Slow(peer.app, started.scope, [part])
 
 
 async def half_sent_and_read(peer: Peer, address: str = "192.0.2.1", part: bytes = b"{") -> Slow:
@@ -346,9 +346,9 @@ async def test_a_principal_has_so_many_streams_and_leaves_the_others_to_the_othe
     assert is_refused(check(await listen(again).answer(), revision), 429, 60)
     other = listen(alice)
     await other.begun()
-    for one in (stream, other):
-        one.leave()
-        await one.ended()
+    for listener in (stream, other):
+        listener.leave()
+        await listener.ended()
 
 
 async def test_listening_takes_no_place_from_calls() -> None:
@@ -387,9 +387,9 @@ async def from_address(app: MCPServer, address: str | None, headers: Mapping[str
     """Send a good request of the per-request era from an address."""
     peer = Peer(app, PER_REQUEST)
     message = peer.message("tools/list")
-    begun = peer.start(message, headers)
-    begun.scope["client"] = None if address is None else (address, 50_000)
-    return check(await begun.answer(), PER_REQUEST, "tools/list")
+    started = peer.start(message, headers)
+    started.scope["client"] = None if address is None else (address, 50_000)
+    return check(await started.answer(), PER_REQUEST, "tools/list")
 
 
 @pytest.mark.parametrize("revision", ERAS)

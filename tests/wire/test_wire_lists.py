@@ -25,7 +25,7 @@ EVERY_LIST = pytest.mark.parametrize("method", LISTS)
 
 def names(answer: Answer, method: str) -> list[str]:
     member, name = LISTS[method]
-    return [one[name] for one in answer.result[member]]
+    return [item[name] for item in answer.result[member]]
 
 
 @rules.verifies(rules.G1)
@@ -33,11 +33,11 @@ def names(answer: Answer, method: str) -> list[str]:
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
 @pytest.mark.parametrize("revision", ALL)
 async def test_pages_together_are_the_whole_list(revision: str, method: str, size: int) -> None:
-    whole = names(await (await connect(offer_all().app, revision)).request(method), method)
+    complete = names(await (await connect(offer_all().app, revision)).request(method), method)
     peer = await connect(offer_all(page_size=size).app, revision)
     seen: list[str] = []
     answer = await peer.request(method)
-    for _ in whole:
+    for _ in complete:
         seen += names(answer, method)
         cursor = answer.result.get("nextCursor")
         if cursor is None:
@@ -45,7 +45,7 @@ async def test_pages_together_are_the_whole_list(revision: str, method: str, siz
         assert isinstance(cursor, str)
         assert len(names(answer, method)) == size
         answer = await peer.request(method, {"cursor": cursor})
-    assert seen == whole
+    assert seen == complete
 
 
 @rules.verifies(rules.G1)
@@ -128,11 +128,11 @@ async def declared(app: Any, revision: str) -> dict[str, Any]:
 @pytest.mark.parametrize("revision", ALL)
 async def test_what_is_offered_is_declared(revision: str) -> None:
     """The capabilities have the notifications that the server sends and the revision has."""
-    found = await declared(offer_all().app, revision)
+    capabilities = await declared(offer_all().app, revision)
     changes = {"listChanged": True}
-    assert found["resources"] == {**changes, "subscribe": True}
-    assert found["tools"] == found["prompts"] == changes
-    assert ("completions" in found) == (revision >= "2025-03-26")
+    assert capabilities["resources"] == {**changes, "subscribe": True}
+    assert capabilities["tools"] == capabilities["prompts"] == changes
+    assert ("completions" in capabilities) == (revision >= "2025-03-26")
     assert set(await declared(offer().app, revision)) == {"logging", "tools"}
 
 
@@ -141,8 +141,8 @@ async def test_what_is_offered_is_declared(revision: str) -> None:
 async def test_changes_are_not_promised_to_those_who_cannot_be_told(revision: str) -> None:
     """Without streams there is no `listChanged` and no `resources/subscribe`."""
     offering = offer_all(live=False)
-    found = await declared(offering.app, revision)
-    assert found["resources"] == found["tools"] == found["prompts"] == {}
+    capabilities = await declared(offering.app, revision)
+    assert capabilities["resources"] == capabilities["tools"] == capabilities["prompts"] == {}
     peer = await connect(offering.app, revision)
     for method in ("resources/subscribe", "resources/unsubscribe"):
         assert (await peer.request(method, {"uri": "menu://today"})).outcome == (200, -32601)

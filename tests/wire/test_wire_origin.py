@@ -256,10 +256,12 @@ async def test_elsewhere_than_on_loopback_loopback_names_are_foreign(server: tup
     for host in ("localhost", "127.0.0.1:8000", "evil.com", "192.168.7.6"):
         assert (await send(peer, [("host", host)], server=server)).status in {403, 421}
     if server is not None:
-        own = f"[{server[0]}]:8000" if ":" in server[0] else f"{server[0]}:8000"
-        assert (await send(peer, [("host", own)], server=server)).status == 200
-        assert (await send(peer, [("host", own), ("origin", f"http://{own}")], server=server)).status == 200
-        assert (await send(peer, [("host", own), ("origin", f"http://{own[:-1]}1")], server=server)).status == 403
+        authority = f"[{server[0]}]:8000" if ":" in server[0] else f"{server[0]}:8000"
+        assert (await send(peer, [("host", authority)], server=server)).status == 200
+        assert (await send(peer, [("host", authority), ("origin", f"http://{authority}")], server=server)).status == 200
+        assert (
+            await send(peer, [("host", authority), ("origin", f"http://{authority[:-1]}1")], server=server)
+        ).status == 403
 
 
 @rules.verifies(rules.THREAT_1)

@@ -24,11 +24,11 @@ async def get(peer: Peer, name: object, arguments: object = None) -> Answer:
     return await peer.request("prompts/get", params)
 
 
-async def complete(peer: Peer, reference: object, argument: object, **more: object) -> Answer:
-    return await peer.request("completion/complete", {"ref": reference, "argument": argument, **more})
+async def complete(peer: Peer, reference: object, argument: object, **members: object) -> Answer:
+    return await peer.request("completion/complete", {"ref": reference, "argument": argument, **members})
 
 
-def said(answer: Answer) -> list[str | None]:
+def texts_of(answer: Answer) -> list[str | None]:
     return [message["content"].get("text") for message in answer.result["messages"]]
 
 
@@ -144,7 +144,7 @@ async def test_prompts_are_described_as_their_revision_has_it(stocked: Offering,
     listed = (await (await connect(stocked.app, revision)).request("prompts/list")).result["prompts"]
     greet = listed[0]
     assert (greet["name"], greet["description"]) == ("greet", "Greet somebody.")
-    assert [(one["name"], one["required"]) for one in greet["arguments"]] == [
+    assert [(argument["name"], argument["required"]) for argument in greet["arguments"]] == [
         ("who", True),
         ("colour", False),
         ("times", False),
@@ -156,7 +156,7 @@ async def test_prompts_are_described_as_their_revision_has_it(stocked: Offering,
 
 @rules.verifies(rules.C1)
 @pytest.mark.parametrize(
-    ("reference", "argument", "more", "values"),
+    ("reference", "argument", "members", "values"),
     [
         (GREET, {"name": "who", "value": "A"}, {}, ["Ada", "Alan"]),
         (GREET, {"name": "who", "value": "Al"}, {"context": {"arguments": {"colour": "red"}}}, ["Alan red"]),
@@ -175,11 +175,11 @@ async def test_what_has_been_written_is_completed(
     revision: str,
     reference: dict[str, str],
     argument: dict[str, str],
-    more: dict[str, Any],
+    members: dict[str, Any],
     values: list[str],
 ) -> None:
     """The result has the values, `total` and `hasMore`."""
-    answer = await complete(await connect(stocked.app, revision), reference, argument, **more)
+    answer = await complete(await connect(stocked.app, revision), reference, argument, **members)
     assert answer.result["completion"] == {"values": values, "total": len(values), "hasMore": False}
 
 
@@ -188,9 +188,9 @@ async def test_what_has_been_written_is_completed(
 async def test_at_most_a_hundred_values_are_sent(stocked: Offering, revision: str) -> None:
     """`total` counts all values."""
     peer = await connect(stocked.app, revision)
-    found = (await complete(peer, {"type": "ref/prompt", "name": "many"}, {"name": "it", "value": ""})).result
-    assert len(found["completion"]["values"]) == 100
-    assert (found["completion"]["total"], found["completion"]["hasMore"]) == (250, True)
+    completed = (await complete(peer, {"type": "ref/prompt", "name": "many"}, {"name": "it", "value": ""})).result
+    assert len(completed["completion"]["values"]) == 100
+    assert (completed["completion"]["total"], completed["completion"]["hasMore"]) == (250, True)
 
 
 IT = {"name": "who", "value": ""}
@@ -198,7 +198,7 @@ IT = {"name": "who", "value": ""}
 
 @rules.verifies(rules.C1)
 @pytest.mark.parametrize(
-    ("reference", "argument", "more"),
+    ("reference", "argument", "members"),
     [
         (None, IT, {}),
         ("greet", IT, {}),
@@ -231,11 +231,11 @@ IT = {"name": "who", "value": ""}
 )
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_completion_of_nothing_is_invalid(
-    stocked: Offering, revision: str, reference: object, argument: object, more: dict[str, Any]
+    stocked: Offering, revision: str, reference: object, argument: object, members: dict[str, Any]
 ) -> None:
     """The reference, the argument or the context is invalid."""
     peer = await connect(stocked.app, revision)
-    assert (await complete(peer, reference, argument, **more)).outcome == INVALID[revision]
+    assert (await complete(peer, reference, argument, **members)).outcome == INVALID[revision]
     await peer.works()
 
 

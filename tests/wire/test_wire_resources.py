@@ -51,7 +51,7 @@ async def test_a_resource_is_read_by_its_uri(
 ) -> None:
     answer = await read(await connect(stocked.app, revision), uri)
     assert answer.status == 200
-    assert answer.result["contents"] == [{"uri": uri, **one} for one in contents]
+    assert answer.result["contents"] == [{"uri": uri, **content} for content in contents]
 
 
 @rules.verifies(rules.R3)
@@ -219,7 +219,7 @@ async def test_resources_are_described_as_their_revision_has_it(stocked: Offerin
     """The lists have the static resources, those of listing functions, and the templates."""
     peer = await connect(stocked.app, revision)
     listed = (await peer.request("resources/list")).result["resources"]
-    by_uri = {one["uri"]: one for one in listed}
+    by_uri = {template["uri"]: template for template in listed}
     assert len(by_uri) == len(listed)
     assert {"menu://today", "ui://board", "news://monday", "news://wednesday"} <= by_uri.keys()
     today = by_uri["menu://today"]
@@ -227,7 +227,7 @@ async def test_resources_are_described_as_their_revision_has_it(stocked: Offerin
     assert ("title" in today, "_meta" in today) == (revision >= "2025-06-18",) * 2
     assert ("icons" in today, "icons" in by_uri["news://monday"]) == (revision >= "2025-11-25",) * 2
     templates = (await peer.request("resources/templates/list")).result["resourceTemplates"]
-    assert [one["uriTemplate"] for one in templates][:3] == [
+    assert [template["uriTemplate"] for template in templates][:3] == [
         "news://{day}",
         "menu://dishes/{number}{?colour,half}",
         "file://docs/{path*}",
@@ -240,9 +240,9 @@ async def test_every_resource_that_is_listed_can_be_read(stocked: Offering, revi
     """A resource that can't be read is an error, never empty contents."""
     peer = await connect(stocked.app, revision, {"elicitation": {}})
     wrong = {"menu://gone", "menu://broken", "menu://closed", "menu://unsayable", "menu://slow", "menu://ask"}
-    for one in (await peer.request("resources/list")).result["resources"]:
-        if one["uri"] not in wrong:
-            assert (await read(peer, one["uri"])).result["contents"]
+    for resource in (await peer.request("resources/list")).result["resources"]:
+        if resource["uri"] not in wrong:
+            assert (await read(peer, resource["uri"])).result["contents"]
 
 
 @rules.verifies(rules.APPS)

@@ -77,10 +77,10 @@ class Instance:
 
 async def introduce(greeting: str, context: ToolContext) -> str:
     """Ask three questions, one after the other."""
-    found = [await context.elicit(f"The {key} name?", FORM, key=key) for key in QUESTIONS]
-    said = [answer.content["name"] if answer.action == "accept" else answer.action for answer in found]
+    answers = [await context.elicit(f"The {key} name?", FORM, key=key) for key in QUESTIONS]
+    names = [answer.content["name"] if answer.action == "accept" else answer.action for answer in answers]
     assert context.principal is not None
-    return "|".join([context.principal.subject, greeting, *said])
+    return "|".join([context.principal.subject, greeting, *names])
 
 
 class Rounds(RuleBasedStateMachine):
@@ -101,22 +101,22 @@ class Rounds(RuleBasedStateMachine):
     def start(self) -> None:
         self.instances = [Instance(list(self.keys)) for _ in range(3)]
 
-    def call(self, instance: int, key: str, greeting: str, **more: object) -> Answer:
+    def call(self, instance: int, key: str, greeting: str, **members: object) -> Answer:
         caller = Caller(self.instances[instance].app, PER_REQUEST, {"elicitation": {}}, key=key)
-        work = caller.request("tools/call", {"name": "introduce", "arguments": {"greeting": greeting}, **more})
+        work = caller.request("tools/call", {"name": "introduce", "arguments": {"greeting": greeting}, **members})
         return self.run(work)
 
     def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         return self.loop.run_until_complete(asyncio.wait_for(work, PATIENCE))
 
     def go_on(self, state: State, instance: int, key: str, responses: object = None) -> Answer:
-        more = {} if responses is None else {"inputResponses": responses}
-        return self.call(instance, key, state.greeting, requestState=state.text, **more)
+        members = {} if responses is None else {"inputResponses": responses}
+        return self.call(instance, key, state.greeting, requestState=state.text, **members)
 
     def is_good(self, state: State, instance: int, key: str) -> bool:
         """Tell whether an instance has to take a state from a caller."""
-        known = state.key in self.instances[instance].keys
-        return known and state.owner == OWNERS[key] and state.end > self.now
+        is_valid = state.key in self.instances[instance].keys
+        return is_valid and state.owner == OWNERS[key] and state.end > self.now
 
     def asked(self, answer: Answer, state: State, instance: int) -> State:
         """Return the state that an answer came with; fail unless it asks what is open now."""

@@ -277,14 +277,14 @@ async def test_capabilities_count_on_every_round(offering: Offering) -> None:
 
 @rules.verifies(rules.THREAT_7)
 @pytest.mark.parametrize(
-    "said", [{"role": "assistant", "model": "m", "content": "words"}, {"role": "assistant"}, {"text": "x"}]
+    "members", [{"role": "assistant", "model": "m", "content": "words"}, {"role": "assistant"}, {"text": "x"}]
 )
 async def test_a_sampling_answer_of_the_wrong_shape_is_asked_for_again(
-    offering: Offering, said: dict[str, Any]
+    offering: Offering, members: dict[str, Any]
 ) -> None:
     peer = await ready(offering)
     state = await asked(peer, "sample")
-    assert is_asking(await retry(peer, "sample", {"said": said}, state), "said")
+    assert is_asking(await retry(peer, "sample", {"said": members}, state), "said")
     good = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "words"}}
     assert (await retry(peer, "sample", {"said": good}, state)).text == "words"
 

@@ -25,9 +25,9 @@ SESSION = "mcp-session-id"
 async def test_initialize_begins_a_session_with_an_unguessable_id(offering: Offering, revision: str) -> None:
     """The id is visible ASCII, has at least 128 bits, and is different each time."""
     answers = [await Peer(offering.app, revision).post(initialize(revision)) for _ in range(20)]
-    found = [answer.header(SESSION) or "" for answer in answers]
-    assert len(set(found)) == len(found)
-    assert all(re.fullmatch(r"[\x21-\x7e]{22,}", session_id) for session_id in found)
+    ids = [answer.header(SESSION) or "" for answer in answers]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[\x21-\x7e]{22,}", session_id) for session_id in ids)
 
 
 @rules.verifies(rules.D4, rules.TRAP_5)
@@ -212,7 +212,7 @@ async def test_a_second_initialize_begins_a_second_session(offering: Offering) -
 
 @rules.verifies(rules.D4, rules.V4)
 async def test_the_log_level_of_one_session_is_not_that_of_another(offering: Offering) -> None:
-    loud, quiet = await connect(offering.app, HANDSHAKE), await connect(offering.app, HANDSHAKE)
-    assert (await quiet.request("logging/setLevel", {"level": "emergency"})).result == {}
+    loud, silent = await connect(offering.app, HANDSHAKE), await connect(offering.app, HANDSHAKE)
+    assert (await silent.request("logging/setLevel", {"level": "emergency"})).result == {}
     assert len((await loud.call("log")).messages) == 2
-    assert len((await quiet.call("log")).messages) == 1
+    assert len((await silent.call("log")).messages) == 1

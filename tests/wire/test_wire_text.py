@@ -187,8 +187,8 @@ async def test_text_is_never_a_template_of_the_servers(revision: str, text: str)
     """The text is returned unchanged, and error messages do not format it."""
     peer = await connect(parrot(), revision)
     assert (await peer.call("say", {"text": text})).text == text
-    said = await peer.request("prompts/get", {"name": "write", "arguments": {"text": text}})
-    assert said.result["messages"][0]["content"]["text"] == text
+    written = await peer.request("prompts/get", {"name": "write", "arguments": {"text": text}})
+    assert written.result["messages"][0]["content"]["text"] == text
     for refused in (await peer.call(text), await peer.request(text)):
         assert "49" not in refused.error["message"]
         assert "class" not in refused.error["message"].replace(text, "")

@@ -25,8 +25,8 @@ STRANGER = key("RSA", "stranger")
 
 def signed_with_the_public_key() -> str:
     """Return a token whose secret is what everybody may know."""
-    said = sign(claims(), header={"alg": "HS256"}).rpartition(".")[0]
-    return f"{said}.{text(hmac.digest(pem(), said.encode(), 'sha256'))}"
+    unsigned = sign(claims(), header={"alg": "HS256"}).rpartition(".")[0]
+    return f"{unsigned}.{text(hmac.digest(pem(), unsigned.encode(), 'sha256'))}"
 
 
 BAD = {
@@ -76,16 +76,16 @@ def shop() -> tuple[MCPServer, list[str]]:
 
 
 @rules.verifies(rules.THREAT_11, rules.THREAT_12, rules.THREAT_13, rules.THREAT_14, rules.THREAT_15, rules.THREAT_17)
-@pytest.mark.parametrize("what", BAD)
+@pytest.mark.parametrize("case", BAD)
 @pytest.mark.parametrize("revision", ERAS)
-async def test_a_bad_token_is_401_and_nothing_runs(revision: str, what: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_bad_token_is_401_and_nothing_runs(revision: str, case: str, caplog: pytest.LogCaptureFixture) -> None:
     """The response is one line of JSON, the challenge repeats no input, and the log has no line."""
     mcp, ran = shop()
-    answer = await Caller(mcp, revision, key=BAD[what]).call("order")
+    answer = await Caller(mcp, revision, key=BAD[case]).call("order")
     assert answer.status == 401
     challenge = str(answer.header("www-authenticate"))
     assert challenge.startswith('Bearer error="invalid_token", error_description="')
-    assert BAD[what] not in challenge + answer.body.decode()
+    assert BAD[case] not in challenge + answer.body.decode()
     assert answer.reads == 0
     assert ran == []
     assert [record for record in caplog.records if record.name == "funcmcp"] == []
@@ -100,9 +100,9 @@ async def test_a_good_token_is_let_in() -> None:
 
 def principal(**claims: str) -> str:
     """Return a header as App Service writes it."""
-    said: dict[str, Any] = {"auth_typ": "aad", "name_typ": "name", "role_typ": "roles"}
-    said["claims"] = [{"typ": kind, "val": value} for kind, value in claims.items()]
-    return base64.b64encode(json.dumps(said).encode()).decode()
+    content: dict[str, Any] = {"auth_typ": "aad", "name_typ": "name", "role_typ": "roles"}
+    content["claims"] = [{"typ": kind, "val": value} for kind, value in claims.items()]
+    return base64.b64encode(json.dumps(content).encode()).decode()
 
 
 @rules.verifies(rules.THREAT_20)

@@ -118,8 +118,8 @@ async def test_a_prompt_s_argument_with_too_many_ways_to_read_it_is_refused(offe
     assert answer.error["code"] == -32602
     assert "nested too deeply in types that contain themselves" in answer.error["message"]
     params["arguments"] = {"tree": '{"x": {"x": 1}}'}
-    told = await peer.request("prompts/get", params)
-    assert told.result["messages"][0]["content"]["text"] == "Describe 2 levels"
+    response = await peer.request("prompts/get", params)
+    assert response.result["messages"][0]["content"]["text"] == "Describe 2 levels"
     await peer.works()
 
 
@@ -189,8 +189,8 @@ async def test_a_header_is_validated_by_the_schema_that_the_caller_was_shown(off
     }
     assert len(annotated) == 3
     for name, (header, value) in annotated.items():
-        said = {f"Mcp-Param-{header}": str(value).lower()}
-        assert (await peer.call("region", {name: value}, headers=said)).status == 200
+        mirrored = {f"Mcp-Param-{header}": str(value).lower()}
+        assert (await peer.call("region", {name: value}, headers=mirrored)).status == 200
         assert (await peer.call("region", {name: value})).outcome == (400, -32020)
 
 

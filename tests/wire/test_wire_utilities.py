@@ -21,15 +21,15 @@ REFUSED = (400, -32602)
 ABLE: dict[str, Any] = {"elicitation": {}}
 
 
-def params(method: str, what: str, meta: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+def params(method: str, name: str, meta: dict[str, Any] | None = None, **members: Any) -> dict[str, Any]:
     """Return what names a resource or a prompt of the same name."""
-    named: dict[str, Any] = {"uri": f"menu://{what}"} if method == READ else {"name": what}
-    if what.startswith("held/") and method == GET:
-        named = {"name": "held", "arguments": {"key": what.removeprefix("held/")}}
-    return {**named, **more, **({} if meta is None else {"_meta": meta})}
+    named: dict[str, Any] = {"uri": f"menu://{name}"} if method == READ else {"name": name}
+    if name.startswith("held/") and method == GET:
+        named = {"name": "held", "arguments": {"key": name.removeprefix("held/")}}
+    return {**named, **members, **({} if meta is None else {"_meta": meta})}
 
 
-def said(answer: Answer) -> str:
+def text_of(answer: Answer) -> str:
     result = answer.result
     text: str = (result["contents"][0] if "contents" in result else result["messages"][0]["content"])["text"]
     return text
@@ -49,11 +49,14 @@ async def test_progress_is_told_under_its_token_and_only_goes_up(
     """The token keeps its type, the values increase, and the response is last."""
     peer = await connect(stocked.app, revision)
     answer = await peer.request(method, params(method, "talk", {"progressToken": token}))
-    told = notified(answer, "progress")
-    assert [one["progress"] for one in told] == [1, 2, 3]
-    assert {one["total"] for one in told} == {3}
-    assert all(one["progressToken"] == token and type(one["progressToken"]) is type(token) for one in told)
-    assert said(answer) == "talked"
+    notifications = notified(answer, "progress")
+    assert [notification["progress"] for notification in notifications] == [1, 2, 3]
+    assert {notification["total"] for notification in notifications} == {3}
+    assert all(
+        notification["progressToken"] == token and type(notification["progressToken"]) is type(token)
+        for notification in notifications
+    )
+    assert text_of(answer) == "talked"
 
 
 @rules.verifies(rules.PR1)
@@ -67,7 +70,7 @@ async def test_without_a_token_no_progress_is_told(
     meta = {META + "logLevel": "error"} | ({} if token is None else {"progressToken": token})
     answer = await (await connect(stocked.app, revision)).request(method, params(method, "talk", meta))
     assert notified(answer, "progress") == []
-    assert said(answer) == "talked"
+    assert text_of(answer) == "talked"
 
 
 @rules.verifies(rules.D1, rules.PR1)
@@ -77,9 +80,9 @@ async def test_a_client_that_takes_no_stream_gets_the_answer_alone(
     stocked: Offering, revision: str, method: str
 ) -> None:
     peer = await connect(stocked.app, revision)
-    asked = params(method, "talk", {"progressToken": 1})
-    answer = await peer.request(method, asked, headers={"accept": "application/json"})
-    assert (answer.media_type, len(answer.messages), said(answer)) == ("application/json", 1, "talked")
+    message_params = params(method, "talk", {"progressToken": 1})
+    answer = await peer.request(method, message_params, headers={"accept": "application/json"})
+    assert (answer.media_type, len(answer.messages), text_of(answer)) == ("application/json", 1, "talked")
 
 
 BIG = {"level": "error", "data": {"what": "big"}, "logger": "kitchen"}
@@ -89,15 +92,15 @@ SMALL = {"level": "debug", "data": "small"}
 @rules.verifies(rules.LG1)
 @BOTH
 @pytest.mark.parametrize(
-    ("level", "told"), [(None, []), ("debug", [SMALL, BIG]), ("info", [BIG]), ("error", [BIG]), ("critical", [])]
+    ("level", "expected"), [(None, []), ("debug", [SMALL, BIG]), ("info", [BIG]), ("error", [BIG]), ("critical", [])]
 )
 async def test_log_messages_come_only_as_the_request_wants_them(
-    stocked: Offering, method: str, level: str | None, told: list[dict[str, Any]]
+    stocked: Offering, method: str, level: str | None, expected: list[dict[str, Any]]
 ) -> None:
     """Without a level in the request there are no log messages."""
     meta = {"progressToken": 1} | ({} if level is None else {META + "logLevel": level})
     answer = await (await connect(stocked.app, PER_REQUEST)).request(method, params(method, "talk", meta))
-    assert notified(answer, "message") == told
+    assert notified(answer, "message") == expected
 
 
 @rules.verifies(rules.LG1)
@@ -142,9 +145,9 @@ async def test_trace_context_never_disturbs_a_request(
 ) -> None:
     """Valid trace context is used, and invalid one is ignored."""
     peer = await connect(stocked.app, revision)
-    asked = {"uri": "menu://today"} if method == READ else {"name": "greet", "arguments": {"who": "Ada"}}
-    answer = await peer.request(method, {**asked, "_meta": trace})
-    assert said(answer) in {"Fish", "Greet Ada 1 times in red"}
+    message_params = {"uri": "menu://today"} if method == READ else {"name": "greet", "arguments": {"who": "Ada"}}
+    answer = await peer.request(method, {**message_params, "_meta": trace})
+    assert text_of(answer) in {"Fish", "Greet Ada 1 times in red"}
 
 
 @rules.verifies(rules.X1)
@@ -154,8 +157,8 @@ async def test_a_cancelled_request_stops_and_is_not_answered(stocked: Offering, 
     peer = await connect(stocked.app, revision)
     under_way = peer.start(peer.message(method, params(method, "held/mine"), "to cancel"))
     await stocked.gates.seen("arrived", "mine")
-    others: list[Any] = ["another", None, [], {}, 5]
-    for other in others:
+    unknown_ids: list[Any] = ["another", None, [], {}, 5]
+    for other in unknown_ids:
         assert (await peer.notify("notifications/cancelled", {"requestId": other})).status == 202
     assert not stocked.gates.was("cancelled", "mine")
     assert (await peer.notify("notifications/cancelled", {"requestId": "to cancel"})).status == 202
@@ -194,7 +197,7 @@ async def test_questions_take_rounds_until_all_are_answered(stocked: Offering, m
     assert second["requestState"] != first["requestState"]
     answered = params(method, "ask", requestState=second["requestState"], inputResponses={"colour": RED})
     done = await peer.request(method, answered)
-    assert (done.result["resultType"], said(done)) == ("complete", "Ada likes red")
+    assert (done.result["resultType"], text_of(done)) == ("complete", "Ada likes red")
 
 
 @rules.verifies(rules.M2, rules.H15)
@@ -287,7 +290,7 @@ async def test_questions_come_on_the_stream_in_the_handshake_era(stocked: Offeri
         assert question["method"] == "elicitation/create"
         await answer_question(peer, question, response)
     answer = check(await under_way.answer(), revision, method)
-    assert said(answer) == "Ada likes red"
+    assert text_of(answer) == "Ada likes red"
 
 
 @rules.verifies(rules.M2, rules.V4)
