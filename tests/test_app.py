@@ -280,7 +280,16 @@ def test_a_class_without_parentheses_is_not_a_server() -> None:
             register(lambda: "")
 
 
-@pytest.mark.parametrize(("name", "equivalent"), [("FastMCP", "MCPServer"), ("Context", "ToolContext")])
-def test_a_name_of_another_framework_leads_to_its_name_here(name: str, equivalent: str) -> None:
-    with pytest.raises(ImportError, match=f"It is called {equivalent} here"):
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("FastMCP", "It is called MCPServer here"),
+        ("Context", "It is called ToolContext here"),
+        ("Image", "It is in funcmcp.content"),
+        ("UI", "It is in funcmcp.content"),
+        ("Client", "It is in funcmcp.client"),
+    ],
+)
+def test_a_name_of_another_framework_leads_to_its_name_here(name: str, hint: str) -> None:
+    with pytest.raises(ImportError, match=f"^funcmcp has no {name}\\. {hint}\\.$"):
         exec(f"from funcmcp import {name}")

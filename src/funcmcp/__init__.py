@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from funcmcp.server.catalog.features import Completion
     from funcmcp.server.catalog.registry import RegistrationError
     from funcmcp.server.limits import Limits
+    from funcmcp.server.middleware import Middleware
     from funcmcp.server.options import ListOptions, ServerInfo
     from funcmcp.transports.http.options import HTTPOptions
 
@@ -47,6 +48,7 @@ __all__ = [
     "ListRoots",
     "MCPError",
     "MCPServer",
+    "Middleware",
     "Principal",
     "PromptContext",
     "RegistrationError",
@@ -78,6 +80,7 @@ _HOMES = {
     "server.catalog.features": ["Completion"],
     "server.catalog.registry": ["RegistrationError"],
     "server.limits": ["Limits"],
+    "server.middleware": ["Middleware"],
     "server.options": ["ListOptions", "ServerInfo"],
     "transports.http.options": ["HTTPOptions"],
 }
@@ -88,9 +91,9 @@ _NAMES_IN_OTHER_FRAMEWORKS = {
     "Image": "It is in funcmcp.content.",
     "UI": "It is in funcmcp.content.",
     "UIResource": "It is in funcmcp.content.",
-    "Client": "It is in funcmcp.testing.",
+    "Client": "It is in funcmcp.client.",
 }
-"""What funcmcp has for names that programs look for here."""
+"""Names that users of other frameworks import from here, and where funcmcp has them."""
 
 _load, __dir__ = lazy_names(__name__, _HOMES)
 
