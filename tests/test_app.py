@@ -293,3 +293,12 @@ def test_a_class_without_parentheses_is_not_a_server() -> None:
 def test_a_name_of_another_framework_leads_to_its_name_here(name: str, hint: str) -> None:
     with pytest.raises(ImportError, match=f"^funcmcp has no {name}\\. {hint}\\.$"):
         exec(f"from funcmcp import {name}")
+
+
+def test_an_attribute_of_other_frameworks_is_an_error_that_names_ours() -> None:
+    mcp = MCPServer("other names")
+    with pytest.raises(AttributeError, match=r"MCPServer has no attribute 'add_tool'\. Use mcp\.tool\(function\)\."):
+        _ = mcp.add_tool  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"MCPServer has no attribute 'other'\.$"):
+        _ = mcp.other  # type: ignore[attr-defined]
+    assert not hasattr(mcp, "http_app")

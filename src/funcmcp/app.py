@@ -70,6 +70,18 @@ def on_instance(method: F) -> F:
     return cast("F", checked)
 
 
+_OTHER_NAMES = {
+    "add_tool": "mcp.tool(function)",
+    "add_prompt": "mcp.prompt(function)",
+    "add_resource": "@mcp.resource(uri)",
+    "http_app": "mcp itself, which is an ASGI application",
+    "streamable_http_app": "mcp itself, which is an ASGI application",
+    "sse_app": "MCPServer(http=HTTPOptions(sse=...)), and mcp itself, which is an ASGI application",
+    "run_async": "mcp.run(), or mcp itself, which is an ASGI application",
+}
+"""What funcmcp has for attributes of servers in other frameworks."""
+
+
 class MCPServer(ASGIApplication):
     """An MCP server. It is also an ASGI application: ``uvicorn server:mcp`` serves it.
 
@@ -145,6 +157,15 @@ class MCPServer(ASGIApplication):
         )
         self._server = self._serving.server
         super().__init__(self._serving)
+
+    if not TYPE_CHECKING:  # type checkers report unknown attributes themselves
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that names funcmcp's counterpart of an attribute of other frameworks."""
+            message = f"MCPServer has no attribute {name!r}."
+            if name in _OTHER_NAMES:
+                message += f" Use {_OTHER_NAMES[name]}."
+            raise AttributeError(message, name=name, obj=self)
 
     @property
     def name(self) -> str:

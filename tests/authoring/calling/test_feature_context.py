@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from funcmcp.authoring.calling.feature_context import CancellationToken, Elicit, ListRoots, Sample, ToolContext
+from funcmcp.authoring.calling.feature_context import CancellationToken, ToolContext
+from funcmcp.authoring.calling.questions import Elicit, ListRoots, Sample
 from funcmcp.protocol.errors import MissingClientCapability, ToolError
 from tests.authoring.tool_calls import PATIENCE, Peer, call, context, tool_of
 

@@ -29,19 +29,6 @@ if TYPE_CHECKING:
     from funcmcp.authoring.values.content import Content
     from funcmcp.server.calls.context import HTTPRequestInfo, RequestContext
 
-__all__ = [
-    "CancellationToken",
-    "Elicit",
-    "Elicited",
-    "ListRoots",
-    "PromptContext",
-    "ResourceContext",
-    "Root",
-    "Sample",
-    "Sampled",
-    "ToolContext",
-]
-
 T = TypeVar("T")
 D = TypeVar("D")
 

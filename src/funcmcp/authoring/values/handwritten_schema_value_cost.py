@@ -13,8 +13,6 @@ from typing import Any
 _EXACT = 2**53
 _MAX_BITS = 64
 _COST_OF_DIVISION = 20
-_MULTIPLE_BITS = 1024
-"""More than the largest exponent of a double, which ``multipleOf`` may have."""
 
 
 def cost_exceeds(value: Any, limit: int, *, has_multiples: bool, has_unique: bool) -> bool:
