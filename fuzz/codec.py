@@ -1,4 +1,4 @@
-"""The codec against the standard library's, made as strict: they take the same texts and read the same values."""
+"""The codec and a strict reader of the standard library accept the same texts and return the same values."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Any, NoReturn
 from funcmcp.protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, decode, encode
 from funcmcp.protocol.jsonrpc import Malformed, Request, classify
 
-_MOST_DIGITS = 4300
-_LONGEST_REASON = 120
+_MAX_DIGITS = 4300
+_MAX_REASON = 120
 
 
 class _RefusedError(ValueError):
-    """The reference does not take a text."""
+    """The reference rejects a text."""
 
 
 def check(data: bytes) -> None:
-    """Fail unless a text is taken exactly if it is strict JSON, read rightly, and the same when written again."""
+    """Fail unless the codec accepts exactly strict JSON, returns the right value, and encodes it without a change."""
     try:
         value = decode(data)
     except RepeatedNameError:
-        assert _repeats(_read(data)), "refused, but nothing that the protocol reads has a name twice"
+        assert _repeats(_read(data)), "rejected, but no object that the protocol reads has a repeated name"
         return
     except InvalidJSONError as error:
-        assert len(str(error)) <= _LONGEST_REASON
-        assert _is_refused(data), "refused, but it is JSON"
+        assert len(str(error)) <= _MAX_REASON
+        assert _is_refused(data), "rejected, but it is JSON"
         return
     reference = _read(data)
-    assert not _repeats(reference), "taken, but something that the protocol reads has a name twice"
-    assert _same(value, _plain(reference)), "read wrongly"
+    assert not _repeats(reference), "accepted, but an object that the protocol reads has a repeated name"
+    assert _same(value, _plain(reference)), "the value is wrong"
     _check(value, MAX_DEPTH)
     again = encode(value)
     assert b"\n" not in again
@@ -51,11 +51,11 @@ def _is_refused(data: bytes) -> bool:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object as it stood in the text."""
+    """The members of an object in the order of the text."""
 
 
 def _read(data: bytes) -> Any:
-    """Read a text with the standard library; raise ValueError where the codec has to refuse it, too."""
+    """Read a text with the standard library; raise ValueError where the codec must reject it."""
     text = data.decode("utf-8")
     if text.startswith("\ufeff"):
         raise _RefusedError("a byte order mark")
@@ -74,13 +74,13 @@ def _float(text: str) -> float:
 
 
 def _int(text: str) -> int:
-    if len(text.removeprefix("-")) > _MOST_DIGITS:
+    if len(text.removeprefix("-")) > _MAX_DIGITS:
         raise _RefusedError("too many digits")
     return int(text)
 
 
 def _check(value: Any, levels: int) -> None:
-    """Refuse what is nested too deeply, and lone surrogates."""
+    """Reject deep nesting and lone surrogates."""
     if isinstance(value, str):
         value.encode()
     if not isinstance(value, list | dict):
@@ -102,7 +102,7 @@ def _plain(value: Any) -> Any:
 
 
 def _repeats(value: Any) -> bool:
-    """Tell whether an object that the protocol reads has a name twice."""
+    """Return whether an object that the protocol reads has a repeated name."""
     messages = [value] if isinstance(value, _Pairs) or not isinstance(value, list) else value
     for message in messages:
         params = dict(message).get("params") if isinstance(message, _Pairs) else None
@@ -116,7 +116,7 @@ def _repeats(value: Any) -> bool:
 
 
 def _same(first: Any, second: Any) -> bool:
-    """Tell whether two values are the same, in type and in the sign of zero, too."""
+    """Return whether two values are equal, with their types and the sign of zero."""
     if type(first) is not type(second):
         return False
     if isinstance(first, dict):

@@ -1,4 +1,4 @@
-"""What headers say: Accept, Content-Type, and the headers of 2026-07-28 that repeat parts of a message."""
+"""Values of headers: Accept, Content-Type, and the headers of 2026-07-28 that repeat parts of a message."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PARAMETERS = (
 
 
 def check(data: bytes) -> None:
-    """Take the first line as a header's value, and the rest as what the message says or as a tool's schema."""
+    """Use the first line as the value of a header, and the others as a value in the message or as a schema."""
     value, _, body = data.partition(b"\n")
     _check_negotiation(value)
     text = body.decode("utf-8", "ignore")
@@ -59,7 +59,7 @@ def _check_value(value: str, text: str) -> None:
 
 
 def _check_agreement(value: bytes, expected: str) -> None:
-    """The short way and the long way to compare never contradict each other."""
+    """The quick and the full comparison never contradict each other."""
     for received in (value, encode_value(expected).encode()):
         fields = {b"mcp-protocol-version": _VERSION.encode(), b"mcp-method": b"tools/call", b"mcp-name": received}
         headers = {name.decode("latin-1"): text.decode("latin-1") for name, text in fields.items()}
@@ -71,7 +71,7 @@ def _check_agreement(value: bytes, expected: str) -> None:
 
 
 def _check_schema(message: dict[str, Any], value: str) -> None:
-    """A call's own headers always agree with it; no other header makes anything fail."""
+    """The headers that encode_mirrored creates match the call, and no other header causes an exception."""
     try:
         parameters = mirrored_parameters(message)
     except ValueError:

@@ -1,9 +1,10 @@
-"""The whole endpoint: a request in, an answer out that is right whatever the request was.
+"""The endpoint: any request gets a valid response.
 
-An input is a request as text: a line with method and path, header lines, an empty line, the body. The answer is never
-a 5xx, is JSON-RPC by the official schemas (where they are at hand), and the next good request is answered.
+An input is a request as text: a line with method and path, header lines, an empty line, the body. The response never
+has a status of 500 or more and is valid by the official schemas (if they are available), and the next valid request is
+answered.
 
-`@INIT@`, `@BATCH@` and `@BOB@` stand for living sessions, `@STATE@` for the state of a question, `@KEY@` for a key.
+`@INIT@`, `@BATCH@` and `@BOB@` stand for sessions, `@STATE@` for the state of a question, `@KEY@` for a key.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _STATUSES = {200, 202, 204, 400, 401, 403, 404, 405, 406, 409, 413, 415, 421}
 _OK, _ACCEPTED, _NO_CONTENT = 200, 202, 204
 _MOST_PARTS, _MOST_TURNS, _MOST_LINES = 6, 50, 40
 _LIFETIME = 500
-"""Inputs after which the servers and their sessions are new."""
+"""Number of inputs after which the servers and their sessions are replaced."""
 
 _HOST = "127.0.0.1:8000"
 _GOOD = (
@@ -40,7 +41,7 @@ _GOOD = (
 
 
 class Request(HttpRequest):
-    """A request that has come in whole; its client stays."""
+    """A complete request whose client stays connected."""
 
     __slots__ = ("body", "query_line")
 
@@ -52,19 +53,19 @@ class Request(HttpRequest):
 
     async def read(self, limit: int, received: Received | None = None) -> bytes:
         """Return the body; raise BodyTooLargeError."""
-        del received  # it comes as a whole
+        del received  # the body is complete
         if len(self.body) > limit:
             raise BodyTooLargeError
         return self.body
 
     @property
     def query_string(self) -> str:
-        """What stands behind the `?`."""
+        """The text after the `?`."""
         return self.query_line
 
 
 def parse(data: bytes, names: Mapping[bytes, bytes]) -> Request:
-    """Return the request that an input describes; servers strip what is around a header's value."""
+    """Return the request that an input describes, without white space around the values of headers."""
     for name, value in names.items():
         if name in data:
             data = data.replace(name, value)
@@ -89,14 +90,14 @@ class Endpoint:
         self._loop.run_until_complete(self._find_names())
 
     def check(self, data: bytes) -> None:
-        """Answer one input, and a good request behind it; fail if an answer is wrong."""
+        """Respond to an input and to a valid request after it; fail if a response is wrong."""
         self._answered += 1
         if self._answered % _LIFETIME == 0:
             self._begin()
         self._loop.run_until_complete(self._check(data))
 
     def close(self) -> None:
-        """End the loop."""
+        """Close the event loop."""
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
 
@@ -105,15 +106,15 @@ class Endpoint:
         response = await self._serve(request)
         await _check_response(request, response)
         await _end_tasks()
-        if response.status == _NO_CONTENT:  # it has ended a session
+        if response.status == _NO_CONTENT:  # a session has ended
             await self._find_names()
         if self._answered % 8 == 0:
             good = await self._serve(parse(_GOOD, {}))
-            assert good.status == _OK, "the next good request is not answered"
+            assert good.status == _OK, "the next valid request is not answered"
             assert b'"text":"42"' in bytes(good.body if isinstance(good.body, bytes) else b"")
 
     async def _find_names(self) -> None:
-        """Begin the sessions, and ask the question, that inputs can name."""
+        """Create the sessions and the question that inputs can name."""
         for name, path, revision, key in (
             ("@INIT@", "/mcp", "2025-11-25", ""),
             ("@BATCH@", "/mcp", "2025-03-26", ""),

@@ -16,7 +16,7 @@ _REFUSALS = {400, 403, 421}
 
 
 def check(data: bytes) -> None:
-    """Take the lines as Host, Origin and any other headers."""
+    """Use the lines as Host, Origin and another header."""
     host, _, lines = data.partition(b"\n")
     origin, separator, extra = lines.partition(b"\n")
     pairs = [(b"host", host)]

@@ -23,7 +23,7 @@ _LONGEST, _SECONDS = 3500, 20
 
 
 def fuzz(target: str, runs: int) -> bool:
-    """Run a target; add a line to the log, and return whether nothing made it fail."""
+    """Run a target and add a line to the log; return whether no input made it fail."""
     corpus, crashes = OUTPUT / "corpus" / target, OUTPUT / "crashes"
     for folder in (corpus, crashes):
         folder.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def _log(target: str, report: str, *, failed: bool) -> None:
 
 
 def main() -> int:
-    """Run the targets that were named, or all."""
+    """Run the targets in the arguments, or all targets."""
     runs = int(os.environ.get("FUZZ_RUNS", "1000000"))
     chosen = sys.argv[1:] or TARGETS
     failed = [target for target in chosen if not fuzz(target, runs)]

@@ -1,6 +1,6 @@
-"""Session ids and request states: nothing opens but what was sealed with one of the keys, for one purpose.
+"""Session ids and request states: only tokens that one of the keys sealed for the purpose can be opened.
 
-The first byte chooses a genuine token and the second what becomes of it; the rest is used for that.
+The first byte selects a genuine token and the second a change. The other bytes are the input of the change.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _CHANNEL = ClosedChannel()
 
 
 def _question_state() -> str:
-    """Return the state that comes with a question."""
+    """Return the request state of a question."""
     rounds = Rounds(_CHANNEL, Request(1, "tools/call", _PARAMS), RING, owner="alice")
     try:
         drive(rounds.ask({"q": {"method": "roots/list"}}))
     except InputRequired as required:
         return required.state
-    raise AssertionError("nobody was asked")
+    raise AssertionError("no question was asked")
 
 
 _SESSIONS = SignedSessions(RING)
@@ -45,18 +45,20 @@ _GENUINE: tuple[tuple[str, str], ...] = (
 )
 _OWNERS = ("alice", "bob", None)
 _OPENING = 5
-"""How many of them the ring opens."""
+"""Number of the tokens that the ring opens."""
 
 _SEALED = {SESSION: {token for of, token in _GENUINE[:_OPENING] if of == SESSION}}
 _SEALED[STATE] = {token for of, token in _GENUINE[:_OPENING] if of == STATE}
 
 
 def check(data: bytes) -> None:
-    """Open a token that was made of a genuine one, for each purpose, as a session and as a state."""
+    """Open a changed token for each purpose, as a session and as a request state."""
     token = _made(data)
     for purpose, sealed in _SEALED.items():
         payload = RING.open(purpose, token)
-        assert (payload is not None) == (token in sealed), "opened, though nobody sealed it, or the other way round"
+        assert (payload is not None) == (token in sealed), (
+            "opened although it is not sealed, or not opened although it is"
+        )
         if payload is not None and token != _GENUINE[1][1]:
             assert RING.seal(purpose, payload) == token
     if token != _GENUINE[4][1]:  # is no session, though it is sealed as one
@@ -72,9 +74,9 @@ def _check_state(token: str, owner: str | None) -> None:
     try:
         Rounds(_CHANNEL, Request(1, "tools/call", params), RING, owner=owner)
     except InvalidParams:
-        assert (token, owner) != (_GENUINE[2][1], "alice"), "refused, though it is the caller's own"
+        assert (token, owner) != (_GENUINE[2][1], "alice"), "rejected, although it belongs to the caller"
     else:
-        assert (token, owner) == (_GENUINE[2][1], "alice"), "taken from somebody else"
+        assert (token, owner) == (_GENUINE[2][1], "alice"), "accepted, although it belongs to another caller"
 
 
 def _made(data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Writes the seed corpus: a few inputs for each target that reach its different corners. Run it after a change here."""
+"""Writes the seed corpus: inputs for each target that reach different branches. Run it after a change of this file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EVENTS = ("GET /mcp", {"accept": "text/event-stream"})
 
 
 def codec() -> list[bytes]:
-    """Return JSON texts, right and wrong."""
+    """Return valid and invalid JSON texts."""
     right = [
         "null",
         '""',
@@ -67,7 +67,7 @@ def codec() -> list[bytes]:
 
 
 def header_values() -> list[bytes]:
-    """Return a header's value, and what the message says."""
+    """Return the value of a header and the value in the message."""
     values = [
         "application/json",
         _BOTH,
@@ -104,7 +104,7 @@ def header_values() -> list[bytes]:
 
 
 def origins() -> list[bytes]:
-    """Return Host, Origin and what a proxy may say."""
+    """Return Host, Origin and headers of proxies."""
     hosts = [
         "localhost",
         "127.0.0.1:8000",
@@ -170,7 +170,7 @@ def uri_templates() -> list[bytes]:
 
 
 def cursors() -> list[bytes]:
-    """Return cursors, and what stands in them."""
+    """Return cursors and their contents."""
     inside = [
         "tools 2 add",
         "prompts 10 greet",
@@ -196,7 +196,7 @@ def cursors() -> list[bytes]:
 
 
 def sealed() -> list[bytes]:
-    """Return a token's number, what becomes of it, a place and a text."""
+    """Return the number of a token, a change, a position and a text."""
     texts = ["", ".", "1.e30.AAAA", "A", "=", " ", "\u00e9", "2", "e30", "AAAA.BBBB"]
     return [
         bytes([number, change, 0, 9 * change]) + texts[(number + change) % len(texts)].encode()

@@ -54,14 +54,14 @@ def check(data: bytes) -> None:
     _check_parts(field)
     for value in (field, f"Bearer {field}"):
         identity = drive(bearer({"authorization": value}))
-        assert not isinstance(identity, Principal), "nobody has signed this"
+        assert not isinstance(identity, Principal), "the token is not signed"
         _check_identity(identity)
     for value in (field, base64.b64encode(data).decode("ascii")):
         _check_challenge(drive(_PLATFORM({HEADER: value})))
 
 
 def _check_parts(token: str) -> None:
-    """What is read is what stands there, in its only spelling."""
+    """The parts of a token, encoded again, are the token itself."""
     try:
         parts = read(token)
     except TokenError as error:

@@ -30,7 +30,7 @@ def check(data: bytes) -> None:
         for text in [value] if isinstance(value, str) else value:
             _check_text(text)
     escapes = sum(text.count("%") for value in values.values() for text in value)
-    assert escapes <= second.count("%25"), "an escape was torn apart"
+    assert escapes <= second.count("%25"), "an escape was split"
     if not _is_ambiguous(first):
         again = expand(first, values)
         assert len(again) > MAX_URI or template.match(again) == values, again
@@ -44,13 +44,13 @@ def _check_text(text: str) -> None:
 
 
 def _is_ambiguous(template: str) -> bool:
-    """Tell whether an escape may be taken for a part of the template behind its first variable."""
+    """Return whether an escape can match a part of the template behind its first variable."""
     behind = _VARIABLE.sub("\n", template).partition("\n")[2]
     return not _IN_ESCAPES.isdisjoint(behind)
 
 
 def expand(template: str, values: Values) -> str:
-    """Return the URI that says these values."""
+    """Return the URI with these values."""
     return _VARIABLE.sub(lambda match: _expanded(match[1], match[2], values), template)
 
 
