@@ -78,13 +78,14 @@ _CLIENT_INFO = {"name": "funcmcp", "version": __version__}
 class Client:
     """A client of one server.
 
-    ```python
-    async with Client(mcp, revision="2026-07-28") as client:
-        result = await client.call_tool("add", {"a": 1, "b": 2})
-    ```
-
     Entering the block connects, leaving it ends the session and the connection. Requests may run at the same time. The
     callbacks `on_notification`, `on_progress` and `on_log` are called in the event loop and must not block it.
+
+    Example:
+        ```python
+        async with Client(mcp, revision="2026-07-28") as client:
+            result = await client.call_tool("add", {"a": 1, "b": 2})
+        ```
 
     Args:
         target: The server: an MCPServer, which the client calls in memory; the URL of a Streamable HTTP endpoint, or an
