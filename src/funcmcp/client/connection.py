@@ -212,7 +212,7 @@ class Client:
         Raises:
             MCPError: The server rejects the request, for example because the tool does not exist.
             ToolError: The tool failed, and *raise_on_error* is set.
-            ClientError: The request failed; see `funcmcp.client.errors`.
+            ClientError: The request failed. Its subclasses are the reasons.
         """
         params = {"name": name, "arguments": dict(arguments or {})}
         result = CallToolResult(await self._in_rounds("tools/call", params, meta, on_progress, timeout))
@@ -313,7 +313,7 @@ class Client:
 
         Raises:
             MCPError: The response is an error.
-            ClientError: The request failed; see `funcmcp.client.errors`.
+            ClientError: The request failed. Its subclasses are the reasons.
         """
         return await self._send(method, dict(params or {}), timeout)
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 
 class ClientError(Exception):
-    """A request failed. The message is one sentence or two, without control of the terminal's lines."""
+    """A request failed. Its subclasses are the reasons.
+
+    The message may quote the server: escape control characters before you print it on a terminal.
+    """
 
 
 class ConnectionFailedError(ClientError):
