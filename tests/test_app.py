@@ -109,8 +109,8 @@ async def test_a_session_of_an_earlier_start_is_said_once_when_it_comes(caplog: 
         assert (await peer.request("tools/list")).status == 404
     [warning] = warnings(caplog)
     assert warning.startswith(
-        "Küche has a random key, and a client came with what another process or an earlier start has sealed: "
-        "its sessions belong to this process"
+        "Küche has a random key, and a client sent a session id or an answer that another process or an earlier start "
+        "sealed: its sessions belong to this process"
     )
 
 

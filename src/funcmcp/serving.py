@@ -87,7 +87,8 @@ class Serving(Served):
         keys = (getattr(sessions, "keys", None) or configured_keys(os.environ)).of(options.name)
         if not keys.shared:
             keys.on_foreign = partial(
-                self._warn_of_random_key, "a client came with what another process or an earlier start has sealed"
+                self._warn_of_random_key,
+                "a client sent a session id or an answer that another process or an earlier start sealed",
             )
         self._has_warned_of_key = False
         self._store = _store(sessions, keys)
@@ -140,12 +141,15 @@ class Serving(Served):
             feature.access != PRINCIPALS_ONLY for feature in self.server.catalog.features()
         ):
             logger.warning(
-                "%s has features with allow_anonymous, scopes or authorize, which mean nothing without auth: "
-                "everybody may use everything.",
+                "%s has features with allow_anonymous, scopes or authorize, which have no effect without auth: "
+                "every caller may use every feature.",
                 self.name,
             )
         if self.keeps_sessions:
-            logger.info("%s keeps sessions in this process's memory: clients must come back to it.", self.name)
+            logger.info(
+                "%s stores sessions in this process's memory: all requests of a session must reach this process.",
+                self.name,
+            )
 
     def on_listening(self, address: str) -> None:
         """Warn of a random key if other machines can reach the server."""

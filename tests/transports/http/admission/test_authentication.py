@@ -116,7 +116,7 @@ def test_a_server_says_which_of_its_features_mean_nothing_without_auth(caplog: p
         mcp = MCPServer("Orders", auth=auth)
         mcp.tool("it", **options)(lambda: "")  # type: ignore[call-overload]
         serving_of(mcp).begin()
-        assert ("mean nothing without auth" in caplog.text) is warned
+        assert ("have no effect without auth" in caplog.text) is warned
 
 
 async def _nobody(_headers: Mapping[str, str]) -> None:
