@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from funcmcp.functions_host.workers.process import Command, ProcessWorker
+from funcmcp.functions_host.workers.process import Command, ProcessWorker, found_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,8 +29,8 @@ def node_worker(folder: Path, environment: Mapping[str, str], *, node: str | Non
         environment: The environment of the worker's process.
         node: The program; by default the ``node`` on the PATH.
     """
-    program = shutil.which(node or "node") or node or "node"
+    program = found_program(node or "node")
     arguments = [program, str(_PROGRAM)]
-    if sys.platform == "linux" and shutil.which(program) is not None:
+    if sys.platform == "linux" and os.access(program, os.X_OK):
         arguments = [sys.executable, "-I", "-S", "-c", _UNTIL_PARENT_ENDS, *arguments]
     return ProcessWorker(Command(arguments, folder, environment))

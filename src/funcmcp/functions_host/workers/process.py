@@ -15,9 +15,11 @@ import contextlib
 import itertools
 import logging
 import os
+import shutil
 import signal
 import socket
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from funcmcp.functions_host.workers.frames import FrameError, FrameReader, encode_frame
@@ -33,7 +35,6 @@ from funcmcp.functions_host.workers.worker import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from funcmcp.functions_host.workers.frames import Frame
     from funcmcp.functions_host.workers.worker import Invocation
@@ -61,6 +62,12 @@ class Command:
     folder: Path
     environment: Mapping[str, str]
     start_seconds: float = 60.0
+
+
+def found_program(name: str) -> str:
+    """Return the absolute path of a program on the PATH or in a folder; the name itself if there is none."""
+    path = shutil.which(name)
+    return name if path is None else str(Path(path).absolute())
 
 
 class ProcessWorker:
