@@ -82,6 +82,7 @@ EXCEPTIONS = {
     "src/funcmcp/cli/failure.py": "tests/cli/test_targets",
     "src/funcmcp/cli/faults.py": "tests/cli/test_run",
     "src/funcmcp/cli/show.py": "tests/cli/test_inspect",
+    "src/funcmcp/cli/function_app.py": "tests/cli/test_host",
     "src/funcmcp/functions_host/features.py": "tests/functions_host/test_served",
     "src/funcmcp/functions_host/workers/worker.py": "Types only; tests/functions_host/workers/test_process has uses.",
     "src/funcmcp/client/transport.py": "It is a protocol; tests/client has tests of its implementations.",

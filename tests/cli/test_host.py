@@ -14,6 +14,7 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from funcmcp.cli.targets import function_app_in
 from tests.cli.processes import FUNCMCP, funcmcp, running
 from tests.functions_host.apps import KINDS, write_app
 from tests.nodejs import node, package
@@ -151,3 +152,24 @@ def test_an_address_of_other_machines_needs_a_key(folder: Path) -> None:
         assert httpx2.post(url, json=message).status_code == 401
         assert httpx2.post(f"{url}?code={KEY}", json=message).json() == {"jsonrpc": "2.0", "id": 1, "result": {}}
         assert KEY not in process.output
+
+
+def test_the_commands_of_clients_take_the_folder_of_a_function_app(folder: Path) -> None:
+    inspected = funcmcp("inspect", str(folder), "--json")
+    assert inspected.returncode == 0
+    facts = json.loads(inspected.stdout)
+    assert "echo" in {tool["name"] for tool in facts["tools"]}
+    assert "tick is left out: Its trigger timerTrigger is not served here." in inspected.stderr
+    assert funcmcp("call", str(folder), "add", "a=40").stdout.strip() == "42"
+    assert funcmcp("read", str(folder), "note://one").stdout.strip() == "# One"
+    assert "Review: x" in funcmcp("prompt", str(folder), "review", "code=x").stdout
+    failed = funcmcp("call", str(folder), "nosuch")
+    assert failed.returncode == 1
+    assert "The server has no tool 'nosuch'" in failed.stderr
+
+
+def test_a_function_app_of_funcmcp_is_loaded_as_a_server() -> None:
+    assert function_app_in("samples/azure/own_endpoint") is None
+    assert function_app_in("samples/azure/mcp_triggers") is not None
+    assert function_app_in("samples/azure/mcp_triggers_node") is not None
+    assert function_app_in("samples/orders") is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,10 +21,12 @@ from funcmcp.serving import serving_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
 
     from funcmcp import MCPServer
     from funcmcp.cli.faults import Fault
     from funcmcp.client.results import CallToolResult, Definition
+    from funcmcp.transports.http.messages import Exchange
 
     D = TypeVar("D", bound=Definition)
 
@@ -46,7 +48,7 @@ class Source:
 
     Attributes:
         target: The target or the URL on the command line.
-        server: The server of a target. None for a URL.
+        server: The server of a target. None for a URL and for a function app.
         headers: Header fields of every request, such as credentials.
         verbose: Show log messages and progress as lines.
     """
@@ -55,6 +57,8 @@ class Source:
     server: MCPServer | None
     headers: dict[str, str] = field(default_factory=dict)
     verbose: bool = False
+    function_app: Path | None = None
+    """The folder of a function app whose MCP triggers are served for the command. None for other targets."""
 
 
 def open_source(
@@ -76,8 +80,11 @@ def open_source(
         fields |= [_header(f"authorization:Bearer {bearer}")]
     if target.startswith(("http://", "https://")):
         return Source(target, None, fields, verbose)
-    from funcmcp.cli.targets import load  # noqa: PLC0415 - a URL does not need it
+    from funcmcp.cli.targets import function_app_in, load  # noqa: PLC0415 - a URL does not need it
 
+    folder = function_app_in(target)
+    if folder is not None:
+        return Source(target, None, fields, verbose, function_app=folder)
     return Source(target, load(target), fields, verbose)
 
 
@@ -210,11 +217,26 @@ async def _connected(source: Source, display: ProgressDisplay | None) -> AsyncIt
         Failure: The server cannot be reached, does not answer as an MCP server, or rejects a request.
     """
     faults: list[Fault] = []
+    async with AsyncExitStack() as stack:
+        if source.function_app is not None:
+            from funcmcp.cli.function_app import serving_function_app  # noqa: PLC0415 - few targets are function apps
+
+            exchange = await stack.enter_async_context(serving_function_app(source.function_app))
+            client = _client_of(exchange, source, display)
+        else:
+            client = _client(source, display)
+        async with _reporting(source):
+            if source.server is not None:
+                faults = [fault async for fault in faults_of(source.server)]
+            async with client:
+                yield client, faults
+
+
+@asynccontextmanager
+async def _reporting(source: Source) -> AsyncIterator[None]:
+    """Turn the errors of a client into a Failure, and close the server of a target."""
     try:
-        if source.server is not None:
-            faults = [fault async for fault in faults_of(source.server)]
-        async with _client(source, display) as client:
-            yield client, faults
+        yield
     except MCPError as error:
         raise Failure(f"The server answered with error {error.code}: {one_line(error, 2000)}") from error
     except AuthenticationError as error:
@@ -230,11 +252,12 @@ async def _connected(source: Source, display: ProgressDisplay | None) -> AsyncIt
 
 def _client(source: Source, display: ProgressDisplay | None) -> Client:
     """Return a client of a server, not connected yet. It asks for what is displayed."""
-    target: MCPServer | HTTPEndpoint
     if source.server is None:
-        target = HTTPEndpoint(source.target, max_total_bytes=_MAX_TOTAL_BYTES)
-    else:
-        target = source.server
+        return _client_of(HTTPEndpoint(source.target, max_total_bytes=_MAX_TOTAL_BYTES), source, display)
+    return _client_of(source.server, source, display)
+
+
+def _client_of(target: MCPServer | HTTPEndpoint | Exchange, source: Source, display: ProgressDisplay | None) -> Client:
     try:
         return Client(
             target,

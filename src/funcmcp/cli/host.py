@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -16,6 +15,7 @@ import typer
 
 from funcmcp.cli.commands import app
 from funcmcp.cli.failure import Failure
+from funcmcp.cli.function_app import open_function_app, start_function_app
 from funcmcp.cli.output import write_line
 
 if TYPE_CHECKING:
@@ -88,35 +88,12 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
         _serve_http(folder, settings, host)
 
 
-def _open(folder: Path, settings: HostSettings) -> FunctionsHost:
-    from funcmcp.functions_host.folder import FolderError
-    from funcmcp.functions_host.keys import KeysError
-    from funcmcp.functions_host.served import FunctionsHost
-
-    try:
-        return FunctionsHost(folder, dict(os.environ), settings)
-    except (FolderError, KeysError) as error:
-        raise Failure(str(error)) from error
-
-
-async def _start(served: FunctionsHost) -> None:
-    from funcmcp.functions_host.workers.worker import LoadFailed
-
-    try:
-        await served.start()
-    except LoadFailed as error:
-        raise Failure(f"The function app can't be loaded. {error}") from error
-    write_line(f"{served.folder.path.name}: {served.summary}", error=True)
-    for function, reason in served.left_out:
-        write_line(f"{function} is left out: {reason}", error=True)
-
-
 def _serve_http(folder: Path, settings: HostSettings, address: str) -> None:
     from funcmcp.adapters.asgi.application import ASGIApplication
     from funcmcp.adapters.uvicorn.server import AddressError, serve_async
     from funcmcp.cli.request_log import configure
 
-    served = _open(folder, settings)
+    served = open_function_app(folder, settings)
     if address not in _LOOPBACK and served.needs_keys:
         raise Failure(
             f"Other machines can reach {address}, so the app needs keys. Set FUNCMCP_HOST_KEYS=mcp_extension=KEY with "
@@ -126,7 +103,7 @@ def _serve_http(folder: Path, settings: HostSettings, address: str) -> None:
 
     async def serve() -> None:
         try:
-            await _start(served)
+            await start_function_app(served)
             await serve_async(
                 ASGIApplication(served),
                 host=address,
@@ -159,11 +136,11 @@ def _announce(served: FunctionsHost, origin: str) -> None:
 def _serve_stdio(folder: Path, settings: HostSettings) -> None:
     from funcmcp.transports.stdio import StreamError, run_async
 
-    served = _open(folder, settings)
+    served = open_function_app(folder, settings)
 
     async def serve() -> None:
         try:
-            await _start(served)
+            await start_function_app(served)
             await run_async(served.server, served.aclose)
         finally:
             await served.aclose()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import traceback
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ _EXTRAS = {
 }
 """By library that a server's file may need, the extra of funcmcp that installs it."""
 
+_IMPORTS_FUNCMCP = re.compile(r"^(?:import|from) funcmcp\b", re.MULTILINE)
 _PROJECT_FILES = ("server.py", "function_app.py")
 
 
@@ -95,6 +97,17 @@ def _project_file(folder: str) -> str:
         if file.is_file():
             return str(file)
     raise Failure(f"{folder} is a folder without server.py. Pass the file in it that has the server.")
+
+
+def function_app_in(target: str) -> Path | None:
+    """Return the folder of a function app that is made without funcmcp; None if the target is something else."""
+    folder = Path(target)
+    if not (folder / "host.json").is_file() or (folder / "server.py").is_file():
+        return None
+    file = folder / "function_app.py"
+    if not file.is_file():
+        return folder if (folder / "package.json").is_file() else None
+    return None if _IMPORTS_FUNCMCP.search(file.read_text(encoding="utf-8", errors="replace")) else folder
 
 
 def _looks_like_url(target: str) -> bool:

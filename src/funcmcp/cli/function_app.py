@@ -1,0 +1,63 @@
+"""A function app that the command line serves, for ``funcmcp host`` or for one command of a client."""
+
+# ruff: noqa: PLC0415 - what serves function apps is imported when it is needed
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+from funcmcp.cli.failure import Failure
+from funcmcp.cli.output import write_line
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from funcmcp.functions_host.served import FunctionsHost, HostSettings
+    from funcmcp.transports.http.messages import Exchange, HttpRequest, HttpResponse
+
+
+def open_function_app(folder: Path, settings: HostSettings) -> FunctionsHost:
+    """Return the function app of a folder, not started yet; raise Failure if there is none."""
+    from funcmcp.functions_host.folder import FolderError
+    from funcmcp.functions_host.keys import KeysError
+    from funcmcp.functions_host.served import FunctionsHost
+
+    try:
+        return FunctionsHost(folder, dict(os.environ), settings)
+    except (FolderError, KeysError) as error:
+        raise Failure(str(error)) from error
+
+
+async def start_function_app(served: FunctionsHost, *, shows_summary: bool = True) -> None:
+    """Start a function app, and write on stderr what is served and what is left out; raise Failure."""
+    from funcmcp.functions_host.workers.worker import LoadFailed
+
+    try:
+        await served.start()
+    except LoadFailed as error:
+        raise Failure(f"The function app can't be loaded. {error}") from error
+    if shows_summary:
+        write_line(f"{served.folder.path.name}: {served.summary}", error=True)
+    for function, reason in served.left_out:
+        write_line(f"{function} is left out: {reason}", error=True)
+
+
+@contextlib.asynccontextmanager
+async def serving_function_app(folder: Path) -> AsyncIterator[Exchange]:
+    """Serve a function app in this process for one command; yield what answers at any path."""
+    from funcmcp.functions_host.served import HostSettings
+
+    served = open_function_app(folder, HostSettings())
+
+    async def exchange(request: HttpRequest) -> HttpResponse:
+        request.path = served.path
+        return await served.exchange(request)
+
+    try:
+        await start_function_app(served, shows_summary=False)
+        yield exchange
+    finally:
+        await served.aclose()
