@@ -29,6 +29,7 @@ MODULES = [
     "funcmcp.middleware",
     "funcmcp.redis",
     "funcmcp.state",
+    "funcmcp.tasks",
     "funcmcp.testing",
 ]
 """The public modules."""

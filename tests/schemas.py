@@ -29,6 +29,12 @@ PER_REQUEST_REVISION: Final = "2026-07-28"
 REVISIONS: Final = (*HANDSHAKE_REVISIONS, PER_REQUEST_REVISION)
 
 _TASKS: Final = "ext-tasks"
+_TASK_RESULTS: Final = {
+    "tasks/get": "GetTaskResult",
+    "tasks/update": "UpdateTaskResult",
+    "tasks/cancel": "CancelTaskResult",
+}
+"""Results of the methods that the tasks extension adds to 2026-07-28."""
 # In these revisions an error must carry an id, and null is none: an error whose request had no readable id has no
 # valid form, so such an error is looked at as if it carried one.
 _ERROR_ID_REQUIRED: Final = frozenset({"2024-11-05", "2025-03-26", "2025-06-18"})
@@ -97,6 +103,12 @@ def _validate_result(message: dict[str, Any], revision: str, method: str | None)
     result = message["result"]
     if revision == PER_REQUEST_REVISION and result["resultType"] != "complete":
         _validate_unfinished(result, revision, method)
+        return
+    if revision == PER_REQUEST_REVISION and method in _TASK_RESULTS:
+        _check(result, _TASKS, _TASK_RESULTS[method])
+        return
+    if method == "tools/call" and "task" in result:
+        _check(result, revision, "CreateTaskResult")
         return
     _check(result, revision, _result_name(revision, method))
     if method == "tools/list":

@@ -18,6 +18,7 @@ from pydantic import Field
 from funcmcp import Header, MCPServer, PromptContext, ServerInfo, ToolContext, ToolError, content
 
 from .questions import KeyedQuestions, Questions, form
+from .tasks import Tasks
 
 PAUSE = 0.05
 """Seconds between two notifications of the tools that send several."""
@@ -185,6 +186,7 @@ async def test_reconnection(context: ToolContext) -> str:
 
 mcp.add(Questions)
 mcp.add(KeyedQuestions)
+mcp.add(Tasks)
 
 # Resources
 

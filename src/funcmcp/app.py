@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from funcmcp.server.middleware import Middleware
     from funcmcp.server.options import ShowErrors
     from funcmcp.state.sessions.store import SessionStore
+    from funcmcp.state.tasks.store import TaskStore
 
     Maker = Callable[..., Any]
 
@@ -100,12 +101,13 @@ class MCPServer(ASGIApplication):
             no session ids, clients need no `initialize`, and tools can't ask clients of these revisions anything.
         lists: Page size, caching and visibility of the lists of tools, resources and prompts.
         limits: How much one process accepts; see docs/guides/limits.md.
-        lax: Convert arguments of tools, such as ``"5"`` to 5 and strings with JSON to objects. ``lax=`` of a tool
-            overrides it.
         show_errors: Exceptions whose text clients get when a tool, resource or prompt raises them: True for all
             exceptions, an exception type, or a list of types. For other exceptions clients get a neutral sentence with
             an error id; the log has the traceback under the same id. The text of `ToolError` is always sent.
         middleware: Functions around every request, the outermost first; see `funcmcp.middleware`.
+        tasks: Where the server stores the tasks of tools with ``task=``. ``"memory"`` stores them in this process; a
+            store, such as `funcmcp.tasks.RedisTasks`, in a place that several processes share. None: calls never
+            become tasks.
 
     Raises:
         ValueError: An option has an invalid value, or the keys in the environment are invalid.
@@ -130,9 +132,9 @@ class MCPServer(ASGIApplication):
         sessions: SessionStore | Literal["signed", "memory"] | None = "signed",
         lists: ListOptions | None = None,
         limits: Limits | None = None,
-        lax: bool = False,
         show_errors: ShowErrors = False,
         middleware: Sequence[Middleware] = (),
+        tasks: TaskStore | Literal["memory"] | None = "memory",
     ) -> None:
         info = info or ServerInfo()
         options = ServerOptions(
@@ -146,7 +148,7 @@ class MCPServer(ASGIApplication):
         )
         if auth is not None and not isinstance(auth, Auth):
             auth = Auth(auth)
-        self._services = Services(lax=lax)
+        self._services = Services()
         self._serving = Serving(
             options,
             self._services,
@@ -154,6 +156,7 @@ class MCPServer(ASGIApplication):
             auth=auth,
             sessions=sessions,
             middleware=middleware,
+            tasks=tasks,
         )
         self._server = self._serving.server
         super().__init__(self._serving)
@@ -171,6 +174,18 @@ class MCPServer(ASGIApplication):
     def name(self) -> str:
         """The server's name."""
         return self._server.options.name
+
+    @property
+    def lax(self) -> bool:
+        """Whether arguments are converted, such as ``"5"`` to 5 and strings with JSON to objects; False by default.
+
+        Set it before the tools are registered: ``mcp.lax = True``. ``lax=`` of a tool overrides it.
+        """
+        return self._services.lax
+
+    @lax.setter
+    def lax(self, value: bool) -> None:
+        self._services.lax = value
 
     @property
     def services(self) -> Services:

@@ -29,6 +29,7 @@ from funcmcp.state.keys import VARIABLE, configured_keys
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.state.sessions.signed import SignedSessions
 from funcmcp.state.sessions.store import LiveSessions, NoSessions, SessionStore, SharedSessions
+from funcmcp.state.tasks.memory import MemoryTasks
 from funcmcp.transports.http.admission.authentication import Authentication
 from funcmcp.transports.http.admission.cors import CORS
 from funcmcp.transports.http.endpoints.http_sse import HTTPSSE
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from funcmcp.server.middleware import Middleware
     from funcmcp.server.options import ServerOptions
     from funcmcp.state.seal import KeyRing
+    from funcmcp.state.tasks.store import TaskStore
     from funcmcp.transports.http.messages import Exchange
     from funcmcp.transports.http.options import HTTPOptions
 
@@ -62,6 +64,7 @@ class Serving(Served):
         auth: Authenticates callers; None lets everybody call everything.
         sessions: The store of sessions, or the name of a built-in one; None for no sessions.
         middleware: Functions around every request, the outermost first.
+        tasks: The store of tasks, or the name of the built-in one; None for no tasks.
 
     Attributes:
         server: The dispatcher of requests.
@@ -74,7 +77,7 @@ class Serving(Served):
         ValueError: The keys in the environment are invalid, or *sessions* is neither a store nor a known name.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter for each concern
         self,
         options: ServerOptions,
         services: Services,
@@ -83,6 +86,7 @@ class Serving(Served):
         auth: Auth | None,
         sessions: Sessions,
         middleware: Sequence[Middleware],
+        tasks: TaskStore | Literal["memory"] | None,
     ) -> None:
         keys = (getattr(sessions, "keys", None) or configured_keys(os.environ)).of(options.name)
         if not keys.shared:
@@ -100,6 +104,7 @@ class Serving(Served):
             auth=auth,
             bus=getattr(self._store, "bus", None),
             middleware=middleware,
+            tasks=MemoryTasks() if tasks == "memory" else tasks,
         )
         self.path = http.path
         self.metadata = None if auth is None else auth.resource
@@ -135,6 +140,8 @@ class Serving(Served):
         """Start the bus, and log warnings about the configuration."""
         super().begin()
         self.server.bus.start()
+        if self.server.tasks is not None:
+            self.server.tasks.start_shared()
         if _may_be_one_of_several():
             self._warn_of_random_key("this is one of several processes")
         if self.server.guard is None and any(
@@ -175,7 +182,9 @@ class Serving(Served):
         self.server.hub.close()
 
     async def aclose(self) -> None:
-        """Close the services with app scope, and the bus."""
+        """Stop the tasks, and close the services with app scope and the bus."""
+        if self.server.tasks is not None:
+            await self.server.tasks.stop()
         await self.services.aclose()
         await self.server.bus.aclose()
 

@@ -22,6 +22,7 @@ LAZY_MODULES = [
     "funcmcp.middleware",
     "funcmcp.redis",
     "funcmcp.state",
+    "funcmcp.tasks",
 ]
 MAX_TOP_LEVEL_NAMES = 28
 MAX_CONSTRUCTOR_PARAMETERS = 12
@@ -163,6 +164,7 @@ def test_the_constructor_of_a_server_has_at_most_12_parameters() -> None:
 METHODS_FOR_AUTHORS = {
     "add",
     "add_middleware",
+    "lax",
     "lifespan",
     "name",
     "prompt",

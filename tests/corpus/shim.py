@@ -160,7 +160,8 @@ class Recorder:
 
     def funcmcp_server(self) -> MCPServer:
         """Return a new funcmcp server with everything that was registered."""
-        server = MCPServer(self.name, instructions=self.instructions or None, lax=True, show_errors=self.shown_errors())
+        server = MCPServer(self.name, instructions=self.instructions or None, show_errors=self.shown_errors())
+        server.lax = True
         for kind in ("tool", "prompt", "resource"):
             for name, function, options in self._of(kind):
                 register = {"tool": _register_tool, "prompt": _register_prompt, "resource": _register_resource}[kind]

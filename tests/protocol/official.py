@@ -6,8 +6,10 @@ from typing import Any
 
 from tests import schemas
 
-_UNFINISHED = "tasks/"
-"""Methods of the experimental tasks of 2025-11-25, which funcmcp does not offer."""
+_TASKS_EXTENSION = {"tasks/get", "tasks/update", "tasks/cancel"}
+"""Methods of the extension io.modelcontextprotocol/tasks, which belongs to 2026-07-28."""
+_CLIENT_TASKS = {"tasks/get", "tasks/result", "tasks/list", "tasks/cancel"}
+"""Methods of 2025-11-25 with which servers ask about tasks of clients. funcmcp creates no such tasks."""
 
 
 def definitions(revision: str) -> dict[str, Any]:
@@ -24,4 +26,6 @@ def members(revision: str, name: str) -> list[dict[str, Any]]:
 def methods(revision: str, *unions: str) -> set[str]:
     """Return the methods of the requests in unions."""
     names = {member["properties"]["method"]["const"] for union in unions for member in members(revision, union)}
-    return {method for method in names if not method.startswith(_UNFINISHED)}
+    if "ClientRequest" in unions:
+        return names | (_TASKS_EXTENSION if revision == schemas.PER_REQUEST_REVISION else set())
+    return names - _CLIENT_TASKS

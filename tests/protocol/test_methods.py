@@ -34,4 +34,10 @@ def test_2026_07_28_has_no_method_that_it_removed(method: str) -> None:
 
 def test_the_mirrored_members_are_those_of_the_specification() -> None:
     mirrored = {row.name: row.mirrored for row in METHODS.values() if row.mirrored is not None}
-    assert mirrored == {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+    tasks = dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId")
+    assert mirrored == {"tools/call": "name", "prompts/get": "name", "resources/read": "uri", **tasks}
+
+
+def test_only_the_header_of_tasks_may_be_missing() -> None:
+    optional = {row.name for row in METHODS.values() if row.mirror_optional}
+    assert optional == {"tasks/get", "tasks/update", "tasks/cancel"}

@@ -8,9 +8,6 @@ from funcmcp.protocol.revisions import ASSUMED, REVISIONS, handshake_revision
 from tests import schemas
 from tests.protocol import official
 
-UNUSED_TOOL_FIELDS = {"execution"}
-"""Experimental tasks of 2025-11-25, which funcmcp does not offer."""
-
 
 def test_the_table_has_every_revision_oldest_first() -> None:
     assert tuple(REVISIONS) == schemas.REVISIONS
@@ -58,7 +55,7 @@ def test_the_content_types_are_those_of_the_schema(date: str) -> None:
 
 @pytest.mark.parametrize("date", schemas.REVISIONS)
 def test_the_members_of_a_tool_are_those_of_the_schema(date: str) -> None:
-    assert REVISIONS[date].tool_fields == set(official.definitions(date)["Tool"]["properties"]) - UNUSED_TOOL_FIELDS
+    assert REVISIONS[date].tool_fields == set(official.definitions(date)["Tool"]["properties"])
 
 
 @pytest.mark.parametrize("date", schemas.REVISIONS)

@@ -27,6 +27,7 @@ TOOL: dict[str, Any] = {
     "outputSchema": {"type": "object", "properties": {"sum": {"type": "integer"}}},
     "annotations": {"readOnlyHint": True},
     "icons": [{"src": "https://example.com/icon.png"}],
+    "execution": {"taskSupport": "optional"},
     "_meta": {"example.com/a": 1},
 }
 TEXT = {"type": "text", "text": "hello"}

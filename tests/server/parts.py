@@ -23,12 +23,14 @@ from tests.server_options import grouped
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from funcmcp.auth.policy import Auth
     from funcmcp.protocol.replies import Reply
     from funcmcp.server.calls.channel import Channel
     from funcmcp.server.catalog.features import PromptHandler, ResourceHandler, ResourceLister, ToolHandler
     from funcmcp.server.connections.conversation import Conversation
     from funcmcp.server.middleware import Middleware
     from funcmcp.state.bus import Bus
+    from funcmcp.state.tasks.store import TaskStore
 
 PATIENCE = 5.0
 """Seconds that any wait of a test may last before it counts as lost."""
@@ -105,6 +107,8 @@ def server(
     revisions: Sequence[str] = schemas.REVISIONS,
     bus: Bus | None = None,
     middleware: Sequence[Middleware] = (),
+    auth: Auth | None = None,
+    tasks: TaskStore | None = None,
     **options: Any,
 ) -> Server:
     """Return a server with features."""
@@ -114,6 +118,8 @@ def server(
         keys=KEYS,
         bus=bus,
         middleware=middleware,
+        auth=auth,
+        tasks=tasks,
     )
     for one in features:
         made.catalog.add(one)

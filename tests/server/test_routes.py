@@ -9,6 +9,7 @@ import pytest
 from funcmcp.protocol.jsonrpc import Request
 from funcmcp.protocol.methods import METHODS
 from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.state.tasks.memory import MemoryTasks
 from tests.server.parts import PER_REQUEST, prompt, resource, server, template, tool
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ SERVED = server(
     prompt("p", interactive=True),
     resource("menu://today", interactive=True),
     template("menu://day/{day}", interactive=True),
+    tasks=MemoryTasks(),
 )
 
 

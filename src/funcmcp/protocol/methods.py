@@ -2,7 +2,8 @@
 
 A request whose method has no row, or no row in its revision, is rejected with -32601.
 
-Source: the index of every revision's schema; 2026-07-28 "transports, Request Metadata" for mirrored names.
+Source: the index of every revision's schema; the tasks extension; 2026-07-28 "transports, Request Metadata" for
+mirrored names.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ class Method:
         since: The first revision with the method.
         removed_in: The first revision without the method. None: no revision has removed it.
         mirrored: The member of ``params`` that clients of 2026-07-28 repeat in the ``Mcp-Name`` header.
+        mirror_optional: Whether a request without that header is accepted. The official Python SDK does not send it for
+            the tasks extension.
     """
 
     name: str
@@ -27,6 +30,7 @@ class Method:
     since: str = "2024-11-05"
     removed_in: str | None = None
     mirrored: str | None = None
+    mirror_optional: bool = False
 
 
 METHODS: dict[str, Method] = {
@@ -47,6 +51,11 @@ METHODS: dict[str, Method] = {
         Method("prompts/get", "prompts", mirrored="name"),
         Method("completion/complete", "completions"),
         Method("subscriptions/listen", since="2026-07-28"),
+        Method("tasks/get", "tasks", since="2025-11-25", mirrored="taskId", mirror_optional=True),
+        Method("tasks/update", "tasks", since="2026-07-28", mirrored="taskId", mirror_optional=True),
+        Method("tasks/cancel", "tasks", since="2025-11-25", mirrored="taskId", mirror_optional=True),
+        Method("tasks/result", "tasks", since="2025-11-25", removed_in="2026-07-28"),
+        Method("tasks/list", "tasks", since="2025-11-25", removed_in="2026-07-28"),
     )
 }
 

@@ -76,7 +76,8 @@ _CONTENT_2025_06 = _CONTENT_2025_03 | {"resource_link"}
 _TOOL_2024 = frozenset({"name", "description", "inputSchema"})
 _TOOL_2025_03 = _TOOL_2024 | {"annotations"}
 _TOOL_2025_06 = _TOOL_2025_03 | {"title", "outputSchema", "_meta"}
-_TOOL_2025_11 = _TOOL_2025_06 | {"icons"}
+_TOOL_2025_11 = _TOOL_2025_06 | {"icons", "execution"}
+_TOOL_2026_07 = _TOOL_2025_11 - {"execution"}
 
 _FEATURE_2024 = frozenset({"annotations", "arguments", "description", "mimeType", "name", "size", "uri", "uriTemplate"})
 _FEATURE_2025_06 = _FEATURE_2024 | {"title", "_meta"}
@@ -88,7 +89,8 @@ _ARGUMENT_2025_06 = _ARGUMENT_2024 | {"title"}
 _CAPABILITIES_2024 = frozenset({"experimental", "logging", "prompts", "resources", "tools"})
 _CAPABILITIES_2025_03 = _CAPABILITIES_2024 | {"completions"}
 # The schema of 2025-11-25 does not list `extensions`. The extension framework adds the member.
-_CAPABILITIES_2025_11 = _CAPABILITIES_2025_03 | {"extensions"}
+_CAPABILITIES_2026_07 = _CAPABILITIES_2025_03 | {"extensions"}
+_CAPABILITIES_2025_11 = _CAPABILITIES_2026_07 | {"tasks"}
 
 _INFO_2024 = frozenset({"name", "version"})
 _INFO_2025_06 = _INFO_2024 | {"title"}
@@ -149,11 +151,11 @@ REVISIONS: dict[str, Revision] = {
             "2026-07-28",
             per_request=True,
             content_types=_CONTENT_2025_06,
-            tool_fields=_TOOL_2025_11,
+            tool_fields=_TOOL_2026_07,
             feature_fields=_FEATURE_2025_11,
             argument_fields=_ARGUMENT_2025_06,
             info_fields=_INFO_2025_11,
-            capabilities=_CAPABILITIES_2025_11,
+            capabilities=_CAPABILITIES_2026_07,
             not_found=INVALID_PARAMS,
             structured_content="any",
             tasks=_TASKS_2026_07,

@@ -21,6 +21,7 @@ from funcmcp.server.middleware import fold
 from funcmcp.server.results import Results
 from funcmcp.server.routes import Parts, Routes
 from funcmcp.server.run import is_failure
+from funcmcp.server.tasks.service import Tasks
 from funcmcp.state.bus import LocalBus
 from funcmcp.state.sessions.store import StoreAwayError
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from funcmcp.server.options import ServerOptions
     from funcmcp.state.bus import Bus
     from funcmcp.state.seal import KeyRing
+    from funcmcp.state.tasks.store import TaskStore
 
 
 class Server:
@@ -50,6 +52,7 @@ class Server:
         auth: How callers are authenticated and what they may list; None lets every caller do everything.
         bus: Connects the instances of the server; by default there is one instance.
         middleware: Functions around every request, the outermost first.
+        tasks: Keeps the tasks; None if calls never become tasks.
 
     Attributes:
         revisions: The revisions by date.
@@ -59,12 +62,13 @@ class Server:
         results: Completes results as each revision has them.
         load: Counts and limits what is under way.
         hub: Publishes changes.
+        tasks: The tasks; None if calls never become tasks.
         answer: Runs a request, middleware included, and returns its `Reply`. Every failure is an error reply, but for
             the two exceptions for which transports have statuses of their own: `LimitReachedError` if there is no room
             for the request, and `StoreAwayError` if it needs a store that can't be reached.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts that operators choose, by name
         self,
         options: ServerOptions,
         revisions: Sequence[Revision],
@@ -73,18 +77,32 @@ class Server:
         auth: Auth | None = None,
         bus: Bus | None = None,
         middleware: Sequence[Middleware] = (),
+        tasks: TaskStore | None = None,
     ) -> None:
         self.options, self.keys = options, keys
         self.revisions = {revision.date: revision for revision in revisions}
         self.load = Load(options.limits)
         self.bus = bus or LocalBus()
         self.hub = Hub(self.bus)
-        self.catalog = Catalog(options, self.hub.publish)
+        self.catalog = Catalog(options, self.hub.publish, has_tasks=tasks is not None)
         self.guard = None if auth is None else Guard(self.catalog, auth.lists, scopes=auth.scopes)
         self.results = Results(options, revisions, cache_scope="public" if auth is None else "private")
         lookup = Lookup(self.catalog)
+        self.tasks: Tasks | None = None
+        if tasks is not None:
+            tasks.bind(options.name)
+            self.tasks = Tasks(tasks, catalog=self.catalog, guard=self.guard, hub=self.hub, bus=self.bus)
         parts = Parts(
-            options, self.revisions, self.catalog, lookup, self.results, self.guard, keys, self.hub, self.load
+            options,
+            self.revisions,
+            self.catalog,
+            lookup,
+            self.results,
+            self.guard,
+            keys,
+            self.hub,
+            self.load,
+            self.tasks,
         )
         self.routes = Routes(parts)
         self._middleware: list[Middleware] = []

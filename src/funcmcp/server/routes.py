@@ -15,7 +15,9 @@ from funcmcp.server.handlers.lists import FeatureList
 from funcmcp.server.handlers.prompts import PromptCalls
 from funcmcp.server.handlers.resources import ResourceList, ResourceReads, ResourceSubscriptions
 from funcmcp.server.handlers.subscriptions import Subscriptions
+from funcmcp.server.handlers.tasks import TaskMethods
 from funcmcp.server.handlers.tools import ToolCalls
+from funcmcp.server.tasks.runs import TaskRuns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from funcmcp.server.load import Load
     from funcmcp.server.options import ServerOptions
     from funcmcp.server.results import Results
+    from funcmcp.server.tasks.service import Tasks
     from funcmcp.state.seal import KeyRing
 
 _MAX_QUOTED_METHOD = 200
@@ -47,6 +50,7 @@ class Parts(NamedTuple):
     keys: KeyRing
     hub: Hub
     load: Load
+    tasks: Tasks | None = None
 
 
 class Routes:
@@ -118,6 +122,8 @@ def _rows(parts: Parts, lists: dict[str, FeatureList]) -> Iterable[Route]:
     subscriptions = ResourceSubscriptions(parts.load.subscriptions)
     listening = Subscriptions(catalog, lookup, guard=parts.guard, hub=parts.hub, load=parts.load)
 
+    tool_calls = ToolCalls(calls, results, parts.tasks)
+
     conversation, listing, by_feature = Audience.CONVERSATION, Audience.LIST, Audience.FEATURE
     never, if_feature, always = Interactivity.NEVER, Interactivity.FEATURE, Interactivity.ALWAYS
     rows: list[tuple[str, Handler, Audience, FindFeature | None, Interactivity]] = [
@@ -126,7 +132,7 @@ def _rows(parts: Parts, lists: dict[str, FeatureList]) -> Iterable[Route]:
         ("ping", lifecycle.ping, conversation, None, never),
         ("logging/setLevel", lifecycle.set_level, conversation, None, never),
         ("tools/list", lists["tools/list"].page, listing, None, never),
-        ("tools/call", ToolCalls(calls, results).call, by_feature, lookup.tool, if_feature),
+        ("tools/call", tool_calls.call, by_feature, lookup.tool, if_feature),
         ("resources/list", resource_list.page, listing, None, never),
         ("resources/templates/list", lists["resources/templates/list"].page, listing, None, never),
         ("resources/read", ResourceReads(calls, results).read, by_feature, lookup.readable, if_feature),
@@ -138,6 +144,19 @@ def _rows(parts: Parts, lists: dict[str, FeatureList]) -> Iterable[Route]:
         # Its handler decides which changes the caller may get.
         ("subscriptions/listen", listening.listen, conversation, None, always),
     ]
+    if parts.tasks is not None:
+        store = parts.tasks.store
+        runs = TaskRuns(catalog, results, tool_calls.run, result_bytes=store.limits.result_bytes)
+        parts.tasks.run_with(runs.run)
+        tasks = TaskMethods(parts.tasks, results, hub=parts.hub, load=parts.load)
+        # Their handlers decide which tasks the caller may use.
+        rows += [
+            ("tasks/get", tasks.get, conversation, None, never),
+            ("tasks/update", tasks.update, conversation, None, never),
+            ("tasks/cancel", tasks.cancel, conversation, None, never),
+            ("tasks/result", tasks.result, conversation, None, always),
+            ("tasks/list", tasks.list, conversation, None, never),
+        ]
     served = {date: methods_of(date) for date in parts.revisions}
     for method, handler, audience, find, interactivity in rows:
         dates = frozenset(date for date, methods in served.items() if method in methods)

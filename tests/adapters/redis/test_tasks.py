@@ -111,7 +111,7 @@ async def test_a_record_that_this_version_did_not_write_is_left_alone(
     await store._link.do(lambda redis: redis.hset(name, field, value))
     assert await store.read(task.key) is None
     assert list(await store.claim(5)) == []
-    assert await store.cancel(task.key) is False
+    assert await store.cancel(task.key) is None
     assert await store._link.do(lambda redis: redis.hget(name, field)) == value
     pending = await store._link.do(lambda redis: redis.xpending("funcmcp::tasks:due", "workers"))
     assert pending["pending"] == 1

@@ -11,7 +11,7 @@ import pytest
 from funcmcp.protocol.errors import INVALID_PARAMS, InvalidParams, ToolError
 from funcmcp.protocol.jsonrpc import Request
 from funcmcp.server.calls import rounds
-from funcmcp.server.calls.rounds import LIFETIME, MAX_INVALID_ANSWERS, InputRequired, Rounds, digest, input_required
+from funcmcp.server.calls.rounds import LIFETIME, MAX_INVALID_ANSWERS, InputRequired, Rounds, digest, run_end
 from funcmcp.state.seal import KeyRing
 from tests import schemas
 from tests.server.parts import ASK_CAPITAL, ASK_NAME, KEYS, Recorder
@@ -205,15 +205,15 @@ async def test_the_end_of_a_round_is_found_in_the_group_of_a_task_group() -> Non
     with pytest.raises(BaseExceptionGroup) as caught:
         async with asyncio.TaskGroup() as group:
             group.create_task(ask())
-    assert input_required(caught.value) is ended
-    assert input_required(BaseExceptionGroup("outer", [ValueError("no"), caught.value])) is ended
+    assert run_end(caught.value) is ended
+    assert run_end(BaseExceptionGroup("outer", [ValueError("no"), caught.value])) is ended
 
 
 @pytest.mark.parametrize(
     "error", [ValueError("no"), KeyboardInterrupt(), ExceptionGroup("outer", [ValueError("no"), KeyError("no")])]
 )
 def test_other_failures_end_no_round(error: BaseException) -> None:
-    assert input_required(error) is None
+    assert run_end(error) is None
 
 
 async def test_a_state_holds_nothing_that_the_client_does_not_know() -> None:

@@ -116,7 +116,7 @@ class TaskStoreMachine(RuleBasedStateMachine):
     @rule(index=which, claim=claims, message=st.text(st.characters(exclude_categories=["Cs"])))
     def report(self, index: int, claim: Claim, message: str) -> None:
         model = self.valid(claim)
-        assert self.run(self.store(index).report(claim, message)) == (model is not None)
+        assert (self.run(self.store(index).report(claim, message)) is not None) == (model is not None)
         if model is not None:
             model.message = message
 
@@ -124,7 +124,7 @@ class TaskStoreMachine(RuleBasedStateMachine):
     def ask(self, index: int, claim: Claim, names: set[str]) -> None:
         questions = {name: Question(name, "digest", {"method": "roots/list"}) for name in sorted(names)}
         model = self.valid(claim)
-        assert self.run(self.store(index).ask(claim, questions)) == (model is not None)
+        assert (self.run(self.store(index).ask(claim, questions)) is not None) == (model is not None)
         if model is not None:
             record = self.run(self.store(index).read(claim.key))
             assert record is not None
@@ -139,7 +139,9 @@ class TaskStoreMachine(RuleBasedStateMachine):
         model = self.models[key]
         chosen = data.draw(st.sets(st.sampled_from([*sorted(model.used), "other"])))
         accepted = chosen & model.questions
-        assert self.run(self.store(index).answer(key, {name: {"roots": []} for name in chosen})) == bool(accepted)
+        assert (self.run(self.store(index).answer(key, {name: {"roots": []} for name in chosen})) is not None) == bool(
+            accepted
+        )
         if accepted:
             model.questions -= accepted
             model.answers |= {name.partition(".")[0] for name in accepted}
@@ -149,21 +151,21 @@ class TaskStoreMachine(RuleBasedStateMachine):
     @rule(index=which, key=keys)
     def cancel(self, index: int, key: TaskKey) -> None:
         model = self.models[key]
-        assert self.run(self.store(index).cancel(key)) == (model.status not in TERMINAL)
+        assert (self.run(self.store(index).cancel(key)) is not None) == (model.status not in TERMINAL)
         if model.status not in TERMINAL:
             model.end("cancelled")
 
     @rule(index=which, claim=claims, outcome=st.sampled_from([RESULT, ERROR]))
     def finish(self, index: int, claim: Claim, outcome: Outcome) -> None:
         model = self.valid(claim)
-        assert self.run(self.store(index).finish(claim, outcome)) == (model is not None)
+        assert (self.run(self.store(index).finish(claim, outcome)) is not None) == (model is not None)
         if model is not None:
             model.end("failed" if outcome.is_error else "completed")
 
     @rule(index=which, claim=claims)
     def release(self, index: int, claim: Claim) -> None:
         model = self.valid(claim)
-        assert self.run(self.store(index).release(claim)) == (model is not None)
+        assert (self.run(self.store(index).release(claim)) is not None) == (model is not None)
         if model is not None:
             model.queued, model.holder = True, 0
 

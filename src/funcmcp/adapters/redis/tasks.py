@@ -259,6 +259,9 @@ class RedisTasks(TransitionStore):
             raise failures[0]
         return claims  # entries that failed stay pending, and are due again when their lease lapses
 
+    def wake(self) -> None:
+        """Do nothing: Redis answers within a second."""
+
     async def renew(self, claim: Claim) -> bool:
         """Do what `TaskStore.renew` says; raise StoreAwayError."""
         arguments = (self._hash(claim.key), self._stream, claim.attempt, _GROUP, _CONSUMER)
@@ -384,7 +387,7 @@ class RedisTasks(TransitionStore):
             # The lease is the idle time of the entry. The record is due for whoever has the entry.
             stored = await self._replace(key, lambda record, now: claimed(record, now, 0.0), entry=entry)
             if stored is not None and stored.record is not None:
-                return Claim(stored.record, stored.call)
+                return Claim(stored.record, stored.call, stored.now)
             stored = await self._load(key)
             if stored is not None and stored.record is None:
                 return None  # another version wrote it, and may read it: it gets the entry when the lease lapses

@@ -151,6 +151,8 @@ class FeatureContext:
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Report progress. Nothing is sent if the client did not ask for it, or if the progress did not increase.
 
+        In a task the progress becomes the status message, such as "reading (3 of 10)".
+
         Raises:
             ValueError: A number is not a finite number, or the message is not valid Unicode.
         """
@@ -163,7 +165,7 @@ class FeatureContext:
             raise ValueError("progress and total must be numbers.")
         encode(params)  # raises ValueError for the author, even if the client did not ask for progress
         token = self.meta.get("progressToken")
-        if self._closed or type(token) not in {str, int}:
+        if self._closed or (type(token) not in {str, int} and self._context.task_id is None):
             return
         if self._progress is not None and progress <= self._progress:
             return
@@ -299,6 +301,19 @@ class ToolContext(FeatureContext):
         super().__init__(context)
         self.tool_name = tool_name
         self.arguments = arguments
+
+    @property
+    def task_id(self) -> str | None:
+        """The id of the task that the tool runs as. None in a plain call."""
+        return self._context.task_id
+
+    async def detach(self) -> None:
+        """Continue the call as a task, for a tool with ``task=TaskOptions(detaches=True)``.
+
+        The run ends here, and the task runs the tool again from its start. In the task, and in calls of clients without
+        tasks, this method does nothing.
+        """
+        await self._context.detach()
 
     @overload
     def get_argument(self, name: str, type: type[T]) -> T | None: ...

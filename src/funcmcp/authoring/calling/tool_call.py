@@ -68,6 +68,11 @@ class ToolCall(FunctionCall["dict[str, Any]", "ToolCallResult"]):
         """Return the tool's output schema, or None if it has none."""
         return self._rendering().output_schema()
 
+    def check(self, arguments: dict[str, Any]) -> None:
+        """Raise ToolError for arguments that the tool rejects, without a call."""
+        read = self._read or self.prepare()
+        read(arguments)
+
     def prepare(self) -> Reader:
         """Create the reader and the renderer, and return the reader."""
         read = super().prepare()

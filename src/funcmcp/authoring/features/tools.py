@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from funcmcp.authoring.calling.tool_call import HandwrittenSchemas, ToolCall
 from funcmcp.authoring.features.decorators import decorate
@@ -28,6 +29,7 @@ from funcmcp.authoring.signatures.docstring import descriptions_in
 from funcmcp.authoring.values.content import icon_list
 from funcmcp.authoring.values.handwritten_schema import check_schema, schema_checker
 from funcmcp.server.catalog.features import Tool
+from funcmcp.server.catalog.task_options import TaskOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +55,8 @@ class ToolOptions(FeatureOptions, total=False):
         lax: Whether arguments are converted: ``"5"`` to 5, ``"true"`` to True, and strings with JSON to objects and
             arrays. By default the server's `lax` applies.
         ui: The page that shows the tool's result in clients with MCP Apps: its ``ui://`` URI, or a `UI`.
+        task: Whether calls become tasks: ``"optional"`` (for clients that have tasks), ``"required"`` (other clients
+            get an error), or a `TaskOptions` with more options. Without this option calls never become tasks.
     """
 
     input_schema: dict[str, Any]
@@ -63,7 +67,11 @@ class ToolOptions(FeatureOptions, total=False):
     open_world: bool
     lax: bool | None
     ui: str | UI
+    task: Literal["optional", "required"] | TaskOptions | None
 
+
+_ATTEMPTS = 3
+"""How often the task of a tool that may be called twice is started, if the process stops while it runs."""
 
 _HINTS = {
     "title": "title",
@@ -104,6 +112,7 @@ def make_tool(
     check_parameters(name, call.signature, services)
     if schemas.output is None:
         check_return_type(name, call.signature)
+    task = _task_options(options)
     return Tool(
         name=name,
         describe=functools.cache(lambda: _definition(call, options, schemas)),
@@ -113,6 +122,9 @@ def make_tool(
         mirrored=mirrored_arguments(name, call.signature, schemas.input),
         access=access_of(name, options),
         shown_errors=shown_errors_of(name, options),
+        task=task,
+        task_timeout=options.get("timeout"),
+        check=None if task is None else call.check,
     )
 
 
@@ -148,6 +160,19 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     return decorate(function, options, make)
 
 
+def _task_options(options: ToolOptions) -> TaskOptions | None:
+    """Return how calls become tasks; None if they never do."""
+    task = options.get("task")
+    if task is None:
+        return None
+    if not isinstance(task, TaskOptions):
+        task = TaskOptions(task)
+    if task.attempts is not None:
+        return task
+    may_be_called_twice = options.get("idempotent") or options.get("read_only")
+    return replace(task, attempts=_ATTEMPTS if may_be_called_twice else 1)
+
+
 def _definition(call: ToolCall, options: ToolOptions, schemas: HandwrittenSchemas) -> dict[str, Any]:
     """Return the tool's definition in the newest revision's shape."""
     # No client should read a schema that is not valid.
@@ -172,6 +197,9 @@ def _definition(call: ToolCall, options: ToolOptions, schemas: HandwrittenSchema
     annotations = {hint: chosen[option] for option, hint in _HINTS.items() if chosen.get(option) is not None}
     if annotations:
         definition["annotations"] = annotations
+    task = _task_options(options)
+    if task is not None:
+        definition["execution"] = {"taskSupport": task.mode}
     icons = options.get("icons")
     if icons:
         definition["icons"] = icon_list(icons)

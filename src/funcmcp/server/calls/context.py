@@ -93,6 +93,14 @@ class RequestContext:
         return None if self.http is None else self.http.principal
 
     @property
+    def task_id(self) -> str | None:
+        """The id of the task that the feature runs as; None in a plain call."""
+        return None
+
+    async def detach(self) -> None:
+        """Continue the call as a task, if the client has tasks and the call is not one yet."""
+
+    @property
     def caller(self) -> str | None:
         """The caller whose share of the limits the request uses; None if the caller is not known, as on stdio."""
         return None if self.http is None else self.http.caller

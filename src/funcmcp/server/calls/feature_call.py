@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp.auth.principal import owner_of
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
-from funcmcp.server.calls.rounds import Rounds, input_required
+from funcmcp.server.calls.rounds import InputRequired, Rounds, run_end
 from funcmcp.server.log import log_failure
 from funcmcp.server.options import shown_types
 from funcmcp.server.run import Waiting, begin, is_failure
@@ -76,9 +76,11 @@ class FeatureCalls:
 
     def outcome_of(self, error: BaseException, feature: Feature) -> dict[str, Any]:
         """Return the InputRequiredResult if *error* asks for one, else raise *error* or a FeatureFailedError."""
-        pending = input_required(error)
-        if pending is not None:
-            return {"resultType": "input_required", **pending.result()}
+        ended = run_end(error)
+        if isinstance(ended, InputRequired):
+            return {"resultType": "input_required", **ended.result()}
+        if ended is not None:
+            raise ended
         if isinstance(error, MCPError) or not is_failure(error):
             raise error
         raise self._failure_of(error, feature) from None

@@ -32,11 +32,15 @@ MAX_INVALID_ANSWERS = 3
 _PURPOSE = "request state"
 
 
-class InputRequired(BaseException):
-    """Ends a run whose questions are not answered yet.
+class RunEnded(BaseException):
+    """Ends a run of a feature that goes on later, from its start.
 
     It is not an Exception, so that an author's ``except Exception`` does not swallow it.
     """
+
+
+class InputRequired(RunEnded):
+    """Ends a run whose questions have no answers yet."""
 
     def __init__(self, questions: Mapping[str, Mapping[str, Any]], state: str) -> None:
         super().__init__("input required")
@@ -79,6 +83,11 @@ class Rounds:
         if "requestState" in params:
             state = self._open(params["requestState"])
             self._answered, self._pending, self._invalid = state["answered"], state["pending"], state["invalid"]
+
+    @property
+    def answered(self) -> dict[str, Any]:
+        """Digest of the request and answer of each question that the run has asked, by key."""
+        return self._answered
 
     @property
     def pushes(self) -> bool:
@@ -151,13 +160,13 @@ def digest(value: object) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:32]
 
 
-def input_required(error: BaseException) -> InputRequired | None:
-    """Return the InputRequired that a run raised, by itself or in the exception group of a task group."""
-    if isinstance(error, InputRequired):
+def run_end(error: BaseException) -> RunEnded | None:
+    """Return the RunEnded that a run raised, alone or in the exception group of a task group; None if there is none."""
+    if isinstance(error, RunEnded):
         return error
     if isinstance(error, BaseExceptionGroup):
         for member in error.exceptions:
-            pending = input_required(member)
-            if pending is not None:
-                return pending
+            ended = run_end(member)
+            if ended is not None:
+                return ended
     return None

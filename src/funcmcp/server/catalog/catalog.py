@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp.server.catalog.features import Prompt, Resource, ResourceLister, ResourceTemplate, Tool
-from funcmcp.server.catalog.registry import Registry
+from funcmcp.server.catalog.registry import RegistrationError, Registry
 from funcmcp.server.connections.hub import PROMPTS, RESOURCES, TOOLS
 
 if TYPE_CHECKING:
@@ -26,13 +26,14 @@ class Catalog:
     Args:
         options: Whether a capability is declared without features.
         publish: Is called with the change of a list after each change.
+        has_tasks: Whether the server keeps tasks.
 
     Attributes:
         offered: Names of the capabilities that the server declares: "tools", "resources", "prompts", "completions",
-            "logging". Methods of other capabilities are unknown to the server.
+            "logging", "tasks". Methods of other capabilities are unknown to the server.
     """
 
-    def __init__(self, options: ServerOptions, publish: Callable[[Change], None]) -> None:
+    def __init__(self, options: ServerOptions, publish: Callable[[Change], None], *, has_tasks: bool = False) -> None:
         self.tools: Registry[Tool] = Registry("tool")
         self.resources: Registry[Resource] = Registry("resource", str, key_name="URI")
         self.templates: Registry[ResourceTemplate] = Registry("resource template", str, key_name="URI")
@@ -41,8 +42,10 @@ class Catalog:
         self.offered: frozenset[str] = frozenset()
         self._options = options
         self._publish = publish
+        self._has_tasks = has_tasks
         self._anonymous = 0  # features for callers without credentials
         self._interactive = 0
+        self._task_tools = 0
         self._completing_prompts = 0
         self._completing_templates = 0
         self._registries: dict[type, Registry[Any]] = {
@@ -58,7 +61,9 @@ class Catalog:
         self._update_offered()
 
     def add(self, feature: Addable) -> None:
-        """Add a feature and notify clients; raise RegistrationError if its key is taken."""
+        """Add a feature and notify clients; raise RegistrationError if its key is taken, or it can't work here."""
+        if isinstance(feature, Tool) and feature.task is not None and feature.task.mode == "required":
+            self._check_tasks(feature.name)
         self._registries[type(feature)].add(feature)
 
     def features(self) -> Iterator[Tool | Resource | ResourceTemplate | Prompt]:
@@ -78,10 +83,16 @@ class Catalog:
         """Whether some feature may send messages to the client before its answer."""
         return self._interactive > 0
 
+    def _check_tasks(self, name: str) -> None:
+        if not self._has_tasks:
+            raise RegistrationError(f"The tool {name!r} runs only as a task, and the server has none (tasks=None).")
+
     def _changed(self, change: Change, feature: Addable, count: int) -> None:
         if not isinstance(feature, ResourceLister):
             self._anonymous += count * feature.access.allow_anonymous
             self._interactive += count * feature.interactive
+        if isinstance(feature, Tool):
+            self._task_tools += count * (feature.task is not None)
         if isinstance(feature, Prompt):
             self._completing_prompts += count * bool(feature.completers)
         if isinstance(feature, ResourceTemplate):
@@ -103,6 +114,8 @@ class Catalog:
         completes_resources = "resources" in offered and self._completing_templates > 0
         if completes_prompts or completes_resources:
             offered.add("completions")
+        if self._has_tasks and self._task_tools > 0:
+            offered.add("tasks")
         self.offered = frozenset(offered)
 
 

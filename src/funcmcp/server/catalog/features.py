@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from funcmcp.protocol.headers import MirroredParameter
     from funcmcp.protocol.uri_template import URITemplate, Values
     from funcmcp.server.calls.context import RequestContext
+    from funcmcp.server.catalog.task_options import TaskOptions
 
     ToolHandler = Callable[
         [RequestContext, dict[str, Any]], Coroutine[Any, Any, "dict[str, Any] | JSONResult | RawResponse"]
@@ -86,12 +87,18 @@ class Tool(Feature):
         handler: Runs the tool. It gets the request's context and the arguments before validation. It returns a
             ``CallToolResult`` of the newest revision without ``resultType``, as a value or as JSON text, or raises.
         mirrored: Arguments that 2026-07-28 clients repeat in ``Mcp-Param-*`` headers.
+        task: How calls become tasks; None if they never do.
+        task_timeout: Seconds for one run of a task; None for as long as the task may take.
+        check: Raises what the handler raises for invalid arguments, without running the tool; None if it can't.
     """
 
     name: str
     describe: Callable[[], Mapping[str, Any]]
     handler: ToolHandler
     mirrored: tuple[MirroredParameter, ...] = ()
+    task: TaskOptions | None = None
+    task_timeout: float | None = None
+    check: Callable[[dict[str, Any]], object] | None = None
 
     @property
     def key(self) -> str:

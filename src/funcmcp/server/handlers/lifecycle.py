@@ -73,7 +73,9 @@ class Lifecycle:
         pushes = conversation is not None and conversation.pushes
         result: dict[str, Any] = {
             "protocolVersion": revision.date,
-            "capabilities": capabilities(self._catalog, revision, pushes=pushes),
+            "capabilities": capabilities(
+                self._catalog, revision, pushes=pushes, lists_tasks=context.principal is not None
+            ),
             "serverInfo": self._results.implementation(revision),
         }
         if self._instructions is not None:

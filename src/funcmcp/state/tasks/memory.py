@@ -80,6 +80,12 @@ class MemoryTasks(TransitionStore):
             claims = self._claim_due(count)
         return claims
 
+    def wake(self) -> None:
+        """Do what `TaskStore.wake` says."""
+        for wake in self._waiting:
+            if not wake.done():
+                wake.set_result(None)
+
     async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
         """Do what `TaskStore.page` says."""
         now = self._clock()
@@ -122,7 +128,7 @@ class MemoryTasks(TransitionStore):
             changed = None if record is None else claimed(record, now, self.lease)
             if task is None or changed is None:
                 continue  # the entry is older than the last change of the task, which has an entry of its own
-            claims.append(Claim(changed, task.call))
+            claims.append(Claim(changed, task.call, now))
             task.record = changed
             self._make_due(changed)
         return claims
@@ -146,9 +152,7 @@ class MemoryTasks(TransitionStore):
             return
         self._push(self._due, record.due, record.key)
         if not record.claimed:
-            for wake in self._waiting:
-                if not wake.done():
-                    wake.set_result(None)
+            self.wake()
 
     def _push(self, heap: list[tuple[float, int, TaskKey]], moment: float, key: TaskKey) -> None:
         self._pushed += 1

@@ -33,6 +33,7 @@ _NESTING = MAX_DEPTH + 8
 """Levels of nesting in an encoded record: those of a message, and those of the record around it."""
 
 _INTERRUPTED = "The server was stopped while the tool ran. Part of its work may be done."
+"""Of a task that may not be started again after its worker stopped."""
 
 
 class TaskKey(NamedTuple):
@@ -90,6 +91,7 @@ class NewTask:
         keep: Seconds for which the outcome is kept at least.
         poll: Seconds between two requests for the status that clients are asked for; None derives them from the age.
         attempts: How often a worker may start the tool, if the process stops while it runs.
+        answers: Answers that the client gave before there was a task; see `TaskRecord`.
     """
 
     key: TaskKey
@@ -99,6 +101,7 @@ class NewTask:
     keep: float = 900.0
     poll: float | None = None
     attempts: int = 1
+    answers: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +165,12 @@ class Claim:
     Attributes:
         record: The record after the claim. If it is `over`, the claim failed it: there is nothing to run.
         call: See `NewTask`.
+        now: The time of the claim, by the clock of the store.
     """
 
     record: TaskRecord
     call: bytes
+    now: float
 
     @property
     def key(self) -> TaskKey:
@@ -190,6 +195,7 @@ def new_record(task: NewTask, now: float) -> TaskRecord:
         keep=task.keep,
         poll=task.poll,
         attempts=task.attempts,
+        answers=task.answers,
         updated=now,
         due=now,
         removed=expires + task.keep,
@@ -203,7 +209,7 @@ def current(record: TaskRecord, now: float) -> TaskRecord | None:
     if record.over or now < record.expires:
         return record
     seconds = record.expires - record.created
-    outcome = _error(f"The task did not finish within {seconds:g} seconds.")
+    outcome = failure(f"The task did not finish within {round(seconds, 3):g} seconds.")
     return _ended(record, FAILED, outcome, record.expires)
 
 
@@ -212,7 +218,7 @@ def claimed(record: TaskRecord, now: float, lease: float) -> TaskRecord | None:
     if record.over or record.due is None or record.due > now:
         return None
     if record.starts >= record.attempts:
-        return _ended(record, FAILED, _error(_INTERRUPTED), now)
+        return _ended(record, FAILED, interrupted(), now)
     return replace(record, attempt=record.attempt + 1, starts=record.starts + 1, claimed=True, due=now + lease)
 
 
@@ -287,7 +293,7 @@ def cancelled(record: TaskRecord, now: float) -> TaskRecord | None:
     """Cancel a task that is not over."""
     if record.over:
         return None
-    outcome = _error("The task was cancelled.")
+    outcome = failure("The task was cancelled.")
     return replace(_ended(record, CANCELLED, outcome, now), message=outcome.message)
 
 
@@ -306,7 +312,13 @@ def _holds(record: TaskRecord, attempt: int) -> bool:
     return record.claimed and record.attempt == attempt and not record.over
 
 
-def _error(message: str) -> Outcome:
+def interrupted() -> Outcome:
+    """Return the outcome of a task whose worker stopped and that may not be started again."""
+    return failure(_INTERRUPTED)
+
+
+def failure(message: str) -> Outcome:
+    """Return the outcome of a task that fails with an internal error."""
     text = encode({"code": INTERNAL_ERROR, "message": message})
     return Outcome(text, is_error=True, message=message)
 

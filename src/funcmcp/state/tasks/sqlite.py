@@ -101,7 +101,7 @@ class SQLiteTasks(TransitionStore):
     async def create(self, task: NewTask) -> TaskRecord:
         """Do what `TaskStore.create` says; raise StoreAwayError."""
         record = await self._run(lambda connection: self._insert(connection, task))
-        self._wake()
+        self.wake()
         return record
 
     async def read(self, key: TaskKey) -> TaskRecord | None:
@@ -146,7 +146,7 @@ class SQLiteTasks(TransitionStore):
     ) -> TaskRecord | None:
         changed = await self._run(lambda connection: self._apply(connection, key, transition))
         if changed is not None and changed.due is not None and not changed.claimed:
-            self._wake()
+            self.wake()
         return changed
 
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -223,7 +223,7 @@ class SQLiteTasks(TransitionStore):
                 changed = claimed(record, now, self.lease)
                 self._update(connection, changed or record)
                 if changed is not None:
-                    claims.append(Claim(changed, call))
+                    claims.append(Claim(changed, call, now))
         return claims
 
     def _apply(
@@ -263,7 +263,8 @@ class SQLiteTasks(TransitionStore):
     def _row(self, key: TaskKey) -> tuple[str, str, str]:
         return self._server, _ANONYMOUS if key.owner is None else key.owner, key.task_id
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Do what `TaskStore.wake` says."""
         for wake in self._waiting:
             if not wake.done():
                 wake.set_result(None)

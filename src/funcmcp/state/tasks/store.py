@@ -52,7 +52,8 @@ class TasksFullError(Exception):
 class TaskStore(Protocol):
     """Keeps tasks, and gives those that are due to workers.
 
-    Each method is atomic. A store that other processes share may raise StoreAwayError from each of them. What the
+    Each method is atomic, and those that change a task return its new record. A store that other processes share may
+    raise StoreAwayError from each of them. What the
     transitions mean is in `funcmcp.state.tasks.record`.
 
     Attributes:
@@ -81,30 +82,29 @@ class TaskStore(Protocol):
     async def claim(self, count: int) -> Sequence[Claim]:
         """Give this worker tasks that are due, at most so many. Wait up to a second if none is."""
 
+    def wake(self) -> None:
+        """End a `claim` that waits, at once if that is possible."""
+
     async def renew(self, claim: Claim) -> bool:
         """Extend the lease of a claim. False: the task is over, or another worker has it."""
 
-    async def report(self, claim: Claim, message: str) -> bool:
-        """Change the status message. False: the claim is not valid any more."""
+    async def report(self, claim: Claim, message: str) -> TaskRecord | None:
+        """Change the status message. None: the claim is not valid any more."""
 
-    async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> bool:
-        """End the run, and wait for answers of the client. False: the claim is not valid any more."""
+    async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
+        """End the run, and wait for answers of the client. None: the claim is not valid any more."""
 
-    async def finish(self, claim: Claim, outcome: Outcome) -> bool:
-        """End the task. False: the claim is not valid any more, and the outcome is dropped."""
+    async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
+        """End the task. None: the claim is not valid any more, and the outcome is dropped."""
 
-    async def release(self, claim: Claim, delay: float = 0.0) -> bool:
-        """Return the task to the queue; it is due after a delay. False: the claim is not valid any more."""
+    async def release(self, claim: Claim, delay: float = 0.0) -> TaskRecord | None:
+        """Return the task to the queue; it is due after a delay. None: the claim is not valid any more."""
 
-    async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> bool:
-        """Take answers by the keys of the questions on the wire, and ignore those that nobody waits for.
+    async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> TaskRecord | None:
+        """Take answers by the keys of the questions on the wire. None: no question waits for any of them."""
 
-        Returns:
-            Whether an answer was taken.
-        """
-
-    async def cancel(self, key: TaskKey) -> bool:
-        """Cancel a task. False: it does not exist, or was over."""
+    async def cancel(self, key: TaskKey) -> TaskRecord | None:
+        """Cancel a task. None: it does not exist, or was over."""
 
     async def watch(self, key: TaskKey) -> None:
         """Note that a client waits for changes of a task."""
@@ -150,41 +150,37 @@ class TransitionStore:
         )
         return changed is not None
 
-    async def report(self, claim: Claim, message: str) -> bool:
+    async def report(self, claim: Claim, message: str) -> TaskRecord | None:
         """Do what `TaskStore.report` says."""
-        changed = await self._change(
+        return await self._change(
             claim.key, lambda record, now: transitions.reported(record, claim.attempt, now, message)
         )
-        return changed is not None
 
-    async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> bool:
+    async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
         """Do what `TaskStore.ask` says."""
-        changed = await self._change(
+        return await self._change(
             claim.key, lambda record, now: transitions.asking(record, claim.attempt, now, questions)
         )
-        return changed is not None
 
-    async def finish(self, claim: Claim, outcome: Outcome) -> bool:
+    async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
         """Do what `TaskStore.finish` says."""
-        changed = await self._change(
+        return await self._change(
             claim.key, lambda record, now: transitions.finished(record, claim.attempt, now, outcome)
         )
-        return changed is not None
 
-    async def release(self, claim: Claim, delay: float = 0.0) -> bool:
+    async def release(self, claim: Claim, delay: float = 0.0) -> TaskRecord | None:
         """Do what `TaskStore.release` says."""
-        changed = await self._change(
+        return await self._change(
             claim.key, lambda record, now: transitions.released(record, claim.attempt, now, delay)
         )
-        return changed is not None
 
-    async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> bool:
+    async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> TaskRecord | None:
         """Do what `TaskStore.answer` says."""
-        return await self._change(key, lambda record, now: transitions.answered(record, now, answers)) is not None
+        return await self._change(key, lambda record, now: transitions.answered(record, now, answers))
 
-    async def cancel(self, key: TaskKey) -> bool:
+    async def cancel(self, key: TaskKey) -> TaskRecord | None:
         """Do what `TaskStore.cancel` says."""
-        return await self._change(key, transitions.cancelled) is not None
+        return await self._change(key, transitions.cancelled)
 
     async def watch(self, key: TaskKey) -> None:
         """Do what `TaskStore.watch` says."""

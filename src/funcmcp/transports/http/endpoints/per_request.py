@@ -95,7 +95,7 @@ class PerRequestEra:
         version = meta[envelope.PROTOCOL_VERSION]
         row = METHODS.get(request.method)
         name = None if row is None or row.mirrored is None else request.params.get(row.mirrored)
-        if type(name) is not str:
+        if type(name) is not str or (row is not None and row.mirror_optional and headers.NAME not in http.headers):
             name = None
         revision = server.revisions.get(version)
         if (

@@ -1,0 +1,228 @@
+"""The tasks of one server: creating them, finding them for a caller, and publishing their changes."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.auth.principal import owner_of
+from funcmcp.protocol.errors import METHOD_NOT_FOUND, InvalidParams, MCPError, MissingClientCapability
+from funcmcp.protocol.tasks import EXTENSION, TaskStatus, declares, poll_seconds
+from funcmcp.server.calls.task_call import encode_call
+from funcmcp.server.connections.hub import Change
+from funcmcp.server.limits import LimitReachedError
+from funcmcp.server.tasks.worker import DRAIN_SECONDS, TaskWorker
+from funcmcp.state.tasks.record import NewTask, TaskKey
+from funcmcp.state.tasks.store import TasksFullError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp.protocol.revisions import TaskRules
+    from funcmcp.server.calls.context import RequestContext
+    from funcmcp.server.catalog.catalog import Catalog
+    from funcmcp.server.catalog.task_options import TaskOptions
+    from funcmcp.server.connections.hub import Hub
+    from funcmcp.server.guard import Guard
+    from funcmcp.server.tasks.worker import RunTool
+    from funcmcp.state.bus import Bus, Message
+    from funcmcp.state.tasks.record import TaskRecord
+    from funcmcp.state.tasks.store import TaskStore
+
+METHOD = "notifications/tasks"
+
+_ID = re.compile(r"[A-Za-z0-9_-]{44}")
+_ID_BYTES = 33
+_TOPIC = "tasks"
+_MIN_REQUESTED_TTL = 60.0
+"""Seconds that a client may request at least, if the tool allows them."""
+
+
+class Tasks:
+    """The tasks of one server.
+
+    Args:
+        store: Keeps them.
+        catalog: The tools.
+        guard: Decides who may use a tool; None if every caller may.
+        hub: Publishes changes to those who listen.
+        bus: Connects the instances of the server.
+
+    Attributes:
+        store: Keeps them.
+    """
+
+    def __init__(self, store: TaskStore, *, catalog: Catalog, guard: Guard | None, hub: Hub, bus: Bus) -> None:
+        self.store = store
+        self._catalog = catalog
+        self._guard = guard
+        self._hub = hub
+        self._bus = bus
+        self._worker: TaskWorker | None = None
+        bus.subscribe(_TOPIC, self._hear)
+
+    def run_with(self, run: RunTool) -> None:
+        """Run the tools of tasks with a function."""
+        self._worker = TaskWorker(self.store, run, self.changed)
+
+    def start(self) -> None:
+        """Begin to run tasks in this process, unless that has begun."""
+        if self._worker is not None:
+            self._worker.start()
+
+    def start_shared(self) -> None:
+        """Begin to run tasks that other processes, or an earlier start, may have created."""
+        if self.store.shared and "tasks" in self._catalog.offered:
+            self.start()
+
+    async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
+        """Run no more tasks, and close the store."""
+        if self._worker is not None:
+            await self._worker.stop(drain_seconds)
+        await self.store.aclose()
+
+    async def create(
+        self,
+        context: RequestContext,
+        options: TaskOptions,
+        *,
+        ttl: float | None = None,
+        answers: Mapping[str, tuple[str, Mapping[str, Any]]] | None = None,
+    ) -> TaskRecord:
+        """Create a task for a call.
+
+        Args:
+            context: The call.
+            options: Those of its tool.
+            ttl: Seconds; None for those of the tool.
+            answers: Digest of the request and answer of the questions that were asked within the call, by key.
+
+        Raises:
+            LimitReachedError: There are too many tasks.
+            StoreAwayError: The store can't be reached.
+        """
+        task = NewTask(
+            key=TaskKey(owner_of(context.principal), secrets.token_urlsafe(_ID_BYTES)),
+            tool=context.request.params["name"],
+            call=encode_call(context),
+            ttl=options.ttl if ttl is None else ttl,
+            keep=options.keep,
+            poll=options.poll,
+            attempts=options.attempts or 1,
+            answers={} if answers is None else answers,
+        )
+        self.start()  # where the application around the server does not run its lifespan
+        try:
+            return await self.store.create(task)
+        except TasksFullError as error:
+            raise LimitReachedError("There are too many tasks.", error.retry_after, own=error.own) from None
+
+    async def find(self, context: RequestContext) -> TaskRecord:
+        """Return the task that a request names.
+
+        Raises:
+            MissingClientCapability: The client has not declared the extension.
+            InvalidParams: No task with this id exists, or it belongs to another owner, or the caller may not use its
+                tool. The errors are the same.
+        """
+        if rules_of(context).extension:
+            require_extension(context)
+        task_id = context.request.params.get("taskId")
+        if type(task_id) is not str:
+            raise InvalidParams('"taskId" must be a string.')
+        record = await self.find_id(context, task_id)
+        if record is None:
+            raise InvalidParams("Task not found")
+        return record
+
+    async def find_id(self, context: RequestContext, task_id: str) -> TaskRecord | None:
+        """Return the task of an id if the caller may use it; else None."""
+        if not _ID.fullmatch(task_id):
+            return None
+        record = await self.store.read(TaskKey(owner_of(context.principal), task_id))
+        tool = None if record is None else self._catalog.tools.get(record.tool)
+        if (
+            tool is not None
+            and self._guard is not None
+            and not await self._guard.may_use(tool.access, context.principal)
+        ):
+            return None
+        return record
+
+    async def cancel(self, record: TaskRecord) -> TaskRecord | None:
+        """Cancel a task, and stop its run wherever that is; return None if it was over."""
+        cancelled = await self.store.cancel(record.key)
+        if cancelled is not None:
+            self._stop_run(record.key)
+            self._bus.tell(_TOPIC, {"owner": record.key.owner, "id": record.key.task_id})
+            self.changed(cancelled)
+        return cancelled
+
+    def changed(self, record: TaskRecord) -> None:
+        """Publish a change of a task, if a client waits for it."""
+        if record.watched:
+            self._hub.publish(change_of(record.key))
+
+    def _hear(self, message: Message) -> None:
+        self._stop_run(TaskKey(message["owner"], message["id"]))
+
+    def _stop_run(self, key: TaskKey) -> None:
+        if self._worker is not None:
+            self._worker.cancel(key)
+
+
+def change_of(key: TaskKey) -> Change:
+    """Return the change of a task, as the hub publishes it."""
+    return Change(METHOD, f"{key.owner or ''} {key.task_id}")
+
+
+def require_extension(context: RequestContext) -> None:
+    """Raise MissingClientCapability unless the client has declared the extension."""
+    if not declares(context.client.capabilities):
+        raise MissingClientCapability({"extensions": {EXTENSION: {}}})
+
+
+def status_of(record: TaskRecord, now: float) -> TaskStatus:
+    """Return what clients see of a task.
+
+    Args:
+        record: The task.
+        now: The time, to derive the polling interval from its age.
+    """
+    outcome = record.outcome
+    return TaskStatus(
+        task_id=record.key.task_id,
+        status=record.status,
+        message=record.message,
+        created=record.created,
+        updated=record.updated,
+        ttl=(record.removed if record.over else record.expires) - record.created,
+        poll=poll_seconds(max(0.0, now - record.created), record.poll),
+        tool_failed=outcome is not None and outcome.tool_failed,
+    )
+
+
+def rules_of(context: RequestContext) -> TaskRules:
+    """Return how the revision of a request about tasks has them."""
+    rules = context.client.revision.tasks
+    if rules is None:
+        raise MCPError(METHOD_NOT_FOUND, "This protocol revision has no tasks.")
+    return rules
+
+
+def requested_ttl(params: Mapping[str, Any], options: TaskOptions, rules: TaskRules) -> float | None:
+    """Return the seconds to live that a client of 2025-11-25 requests, within the limits of the tool.
+
+    Raises:
+        InvalidParams: ``params["task"]`` is invalid.
+    """
+    task = params.get("task")
+    if type(task) is not dict:
+        raise InvalidParams('"task" must be an object.')
+    ttl = task.get(rules.ttl)
+    if ttl is None:
+        return None
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or ttl < 0:
+        raise InvalidParams(f'"{rules.ttl}" must be a number of milliseconds.')
+    return min(max(ttl / 1000, _MIN_REQUESTED_TTL), options.ttl)

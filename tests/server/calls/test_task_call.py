@@ -1,0 +1,132 @@
+"""What is stored of a call, and the context of a run in a worker."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from funcmcp.auth.principal import Principal
+from funcmcp.server.calls.rounds import InputRequired
+from funcmcp.server.calls.task_call import TaskChannel, decode_call, encode_call, progress_message, stored_questions
+from tests.server.parts import ASK_NAME, PER_REQUEST, tool
+from tests.server.task_parts import HTTP, asking
+
+TOOL = tool("job")
+CHANNEL = TaskChannel({}, print)
+ALICE = Principal(
+    "alice",
+    "issuer",
+    "client",
+    scopes=frozenset({"read"}),
+    roles=frozenset({"cook"}),
+    claims={"sub": "alice", "aud": ["a", "b"]},
+    name="Alice",
+)
+ARGUMENTS: dict[str, Any] = {"empty": [], "large": 2**63, "small": 1e-320, "text": "ä\u2028"}
+
+
+def call_of(principal: Principal | None = ALICE, **params: Any) -> bytes:
+    http = HTTP(principal, headers={"authorization": "Bearer secret", "cookie": "secret"})
+    params = {"name": "job", "arguments": ARGUMENTS, "_meta": {"x": 1}, **params}
+    return encode_call(asking("tools/call", params, http=http))
+
+
+@pytest.mark.parametrize("principal", [ALICE, None])
+def test_a_run_has_the_arguments_the_client_and_the_principal_of_the_call(principal: Principal | None) -> None:
+    context = decode_call(call_of(principal), TOOL, task_id="id", channel=CHANNEL)
+    assert context is not None
+    assert context.request.params == {"name": "job", "arguments": ARGUMENTS, "_meta": {"x": 1}}
+    assert (context.request.id, context.client.revision.date) == (1, PER_REQUEST)
+    assert "elicitation" in context.client.capabilities
+    assert context.principal == principal
+    if principal is not None:
+        assert context.principal is not None
+        assert context.principal.claims == principal.claims
+    assert (context.task_id, context.http, context.client.session_id) == ("id", None, None)
+    assert context.feature is TOOL
+
+
+async def test_to_detach_within_a_task_does_nothing() -> None:
+    context = decode_call(call_of(), TOOL, task_id="id", channel=CHANNEL)
+    assert context is not None
+    await context.detach()
+
+
+def test_nothing_of_tokens_headers_answers_or_states_is_stored() -> None:
+    call = call_of(inputResponses={"name": "secret"}, requestState="secret", task={"ttl": 7})
+    assert b"secret" not in call
+    assert b"ttl" not in call
+
+
+def test_arguments_of_the_greatest_depth_are_stored() -> None:
+    nested: Any = 1
+    for _ in range(62):
+        nested = [nested]
+    call = call_of(arguments={"nested": nested})
+    assert decode_call(call, TOOL, task_id="id", channel=CHANNEL) is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"v": 2}, id="another version"),
+        pytest.param({"revision": "2030-01-01"}, id="an unknown revision"),
+        pytest.param({"params": []}, id="no params"),
+        pytest.param({"principal": "alice"}, id="no principal"),
+    ],
+)
+def test_a_call_that_this_version_did_not_write_is_not_run(change: dict[str, Any]) -> None:
+    call = json.dumps({**json.loads(call_of()), **change}).encode()
+    assert decode_call(call, TOOL, task_id="id", channel=CHANNEL) is None
+
+
+@pytest.mark.parametrize("call", [b"", b"x", b"[]", b"{}"])
+def test_bytes_that_are_no_call_are_not_run(call: bytes) -> None:
+    assert decode_call(call, TOOL, task_id="id", channel=CHANNEL) is None
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"progress": 3}, "3"),
+        ({"progress": 0.5, "total": 1}, "0.5 of 1"),
+        ({"progress": 3, "total": 10, "message": "reading"}, "reading (3 of 10)"),
+        ({"progress": 3, "message": "reading"}, "reading (3)"),
+    ],
+)
+def test_progress_is_a_message(params: dict[str, Any], message: str) -> None:
+    assert progress_message(params) == message
+
+
+async def test_an_answer_counts_for_exactly_its_question() -> None:
+    answer = {"action": "decline"}
+    digest = stored_questions({"name": ASK_NAME})["name"].digest
+    channel = TaskChannel({"name": (digest, answer)}, print)
+    assert await channel.ask({"name": ASK_NAME}) == {"name": answer}
+    changed = {**ASK_NAME, "params": {"message": "Another question"}}
+    with pytest.raises(InputRequired) as ended:
+        await channel.ask({"name": changed, "other": ASK_NAME})
+    assert ended.value.questions == {"name": changed, "other": ASK_NAME}
+
+
+async def test_the_id_of_a_url_question_may_differ_in_every_run() -> None:
+    def question(name: str) -> dict[str, Any]:
+        return {"method": "elicitation/create", "params": {"mode": "url", "url": "https://a", "elicitationId": name}}
+
+    digest = stored_questions({"page": question("first")})["page"].digest
+    channel = TaskChannel({"page": (digest, {"action": "accept"})}, print)
+    assert await channel.ask({"page": question("second")}) == {"page": {"action": "accept"}}
+
+
+async def test_only_progress_is_reported() -> None:
+    reported: list[str] = []
+    channel = TaskChannel({}, reported.append)
+    await channel.notify("notifications/message", {"level": "info", "data": "x"})
+    await channel.notify("notifications/progress", {"progress": 1})
+    assert reported == ["1"]
+
+
+def test_there_is_no_stream_to_close() -> None:
+    CHANNEL.close_stream()

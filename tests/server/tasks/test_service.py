@@ -1,0 +1,122 @@
+"""The tasks of a server with several instances. What clients see is in tests/server/handlers/test_tasks.py."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.protocol.errors import MCPError
+from funcmcp.server.catalog.task_options import TaskOptions
+from funcmcp.server.tasks.service import Tasks, change_of, rules_of
+from funcmcp.state.bus import LocalBus
+from funcmcp.state.tasks.memory import MemoryTasks
+from funcmcp.state.tasks.record import TaskKey
+from tests.server.parts import PATIENCE, context, server, text_result, tool
+from tests.server.task_parts import ask, asking, create, get, until
+
+if TYPE_CHECKING:
+    from funcmcp.server.calls.context import RequestContext
+
+
+class SharedMemoryTasks(MemoryTasks):
+    """A store that the instances of a test share."""
+
+    shared = True
+
+
+async def test_a_cancellation_at_one_instance_stops_the_run_at_another() -> None:
+    store, bus = SharedMemoryTasks(), LocalBus()
+    stopped = asyncio.Event()
+
+    async def wait(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return {}
+
+    job = tool("job", wait, task=TaskOptions())
+    serving, running = (server(job, bus=line, tasks=store) for line in (bus, bus.beside()))
+    assert running.tasks is not None
+    running.tasks.start_shared()
+    assert serving.tasks is not None
+    serving.tasks._worker = None
+    task_id = await create(serving, "job")
+    await asyncio.sleep(0.02)
+    await ask(serving, "tasks/cancel", {"taskId": task_id})
+    async with asyncio.timeout(PATIENCE):
+        await stopped.wait()
+    assert (await get(running, task_id))["status"] == "cancelled"
+    await running.tasks.stop(0)
+    await serving.tasks.stop(0)
+
+
+async def test_a_store_that_others_share_is_worked_on_from_the_start_if_a_tool_has_tasks() -> None:
+    store = SharedMemoryTasks()
+    job = tool("job", task=TaskOptions())
+    serving, plain, running = server(job, tasks=store), server(tool("t"), tasks=store), server(job, tasks=store)
+    parts = [made.tasks for made in (serving, plain, running)]
+    assert None not in parts
+    serving_tasks, plain_tasks, running_tasks = (part for part in parts if part is not None)
+    serving_tasks._worker = None
+    task_id = await create(serving, "job")
+    plain_tasks.start_shared()
+    await asyncio.sleep(0.02)
+    assert (await get(serving, task_id))["status"] == "working"
+    running_tasks.start_shared()
+    await until(serving, task_id, "completed")
+    for part in (serving_tasks, plain_tasks, running_tasks):
+        await part.stop(0)
+
+
+async def test_memory_is_worked_on_from_the_first_task() -> None:
+    served = server(tool("job", task=TaskOptions()), tasks=MemoryTasks())
+    assert served.tasks is not None
+    served.tasks.start_shared()
+    assert served.tasks._worker is not None
+    assert served.tasks._worker._claiming is None
+    await until(served, await create(served, "job"), "completed")
+    await served.tasks.stop()
+
+
+async def test_a_task_whose_tool_this_instance_lacks_is_found_by_its_owner() -> None:
+    store = SharedMemoryTasks()
+    old, new = (
+        server(tool("other", task=TaskOptions()), tasks=store),
+        server(tool("job", task=TaskOptions()), tasks=store),
+    )
+    task_id = await create(new, "job")
+    assert (await get(old, task_id))["taskId"] == task_id
+    assert new.tasks is not None
+    await new.tasks.stop(0)
+
+
+async def test_a_change_is_published_only_if_a_client_waits_for_it() -> None:
+    async def quick(_context: RequestContext, _arguments: dict[str, Any]) -> dict[str, Any]:
+        return text_result("done")
+
+    served = server(tool("job", quick, task=TaskOptions()), tasks=MemoryTasks())
+    assert served.tasks is not None
+    with served.hub.listening(lambda _change: True) as changes:
+        first = await create(served, "job")
+        await until(served, first, "completed")
+        second = await create(served, "job")
+        await served.tasks.store.watch(TaskKey(None, second))
+        await until(served, second, "completed")
+        assert changes.take() == [change_of(TaskKey(None, second))]
+    await served.tasks.stop()
+
+
+def test_an_older_revision_has_no_tasks() -> None:
+    with pytest.raises(MCPError, match="This protocol revision has no tasks"):
+        rules_of(context("tasks/get", revision="2025-06-18"))
+
+
+def test_tasks_without_a_worker_can_be_found_and_not_run() -> None:
+    served = server(tasks=MemoryTasks())
+    tasks = Tasks(MemoryTasks(), catalog=served.catalog, guard=None, hub=served.hub, bus=served.bus)
+    tasks.start()
+    tasks._stop_run(TaskKey(None, "x"))
+    assert asking("tasks/get", {}).principal is None

@@ -1,0 +1,454 @@
+"""Runs of tasks in a process: claims, renewals, cancellations, faults and the end of the server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.server.tasks import worker as module
+from funcmcp.server.tasks.worker import NoOutcome, TaskWorker, _Run
+from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.tasks.memory import MemoryTasks
+from funcmcp.state.tasks.record import NewTask, Outcome, TaskKey
+from tests.server.parts import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from funcmcp.server.tasks.worker import RunEnd
+    from funcmcp.state.tasks.record import Claim, TaskRecord
+
+RESULT = Outcome(b'{"content":[]}')
+
+
+class FaultyTasks(MemoryTasks):
+    """A store that fails as often as a test says."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.faults: dict[str, list[Exception]] = {}
+        self.calls: list[str] = []
+
+    def check(self, name: str) -> None:
+        self.calls.append(name)
+        if self.faults.get(name):
+            raise self.faults[name].pop(0)
+
+    async def claim(self, count: int) -> Sequence[Claim]:
+        self.check("claim")
+        return await super().claim(count)
+
+    async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
+        self.check("finish")
+        return await super().finish(claim, outcome)
+
+    async def renew(self, claim: Claim) -> bool:
+        self.check("renew")
+        return await super().renew(claim)
+
+    async def report(self, claim: Claim, message: str) -> TaskRecord | None:
+        self.check("report")
+        return await super().report(claim, message)
+
+
+class Bench:
+    """A store with a worker."""
+
+    def __init__(self, store: MemoryTasks | None = None) -> None:
+        self.store = MemoryTasks() if store is None else store
+        self.changes: list[TaskRecord] = []
+        self.running: list[str] = []
+        self.go = asyncio.Event()
+        self.worker = TaskWorker(self.store, self.run, self.changes.append)
+
+    async def run(self, claim: Claim, report: Callable[[str], None]) -> RunEnd:
+        self.running.append(claim.key.task_id)
+        await self.go.wait()
+        return RESULT
+
+    async def create(self, task_id: str = "a", **options: Any) -> TaskKey:
+        key = TaskKey(None, task_id)
+        await self.store.create(NewTask(key, "add", b"{}", **options))
+        return key
+
+    async def until(self, key: TaskKey, *statuses: str) -> TaskRecord:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                record = await self.store.read(key)
+                assert record is not None
+                if record.status in statuses:
+                    return record
+                await asyncio.sleep(0.002)
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_LONGEST_RENEWAL", "_REPORT_INTERVAL", "_AWAY_PAUSE", "_FAULT_PAUSE", "_UNKNOWN_DELAY"):
+        monkeypatch.setattr(module, name, 0.02)
+
+
+async def test_as_many_tasks_run_at_once_as_the_store_says() -> None:
+    bench = Bench(MemoryTasks(concurrency=2))
+    bench.worker.start()
+    bench.worker.start()  # the second start changes nothing
+    keys = [await bench.create(name) for name in "abc"]
+    await asyncio.sleep(0.05)
+    assert bench.running == ["a", "b"]
+    bench.go.set()
+    for key in keys:
+        assert (await bench.until(key, "completed")).outcome == RESULT
+    await bench.worker.stop()
+    assert [record.status for record in bench.changes] == ["completed"] * 3
+
+
+@pytest.mark.parametrize(("concurrency", "pulls"), [(0, True), (10, False)])
+async def test_a_process_that_only_serves_runs_nothing(concurrency: int, pulls: bool) -> None:
+    store = MemoryTasks(concurrency=concurrency)
+    store.pulls = pulls
+    bench = Bench(store)
+    bench.worker.start()
+    key = await bench.create()
+    await asyncio.sleep(0.02)
+    assert (await bench.until(key, "working")).claimed is False
+    await bench.worker.stop()
+
+
+async def test_a_worker_starts_again_on_another_event_loop() -> None:
+    bench = Bench()
+    bench.go.set()
+    await asyncio.to_thread(lambda: asyncio.run(_start_and_leave(bench)))
+    bench.worker.start()
+    await bench.until(await bench.create(), "completed")
+    await bench.worker.stop()
+    await bench.worker.stop()
+
+
+async def _start_and_leave(bench: Bench) -> None:
+    bench.worker.start()
+    await asyncio.sleep(0)
+
+
+async def test_a_worker_that_was_not_started_here_stops_at_once() -> None:
+    await Bench().worker.stop()
+
+
+async def test_a_claim_is_renewed_and_a_run_whose_task_was_cancelled_elsewhere_stops() -> None:
+    bench = Bench(FaultyTasks())
+    assert isinstance(bench.store, FaultyTasks)
+    bench.store.faults["renew"] = [StoreAwayError()]
+    bench.worker.start()
+    key = await bench.create()
+    await asyncio.sleep(0.05)
+    assert bench.worker._runs.keys() == {key}
+    await bench.store.cancel(key)
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.wait([run.task for run in bench.worker._runs.values()])
+    bench.go.set()
+    assert (await bench.until(key, "cancelled")).outcome != RESULT
+    await bench.worker.stop()
+    assert bench.changes == []
+
+
+async def test_a_cancellation_stops_the_run_at_once_and_an_unknown_one_does_nothing() -> None:
+    bench = Bench()
+    stopped = asyncio.Event()
+
+    async def run(claim: Claim, report: Callable[[str], None]) -> RunEnd:
+        bench.running.append(claim.key.task_id)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return RESULT
+
+    bench.worker._run_tool = run
+    bench.worker.start()
+    key = await bench.create()
+    await asyncio.sleep(0.01)
+    await bench.store.cancel(key)
+    bench.worker.cancel(TaskKey(None, "other"))
+    bench.worker.cancel(key)
+    bench.worker.cancel(key)
+    await asyncio.wait_for(stopped.wait(), PATIENCE)
+    await bench.worker.stop()
+
+
+async def test_a_task_that_is_cancelled_before_its_run_begins_does_not_run() -> None:
+    bench = Bench()
+    key = await bench.create()
+    (claim,) = await bench.store.claim(1)
+    bench.worker._loop = asyncio.get_running_loop()
+    bench.worker._begin(claim)
+    bench.worker.cancel(key)
+    await asyncio.sleep(0.01)
+    assert (bench.running, bench.worker._runs) == ([], {})
+
+
+async def test_a_tool_that_ignores_its_cancellation_changes_nothing_afterwards() -> None:
+    bench = Bench()
+
+    async def run(_claim: Claim, _report: Callable[[str], None]) -> RunEnd:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await bench.go.wait()
+        return RESULT
+
+    bench.worker._run_tool = run
+    bench.worker.start()
+    key = await bench.create()
+    await asyncio.sleep(0.01)
+    await bench.store.cancel(key)
+    bench.worker.cancel(key)
+    bench.go.set()
+    await asyncio.sleep(0.05)
+    assert (await bench.until(key, "cancelled")).outcome != RESULT
+    await bench.worker.stop()
+
+
+async def test_faults_of_the_store_do_not_end_the_claiming(caplog: pytest.LogCaptureFixture) -> None:
+    store = FaultyTasks()
+    store.faults["claim"] = [StoreAwayError(), RuntimeError("a record that can't be read"), StoreAwayError()]
+    bench = Bench(store)
+    bench.go.set()
+    bench.worker.start()
+    await bench.until(await bench.create(), "completed")
+    await bench.worker.stop()
+    assert "RuntimeError" in caplog.text
+
+
+async def test_an_outcome_is_stored_when_the_store_is_back() -> None:
+    store = FaultyTasks()
+    store.faults["finish"] = [StoreAwayError(), StoreAwayError()]
+    bench = Bench(store)
+    bench.go.set()
+    bench.worker.start()
+    assert (await bench.until(await bench.create(), "completed")).outcome == RESULT
+    await bench.worker.stop()
+
+
+async def test_an_outcome_is_dropped_when_the_lease_has_lapsed(caplog: pytest.LogCaptureFixture) -> None:
+    store = FaultyTasks()
+    store.lease = 0.05
+    store.faults["finish"] = [StoreAwayError() for _ in range(100)]
+    bench = Bench(store)
+    bench.go.set()
+    bench.worker.start()
+    key = await bench.create("a task's id")
+    await asyncio.sleep(0.2)
+    await bench.worker.stop()
+    assert "The outcome of a task of add could not be stored." in caplog.text
+    assert key.task_id not in caplog.text
+
+
+async def test_a_run_that_fails_for_a_reason_of_the_server_is_logged_and_lapses(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench()
+
+    async def run(_claim: Claim, _report: Callable[[str], None]) -> RunEnd:
+        raise RuntimeError("a fault")
+
+    bench.worker._run_tool = run
+    bench.worker.start()
+    key = await bench.create()
+    await asyncio.sleep(0.02)
+    await bench.worker.stop()
+    assert "task of add" in caplog.text
+    assert (await bench.until(key, "working")).claimed
+
+
+@pytest.mark.parametrize("error", [TimeoutError(), asyncio.CancelledError()])
+async def test_a_timeout_or_a_cancellation_of_the_tools_own_is_not_taken_for_the_servers(error: BaseException) -> None:
+    bench = Bench()
+
+    async def run(_claim: Claim, _report: Callable[[str], None]) -> RunEnd:
+        raise error
+
+    bench.worker._run_tool = run
+    bench.worker.start()
+    key = await bench.create()
+    await asyncio.sleep(0.02)
+    await bench.worker.stop()
+    assert (await bench.until(key, "working")).claimed
+
+
+async def test_a_task_that_this_process_can_not_run_goes_back_until_one_can() -> None:
+    bench = Bench()
+    ends: list[RunEnd] = [NoOutcome.UNKNOWN, NoOutcome.UNKNOWN, RESULT]
+
+    async def run(_claim: Claim, _report: Callable[[str], None]) -> RunEnd:
+        return ends.pop(0)
+
+    bench.worker._run_tool = run
+    bench.worker.start()
+    record = await bench.until(await bench.create(), "completed")
+    assert (record.attempt, ends) == (3, [])
+    await bench.worker.stop()
+
+
+async def test_a_run_is_stopped_when_the_time_of_its_task_is_up() -> None:
+    bench = Bench()
+    bench.worker.start()
+    key = await bench.create(ttl=0.05, keep=10)
+    record = await bench.until(key, "failed")
+    await asyncio.sleep(0.05)
+    assert bench.worker._runs == {}
+    assert [change.status for change in bench.changes] == ["failed"]
+    assert record.message == "The task did not finish within 0.05 seconds."
+    await bench.worker.stop()
+
+
+async def test_a_claim_that_failed_the_task_is_published_and_not_run() -> None:
+    store = MemoryTasks()
+    store.lease = 0.02
+    bench = Bench(store)
+    key = await bench.create()
+    await store.claim(1)
+    await asyncio.sleep(0.03)
+    bench.worker.start()
+    await bench.until(key, "failed")
+    await asyncio.sleep(0.01)
+    assert (bench.running, [change.status for change in bench.changes]) == ([], ["failed"])
+    await bench.worker.stop()
+
+
+async def test_a_task_that_lapsed_and_came_back_to_this_process_is_cancelled_in_its_second_run() -> None:
+    bench = Bench(MemoryTasks())
+    bench.store.lease = 0.01
+    bench.worker._loop = asyncio.get_running_loop()
+    key = await bench.create(attempts=2)
+    (first,) = await bench.store.claim(1)
+    await asyncio.sleep(0.02)
+    (second,) = await bench.store.claim(1)
+    bench.worker._begin(first)
+    bench.worker._begin(second)
+    bench.worker._runs[key].end(NoOutcome.LOST)
+    bench.worker._ended(_Run(first))
+    assert bench.worker._runs.keys() == {key}
+    await bench.store.cancel(key)
+    bench.worker.cancel(key)
+    await asyncio.sleep(0.1)
+    assert bench.worker._runs == {}
+
+
+# Reports
+
+
+async def test_messages_are_written_now_and_then_and_the_last_one_with_the_outcome() -> None:
+    store = FaultyTasks()
+    store.faults["report"] = [StoreAwayError()]
+    bench = Bench(store)
+
+    async def run(_claim: Claim, report: Callable[[str], None]) -> RunEnd:
+        for number in range(50):
+            report(f"{number} of 50")
+            await asyncio.sleep(0.002)
+        report("last")
+        return RESULT
+
+    bench.worker._run_tool = run
+    bench.worker.start()
+    record = await bench.until(await bench.create(), "completed")
+    assert record.message == "last"
+    assert 2 <= store.calls.count("report") < 20
+    await bench.worker.stop()
+
+
+async def test_a_message_that_comes_while_the_last_one_is_written_is_written_too() -> None:
+    class SlowTasks(MemoryTasks):
+        async def report(self, claim: Claim, message: str) -> TaskRecord | None:
+            await asyncio.sleep(0.02)
+            return await super().report(claim, message)
+
+    bench = Bench(SlowTasks())
+
+    async def run(_claim: Claim, report: Callable[[str], None]) -> RunEnd:
+        report("first")
+        await asyncio.sleep(0.01)
+        report("second")
+        await bench.go.wait()
+        return RESULT
+
+    bench.worker._run_tool = run
+    bench.worker.start()
+    key = await bench.create()
+    await asyncio.sleep(0.15)
+    assert (await bench.until(key, "working")).message == "second"
+    bench.go.set()
+    await bench.worker.stop()
+
+
+async def test_a_report_after_the_run_is_dropped() -> None:
+    bench = Bench()
+    reports: list[Callable[[str], None]] = []
+
+    async def run(_claim: Claim, report: Callable[[str], None]) -> RunEnd:
+        reports.append(report)
+        return RESULT
+
+    bench.worker._run_tool = run
+    bench.worker.start()
+    key = await bench.create()
+    await bench.until(key, "completed")
+    reports[0]("late")
+    await asyncio.sleep(0.05)
+    assert (await bench.until(key, "completed")).message is None
+    await bench.worker.stop()
+
+
+async def test_a_message_of_a_lost_run_changes_nothing() -> None:
+    bench = Bench()
+
+    async def run(claim: Claim, report: Callable[[str], None]) -> RunEnd:
+        await bench.store.cancel(claim.key)
+        report("late")
+        await asyncio.sleep(0.05)
+        return RESULT
+
+    bench.worker._run_tool = run
+    bench.worker.start()
+    key = await bench.create()
+    await bench.until(key, "cancelled")
+    await asyncio.sleep(0.1)
+    assert (await bench.until(key, "cancelled")).message == "The task was cancelled."
+    await bench.worker.stop()
+
+
+# The end of the server
+
+
+async def test_a_server_that_stops_waits_for_its_runs() -> None:
+    bench = Bench()
+    bench.worker.start()
+    key = await bench.create()
+    await asyncio.sleep(0.01)
+    asyncio.get_running_loop().call_later(0.05, bench.go.set)
+    await bench.worker.stop(PATIENCE)
+    assert (await bench.until(key, "completed")).outcome == RESULT
+
+
+@pytest.mark.parametrize(("attempts", "status"), [(1, "failed"), (2, "working")])
+async def test_a_run_that_does_not_end_is_released_if_it_may_start_again_and_fails_if_not(
+    attempts: int, status: str
+) -> None:
+    bench = Bench()
+    bench.worker.start()
+    key = await bench.create(attempts=attempts)
+    await asyncio.sleep(0.01)
+    await bench.worker.stop(0.01)
+    record = await bench.until(key, status)
+    assert (record.claimed, record.starts) == (False, 0 if attempts == 2 else 1)
+    if status == "failed":
+        assert record.message == "The server was stopped while the tool ran. Part of its work may be done."
+
+
+async def test_a_worker_with_all_its_places_taken_stops_too() -> None:
+    bench = Bench(MemoryTasks(concurrency=1))
+    bench.worker.start()
+    await bench.create()
+    await asyncio.sleep(0.01)
+    async with asyncio.timeout(PATIENCE):
+        await bench.worker.stop(0.01)

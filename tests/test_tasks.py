@@ -1,0 +1,165 @@
+"""Tasks as an author writes them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp import CancellationToken, MCPServer, RegistrationError, ToolContext
+from funcmcp.protocol.tasks import EXTENSION
+from funcmcp.serving import serving_of
+from funcmcp.tasks import MemoryTasks, SQLiteTasks, TaskOptions
+from tests.server.task_parts import ask, create, get, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def definition(mcp: MCPServer, name: str) -> dict[str, Any]:
+    tool = mcp._server.catalog.tools.get(name)
+    assert tool is not None
+    return dict(tool.describe())
+
+
+@pytest.mark.parametrize("mode", ["optional", "required"])
+@pytest.mark.parametrize("long", [False, True])
+def test_a_tool_says_how_it_supports_tasks(mode: Any, long: bool) -> None:
+    mcp = MCPServer("orders")
+    mcp.tool("job", task=TaskOptions(mode) if long else mode)(lambda: "done")
+    assert definition(mcp, "job")["execution"] == {"taskSupport": mode}
+    mcp.tool("plain", task=None)(lambda: "done")
+    assert "execution" not in definition(mcp, "plain")
+
+
+@pytest.mark.parametrize(
+    ("options", "attempts"),
+    [
+        ({"task": "optional"}, 1),
+        ({"task": "optional", "idempotent": True}, 3),
+        ({"task": "optional", "read_only": True}, 3),
+        ({"task": "optional", "idempotent": False}, 1),
+        ({"task": TaskOptions(attempts=2)}, 2),
+        ({"task": TaskOptions(attempts=1), "idempotent": True}, 1),
+    ],
+)
+def test_only_a_tool_that_may_be_called_twice_is_started_again(options: dict[str, Any], attempts: int) -> None:
+    mcp = MCPServer("orders")
+    mcp.tool("job", **options)(lambda: "done")
+    tool = mcp._server.catalog.tools.get("job")
+    assert tool is not None
+    assert tool.task is not None
+    assert tool.task.attempts == attempts
+
+
+@pytest.mark.parametrize(("options", "seconds"), [({}, None), ({"timeout": 60.0}, 60.0), ({"timeout": None}, None)])
+def test_a_timeout_that_is_set_limits_the_runs_of_a_task(options: dict[str, Any], seconds: float | None) -> None:
+    mcp = MCPServer("orders")
+    mcp.tool("job", task="optional", **options)(lambda: "done")
+    tool = mcp._server.catalog.tools.get("job")
+    assert tool is not None
+    assert tool.task_timeout == seconds
+
+
+@pytest.mark.parametrize("task", ["always", 7, True])
+def test_an_invalid_task_option_is_refused(task: Any) -> None:
+    with pytest.raises(RegistrationError, match="must be 'optional' or 'required'"):
+        MCPServer("orders").tool("job", task=task)(lambda: "done")
+
+
+def test_a_server_without_tasks_refuses_tools_that_need_them_and_calls_the_others() -> None:
+    mcp = MCPServer("orders", tasks=None)
+    with pytest.raises(RegistrationError, match="runs only as a task"):
+        mcp.tool("job", task="required")(lambda: "done")
+    mcp.tool("optional", task="optional")(lambda: "done")
+    assert "tasks" not in mcp._server.catalog.offered
+
+
+async def test_a_task_knows_its_id_and_reports_progress_without_a_token() -> None:
+    mcp = MCPServer("orders")
+    go = asyncio.Event()
+
+    @mcp.tool(task="optional")
+    async def count(context: ToolContext) -> str:
+        await context.progress(1, 2, "counting")
+        await context.detach()
+        await go.wait()
+        return str(context.task_id)
+
+    task_id = await create(mcp._server, "count")
+    await asyncio.sleep(0.1)
+    assert (await get(mcp._server, task_id))["statusMessage"] == "counting (1 of 2)"
+    go.set()
+    task = await until(mcp._server, task_id, "completed")
+    assert task["result"]["content"][0]["text"] == task_id
+    plain = await ask(mcp._server, "tools/call", {"name": "count"}, capabilities={})
+    assert plain["result"]["content"][0]["text"] == "None"
+    await serving_of(mcp).aclose()
+
+
+async def test_a_plain_function_learns_of_its_cancellation() -> None:
+    mcp = MCPServer("orders")
+    started, stopped = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    @mcp.tool(task="optional")
+    def crunch(token: CancellationToken) -> str:
+        loop.call_soon_threadsafe(started.set)
+        while not token.cancelled:
+            pass
+        loop.call_soon_threadsafe(stopped.set)
+        return "stopped"
+
+    task_id = await create(mcp._server, "crunch")
+    await asyncio.wait_for(started.wait(), 5)
+    await ask(mcp._server, "tasks/cancel", {"taskId": task_id})
+    await asyncio.wait_for(stopped.wait(), 5)
+    assert (await get(mcp._server, task_id))["status"] == "cancelled"
+    await serving_of(mcp).aclose()
+
+
+async def test_invalid_arguments_make_no_task() -> None:
+    mcp = MCPServer("orders")
+
+    @mcp.tool(task="optional")
+    async def square(number: int) -> int:
+        return number * number
+
+    params = {"name": "square", "arguments": {"number": "x"}}
+    result = (await ask(mcp._server, "tools/call", params))["result"]
+    assert (result["resultType"], result["isError"]) == ("complete", True)
+    task = await until(mcp._server, await create(mcp._server, "square", {"number": 4}), "completed")
+    assert task["result"]["structuredContent"] == {"result": 16}
+    await serving_of(mcp).aclose()
+
+
+async def test_the_extension_is_declared_beside_others() -> None:
+    mcp = MCPServer("orders")
+    mcp.tool("job", task="optional")(lambda: "done")
+    mcp.resource("ui://page", name="page")(lambda: "<p>page</p>")
+    declared = (await ask(mcp._server, "server/discover", {}))["result"]["capabilities"]["extensions"]
+    assert declared == {EXTENSION: {}, "io.modelcontextprotocol/ui": {}}
+
+
+async def test_a_task_of_an_earlier_start_runs_when_the_server_begins(tmp_path: Path) -> None:
+    def server(**options: Any) -> MCPServer:
+        mcp = MCPServer("orders", tasks=SQLiteTasks(tmp_path / "tasks.db", **options))
+        mcp.tool("job", task="optional")(lambda: "done")
+        return mcp
+
+    first = server(concurrency=0)
+    task_id = await create(first._server, "job")
+    await serving_of(first).aclose()
+    second = server()
+    async with second.lifespan():
+        task = await until(second._server, task_id, "completed")
+        assert task["result"]["content"][0]["text"] == "done"
+
+
+async def test_to_stop_without_tasks_takes_no_time() -> None:
+    mcp = MCPServer("orders", tasks=MemoryTasks())
+    async with asyncio.timeout(0.5), mcp.lifespan():
+        pass
+    async with asyncio.timeout(0.5), MCPServer("orders", tasks=None).lifespan():
+        pass
