@@ -386,7 +386,7 @@ async def test_a_response_that_is_not_what_the_document_says_is_an_error() -> No
 
 
 async def test_a_response_that_is_too_large_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asgi_calls, "_MOST_BYTES", 3)
+    monkeypatch.setattr(asgi_calls, "_MAX_BYTES", 3)
     assert (await result(kinds(), "plain", openapi=kinds().openapi()))["isError"]
 
 

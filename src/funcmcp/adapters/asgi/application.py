@@ -42,7 +42,7 @@ _UPGRADE = "Requests with Upgrade are not accepted. (Operators: see docs/guides/
 
 
 class ClientDisconnectedError(Exception):
-    """The client left before its request was complete, or does not read the response."""
+    """The client disconnected before its request was complete, or does not read the response."""
 
 
 class Served:
@@ -74,7 +74,7 @@ class Served:
         """Take note of the first HTTP request, and of the address that it came to, if the ASGI server knows it."""
 
     def drain(self) -> None:
-        """End the streams that would stay open: the server is about to stop. From any thread."""
+        """End the open streams, because the server shuts down. It can be called from any thread."""
 
     async def aclose(self) -> None:
         """Close what lives as long as the application; called when its server stops."""
@@ -166,7 +166,7 @@ class ASGIRequest(HttpRequest):
         self._receive = receive
 
     async def read(self, limit: int, received: Received | None = None) -> bytes:
-        """Read the body; raise BodyTooLargeError if it is too large, ClientDisconnectedError if the client left."""
+        """Read the body; raise BodyTooLargeError, or ClientDisconnectedError if the client disconnected."""
         message = await self._receive()
         body: bytes = message.get("body", b"")
         if message.get("more_body") or message["type"] != "http.request":
@@ -176,7 +176,7 @@ class ASGIRequest(HttpRequest):
         return body
 
     async def disconnected(self) -> None:
-        """Return when the client has gone."""
+        """Return when the client has disconnected."""
         await _disconnected(self._receive)
 
     @property
@@ -199,7 +199,7 @@ class ASGIRequest(HttpRequest):
 
     @property
     def query_string(self) -> str:
-        """What stands behind the `?`."""
+        """The query of the URL, without the question mark."""
         query: bytes = self._scope.get("query_string", b"")
         return query.decode("latin-1")
 
@@ -256,7 +256,7 @@ async def _body_in_parts(
     message: MutableMapping[str, Any], receive: Receive, limit: int, received: Received | None
 ) -> bytes:
     """Read a body that comes in several parts, of which this is the first."""
-    body = bytearray()  # not a list of parts: one of a byte would take 40
+    body = bytearray()  # not a list of parts: a part of one byte would take up 40 bytes
     while message["type"] != "http.disconnect":
         part = message.get("body", b"")
         body += part
@@ -271,15 +271,15 @@ async def _body_in_parts(
 
 
 async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send, seconds: float) -> None:
-    """Send a body as it comes; stop as soon as the client has gone, or does not read a part of it in time."""
+    """Send a body in parts. Stop when the client disconnects or does not read a part in time."""
 
     async def pump() -> None:
         async for part in body:
             if watching.done():
-                return  # the client has gone: nothing more may be sent
+                return  # the client has disconnected: nothing more may be sent
             message = {"type": "http.response.body", "body": part, "more_body": True}
             await send_in_time(send, message, seconds=seconds)
-            del message, part  # the next part may be long in coming
+            del message, part  # a long stream must not hold its last part in memory
         await send_in_time(send, {"type": "http.response.body", "body": b"", "more_body": False}, seconds=seconds)
 
     watching, sending = asyncio.ensure_future(_disconnected(receive)), asyncio.ensure_future(pump())

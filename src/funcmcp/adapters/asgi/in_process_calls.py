@@ -1,4 +1,4 @@
-"""Calls ASGI applications in this process: no network, one request at a time for each call.
+"""Calls of ASGI applications in this process, without a network.
 
 Source: ASGI 3.0, "HTTP Connection Scope", "Lifespan Protocol".
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Application: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 _ASGI = {"version": "3.0", "spec_version": "2.5"}
-_MOST_BYTES = 16 * 1024 * 1024
+_MAX_BYTES = 16 * 1024 * 1024
 
 
 class CallError(Exception):
@@ -35,11 +35,11 @@ class Request:
     """A request to an application.
 
     Attributes:
-        method: in capitals.
-        path: percent-encoded.
-        query: percent-encoded.
-        headers: by lower-case name.
-        body: all of it; None for a request without one.
+        method: The method, in upper case.
+        path: The path, percent-encoded.
+        query: The query, percent-encoded.
+        headers: The headers by lower-case name.
+        body: The body; None for a request without one.
     """
 
     method: str
@@ -50,16 +50,16 @@ class Request:
 
 
 async def call(app: Application, request: Request, *, base_url: str, state: Mapping[str, Any]) -> Response:
-    """Send a request to an application and return its whole response.
+    """Send a request to an application and return its complete response.
 
     Args:
-        app: the application.
-        request: what it gets.
-        base_url: where the application thinks that it is; its Host header says so.
-        state: what its lifespan left for requests.
+        app: The application.
+        request: The request.
+        base_url: The URL of the application, from which the Host header follows.
+        state: The state of its lifespan.
 
     Raises:
-        CallError: the application does not answer, or with more than 16 MiB.
+        CallError: The application does not answer, or its answer has more than 16 MiB.
     """
     exchange = _Exchange(request.body or b"")
     await app(_scope(request, base_url, state), exchange.receive, exchange.send)
@@ -82,14 +82,14 @@ def _scope(request: Request, base_url: str, state: Mapping[str, Any]) -> dict[st
         "query_string": request.query.encode("ascii"),
         "root_path": "",
         "headers": [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()],
-        "client": None,  # it came from no address, so nothing may be allowed to it as a neighbour
+        "client": None,  # no address, so that the application trusts it no more than other callers
         "server": (url.hostname, url.port),
         "state": dict(state),
     }
 
 
 class _Exchange:
-    """One request and what the application does with it."""
+    """One request and the events of its response."""
 
     def __init__(self, body: bytes) -> None:
         self._waiting: bytes | None = body
@@ -111,7 +111,7 @@ class _Exchange:
         elif message["type"] == "http.response.body":
             self._parts.append(message.get("body", b""))
             self._size += len(self._parts[-1])
-            if self._size > _MOST_BYTES:
+            if self._size > _MAX_BYTES:
                 raise CallError("The application answered with more than 16 MiB.")
             if not message.get("more_body", False):
                 self._done.set()
@@ -125,12 +125,12 @@ class _Exchange:
 
 @asynccontextmanager
 async def lifespan(app: Application) -> AsyncIterator[dict[str, Any]]:
-    """Start an application, give the state that its requests get, and shut it down.
+    """Start an application, yield the state for its requests, and shut it down.
 
-    The application runs in a task of its own, because it may be started and stopped from different ones.
+    The application runs in a separate task, because it may be started and stopped from different tasks.
 
     Raises:
-        CallError: it says that it can't start, or can't stop.
+        CallError: The application reports that it can't start, or can't stop.
     """
     state: dict[str, Any] = {}
     to_app: asyncio.Queue[Message] = asyncio.Queue()
@@ -139,27 +139,27 @@ async def lifespan(app: Application) -> AsyncIterator[dict[str, Any]]:
     running = asyncio.ensure_future(app(scope, to_app.get, from_app.put))
     try:
         to_app.put_nowait({"type": "lifespan.startup"})
-        started = await _said(running, from_app)
+        started = await _next_event(running, from_app)
         yield state
         if started:
             to_app.put_nowait({"type": "lifespan.shutdown"})
-            await _said(running, from_app)
+            await _next_event(running, from_app)
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def _said(running: asyncio.Future[None], from_app: asyncio.Queue[Message]) -> bool:
-    """Wait for an application's word; return False if it ends without one, as those do that have no lifespan."""
-    word = asyncio.ensure_future(from_app.get())
-    waiting: set[asyncio.Future[Any]] = {running, word}
+async def _next_event(running: asyncio.Future[None], from_app: asyncio.Queue[Message]) -> bool:
+    """Wait for an event of the application; return False if it ends without one, because it has no lifespan."""
+    event = asyncio.ensure_future(from_app.get())
+    waiting: set[asyncio.Future[Any]] = {running, event}
     try:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        if not word.done() and from_app.empty():
+        if not event.done() and from_app.empty():
             return False
-        message = await word
+        message = await event
     finally:
-        word.cancel()
+        event.cancel()
     if message["type"].endswith(".failed"):
         raise CallError(f"The application's lifespan failed: {message.get('message') or message['type']}")
     return True

@@ -1,4 +1,4 @@
-"""Routes of an ASGI application as tools, by its OpenAPI document: `MCPServer.tools_from_asgi`."""
+"""Operations of an ASGI application as tools, by its OpenAPI document: `MCPServer.tools_from_asgi`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _HINTS: dict[str, ToolOptions] = {
     "PUT": {"read_only": False, "idempotent": True},
     "DELETE": {"read_only": False, "destructive": True, "idempotent": True},
 }
-"""What a method promises (RFC 9110, section 9.2). POST and PATCH promise nothing."""
+"""The properties of methods (RFC 9110, section 9.2). POST and PATCH have none."""
 
 
 class ASGIToolsOptions(AccessOptions, total=False):
@@ -79,7 +79,7 @@ def tools_from_asgi(app: Application, openapi: Document, options: ASGIToolsOptio
     """
     options = checked_options(options, ASGIToolsOptions)
     base_url = options.get("base_url", _BASE_URL)
-    document = _asked(app, openapi, base_url) if isinstance(openapi, str) else openapi
+    document = _fetch_document(app, openapi, base_url) if isinstance(openapi, str) else openapi
     running = _running(app, services, starts=options.get("lifespan", True))
     tools, problems = [], []
     for operation in operations(document):
@@ -100,8 +100,8 @@ def tools_from_asgi(app: Application, openapi: Document, options: ASGIToolsOptio
     return tools
 
 
-def _asked(app: Application, path: str, base_url: str) -> dict[str, Any]:
-    """Ask the application for its document, in a thread because an event loop may be running in this one."""
+def _fetch_document(app: Application, path: str, base_url: str) -> dict[str, Any]:
+    """Fetch the document from the application, in a thread, because an event loop may run in this one."""
     with ThreadPoolExecutor(1) as pool:
         asking = call(app, Request("GET", path), base_url=base_url, state={})
         try:
@@ -113,8 +113,10 @@ def _asked(app: Application, path: str, base_url: str) -> dict[str, Any]:
     except InvalidJSONError:
         document = None
     if not isinstance(document, dict):
-        words = f"The application has no OpenAPI document at {path} (HTTP {response.status})"
-        raise RegistrationError(f"{words}; give the document, or its path, with openapi=.")
+        raise RegistrationError(
+            f"The application has no OpenAPI document at {path} (HTTP {response.status}). "
+            "Pass the document, or its path, with openapi=."
+        )
     return document
 
 
@@ -125,7 +127,7 @@ def _matches(operation: Operation, choice: Choice | None, *, default: bool = Fal
 
 
 def _running(app: Application, services: Services, *, starts: bool) -> type[Any]:
-    """Register what starts an application once, and return the type by which its calls ask for it."""
+    """Register a service that starts the application once, and return its type."""
 
     class Running:
         """An application that has started."""
@@ -177,5 +179,5 @@ def _tool(
     if plan.output_schema is not None:
         tool_options["output_schema"] = plan.output_schema
     tool_options.update(_HINTS.get(operation.method, {}))
-    # The context is only asked for headers, so that no stream has to be ready for the call.
+    # The call reads only headers of its context, so it needs no stream.
     return replace(make_tool(run, tool_options, services), interactive=False)

@@ -1,4 +1,4 @@
-"""The functions of an app as Azure's worker will find them."""
+"""The functions of a function app, as Azure's worker indexes them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ def functions_of(app: FunctionApp) -> dict[str, Function]:
     """Return the functions that an app has so far, by name.
 
     Raises:
-        ValueError: two of them have one name, or one has no trigger.
+        ValueError: Two functions have the same name, or one has no trigger.
     """
-    seen = app.functions_bindings
-    app.functions_bindings = None  # else the worker, which asks once more, would find each name taken
+    bindings = app.functions_bindings
+    app.functions_bindings = None  # otherwise the worker, which calls get_functions() again, would find each name twice
     try:
         return {str(function.get_function_name()): function for function in app.get_functions()}
     finally:
-        app.functions_bindings = seen
+        app.functions_bindings = bindings

@@ -98,7 +98,7 @@ def tool_from_http_function(app: FunctionApp, name: str, options: HTTPFunctionOp
     Raises:
         RegistrationError: there is no such function, or it can't be a tool.
     """
-    function = _found(app, name)
+    function = _function_of(app, name)
     options = checked_options(options, HTTPFunctionOptions)
     if "input_schema" in options:
         raise RegistrationError(f"{name} takes query= and body= instead of input_schema=.")
@@ -108,11 +108,11 @@ def tool_from_http_function(app: FunctionApp, name: str, options: HTTPFunctionOp
     if method in function.methods and method == "GET":
         tool_options.setdefault("read_only", True)
     run = _caller(function, shape, method, options, services)
-    # The context is only asked for arguments and headers, so that no stream has to be ready for the call.
+    # The call reads only arguments and headers of its context, so it needs no stream.
     return replace(make_tool(run, tool_options, services), interactive=False)
 
 
-def _found(app: FunctionApp, name: str) -> _Function:
+def _function_of(app: FunctionApp, name: str) -> _Function:
     if not isinstance(app, FunctionApp):
         raise RegistrationError(f"Give the FunctionApp that {name} is in, not {type(app).__name__}.")
     functions = functions_of(app)
@@ -132,12 +132,12 @@ def _check_parameters(name: str, code: Callable[..., Any], request: str) -> None
     """Refuse other bindings, which are the host's to fill."""
     parameters = inspect.signature(code, follow_wrapped=False).parameters.values()
     any_kinds = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
-    others = [
+    bindings = [
         parameter.name for parameter in parameters if parameter.name != request and parameter.kind not in any_kinds
     ]
-    if others:
+    if bindings:
         raise RegistrationError(
-            f"{name} takes {', '.join(others)}, which only the Functions host can give it; "
+            f"{name} takes {', '.join(bindings)}, which only the Functions host can give it; "
             "move what it does into a function of its own, and make a tool of that."
         )
 
@@ -198,10 +198,10 @@ def _method(function: _Function, options: HTTPFunctionOptions, *, has_body: bool
         return method
     if len(methods) == 1:
         return methods[0]
-    wanted = "POST" if has_body else "GET"
-    if methods and wanted not in methods:
+    method = "POST" if has_body else "GET"
+    if methods and method not in methods:
         raise RegistrationError(f"{function.name} has the methods {', '.join(methods)}; choose one with method=.")
-    return wanted
+    return method
 
 
 def _caller(
@@ -210,8 +210,8 @@ def _caller(
     """Return a function whose signature has what the HTTP function takes, so that it is listed and checked as any."""
     names = tuple(name.lower() for name in options.get("forward_headers", ()))
 
-    async def run(**given: Any) -> ToolResult:
-        context: ToolContext = given[_CONTEXT]
+    async def run(**values: Any) -> ToolResult:
+        context: ToolContext = values[_CONTEXT]
         request = _request(function.route, shape, method, context.arguments, forwarded(context, names))
         if is_async(function.code):
             returned = await function.code(**{function.request: request})
@@ -240,7 +240,7 @@ def _caller(
 def _request(
     route: str, shape: _Shape, method: str, arguments: Mapping[str, Any], headers: Mapping[str, str]
 ) -> func.HttpRequest:
-    path, found = path_of(route, arguments)
+    path, route_params = path_of(route, arguments)
     # The host gives a parameter that comes several times as one text with commas.
     params = {
         name: ",".join(map(text_of, value)) if isinstance(value, list) else text_of(value)
@@ -249,14 +249,16 @@ def _request(
     }
     body = b""
     if shape.body is not None:
-        own = {name: value for name, value in arguments.items() if name in shape.members}
-        body = encode(own if shape.members else arguments.get(_BODY))
+        content = arguments.get(_BODY)
+        if shape.members:
+            content = {name: value for name, value in arguments.items() if name in shape.members}
+        body = encode(content)
         headers = {**headers, "content-type": "application/json", "content-length": str(len(body))}
     host = hostname()
     origin = f"{'http' if is_local(host) else 'https'}://{host}{route_prefix()}"
     url = f"{origin}/{path}{'?' if params else ''}{urlencode(params, quote_via=quote)}"
     return func.HttpRequest(
-        method, url, headers={"host": host, **headers}, params=params, route_params=found, body=body
+        method, url, headers={"host": host, **headers}, params=params, route_params=route_params, body=body
     )
 
 

@@ -19,7 +19,7 @@ except ModuleNotFoundError as error:
 
 from funcmcp.adapters.azure.app_functions import functions_of
 from funcmcp.adapters.azure.settings import hostname, is_local, route_prefix
-from funcmcp.adapters.azure.worker_lifetime import Life, Lived
+from funcmcp.adapters.azure.worker_lifetime import HasLifetime, WorkerLifetime
 from funcmcp.auth.protected_resource import WELL_KNOWN
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 
@@ -40,7 +40,7 @@ _ROOT_METADATA = WELL_KNOWN[1:]
 """Where clients look that guess."""
 
 
-class Served(Lived, Protocol):
+class Served(HasLifetime, Protocol):
     """A server, as far as a function app needs it."""
 
     exchange: Exchange
@@ -151,17 +151,17 @@ class Site:
 
     def __init__(self, server: Served) -> None:
         self._server = server
-        self._life = Life(server)
+        self._lifetime = WorkerLifetime(server)
 
     async def answer(self, req: func.HttpRequest, path: str) -> func.HttpResponse:
         """Answer a request of the host."""
-        await self._life.begin()
+        await self._lifetime.begin()
         response = await self._server.exchange(AzureRequest(req, path))
-        return StreamedResponse(response) if isinstance(req, StreamedRequest) else await _whole(response)
+        return StreamedResponse(response) if isinstance(req, StreamedRequest) else await _complete_response(response)
 
 
-async def _whole(response: HttpResponse) -> func.HttpResponse:
-    """Return a response as the host takes it: complete, and with one line for each header name but Set-Cookie."""
+async def _complete_response(response: HttpResponse) -> func.HttpResponse:
+    """Return a response as the host accepts it: complete, and with one line for each header name except Set-Cookie."""
     body = response.body if isinstance(response.body, bytes) else await _gathered(response.body)
     answer = func.HttpResponse(body, status_code=response.status)
     for name, value in response.headers:

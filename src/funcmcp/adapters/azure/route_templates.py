@@ -43,36 +43,36 @@ class Variable(NamedTuple):
     """A variable of a route.
 
     Attributes:
-        name: its name.
-        annotation: the type of its values, with the limits that the route has for them.
-        optional: whether the route is good without it.
-        default: what it is then, if the route says so.
-        rest: whether it takes all the rest of the path.
+        name: The name.
+        annotation: The type of the values, with the limits of the route.
+        optional: Whether a URL may lack the variable.
+        default: The value in that case; None without a default.
+        catch_all: Whether the value is all remaining segments of the path.
     """
 
     name: str
     annotation: Any
     optional: bool
     default: str | None
-    rest: bool
+    catch_all: bool
 
 
 def variables_of(route: str) -> list[Variable]:
     """Return the variables of a route such as ``orders/{id:int}/{*rest}``.
 
     Raises:
-        RegistrationError: a constraint can't be read.
+        RegistrationError: A constraint can't be read.
     """
     return [_variable(*match.groups()) for match in _VARIABLE.finditer(route)]
 
 
 def path_of(route: str, values: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-    """Return the percent-encoded path that values make of a route, and what the host would find in it.
+    """Return the percent-encoded path of a route with *values*, and the variables as the host would read them from it.
 
     Raises:
-        ToolError: a value would lead elsewhere.
+        ToolError: A value would change the route.
     """
-    found: dict[str, str] = {}
+    values_by_name: dict[str, str] = {}
 
     def put(match: re.Match[str]) -> str:
         variable = _variable(*match.groups())
@@ -81,25 +81,25 @@ def path_of(route: str, values: Mapping[str, Any]) -> tuple[str, dict[str, str]]
             value = variable.default
         if value is None:
             return ""
-        written = path_text(variable.name, value, many_segments=variable.rest)
-        found[variable.name] = text_of(value)
+        written = path_text(variable.name, value, many_segments=variable.catch_all)
+        values_by_name[variable.name] = text_of(value)
         return written
 
-    return written_path(_VARIABLE.sub(put, route).strip("/")), found
+    return written_path(_VARIABLE.sub(put, route).strip("/")), values_by_name
 
 
-def _variable(stars: str, name: str, rest: str) -> Variable:
-    default = _DEFAULT.search(rest)
+def _variable(stars: str, name: str, suffix: str) -> Variable:
+    default = _DEFAULT.search(suffix)
     if default is not None:
-        rest = rest[: default.start()]
-    optional = rest.endswith("?")
-    rest = rest.removesuffix("?").replace("{{", "{").replace("}}", "}")
+        suffix = suffix[: default.start()]
+    optional = suffix.endswith("?")
+    suffix = suffix.removesuffix("?").replace("{{", "{").replace("}}", "}")
     annotation: Any = str
     limits: dict[str, Any] = {}
-    for constraint in _constraints(rest):
+    for constraint in _constraints(suffix):
         match = _CONSTRAINT.fullmatch(constraint)
         if match is None:
-            raise RegistrationError(f"The route's variable {name!r} has a constraint that can't be read: {rest!r}.")
+            raise RegistrationError(f"The route's variable {name!r} has a constraint that can't be read: {suffix!r}.")
         annotation = _TYPES.get(match[1].lower(), annotation)
         limits |= _limits(match[1].lower(), match[2] or "")
     if limits:
@@ -113,15 +113,18 @@ def _variable(stars: str, name: str, rest: str) -> Variable:
 
 def _constraints(text: str) -> list[str]:
     """Split ``:int:min(1)`` at its colons; one in parentheses belongs to an expression."""
-    found: list[str] = []
+    constraints: list[str] = []
     depth = 0
     for character in text:
         if character == ":" and depth == 0:
-            found.append("")
+            constraints.append("")
             continue
         depth += {"(": 1, ")": -1}.get(character, 0)
-        found[-1:] = [found[-1] + character] if found else [character]
-    return found
+        if constraints:
+            constraints[-1] += character
+        else:
+            constraints.append(character)
+    return constraints
 
 
 def _limits(constraint: str, arguments: str) -> dict[str, Any]:

@@ -1,4 +1,11 @@
-"""The life of a server in a worker of Azure Functions."""
+"""The lifetime of a server in a worker of Azure Functions.
+
+How it works: the server begins with its first request (`WorkerLifetime.begin`). Azure's worker does not announce its
+end, but it cancels all tasks before it closes the event loop, so a task waits for its cancellation and closes the
+server then. (An asynchronous generator would be too late: all of them are closed at once, including those that created
+services.) SIGTERM would end the process at once. If the worker runs in the main thread, a handler for SIGTERM closes
+the server first, within `GRACE_SECONDS`, and then calls the previous handler.
+"""
 
 from __future__ import annotations
 
@@ -9,40 +16,36 @@ import threading
 from typing import Any, Protocol
 
 GRACE_SECONDS = 5.0
-"""How long services may take to close when the worker is told to end."""
+"""Seconds within which services have to close after SIGTERM."""
 
 
-class Lived(Protocol):
-    """What begins and ends."""
+class HasLifetime(Protocol):
+    """A server that begins and ends."""
 
     def begin(self) -> None:
-        """Take note that requests will come."""
+        """Prepare for requests."""
 
     def drain(self) -> None:
-        """End the streams that would stay open."""
+        """End the open streams."""
 
     async def aclose(self) -> None:
-        """Let go of what lives as long as the server."""
+        """Close the services of the server."""
 
 
-class Life:
+class WorkerLifetime:
     """Begins a server with its first request, and ends it with the worker.
 
-    The worker tells nobody that it ends. Before its event loop is closed tasks are cancelled, so one of them closes the
-    server then. (An asynchronous generator would be too late: all of them are closed at once, those that made services
-    included.) SIGTERM would end the process at once; it is caught, where the worker runs in the main thread.
-
     Args:
-        server: begins and ends.
+        server: The server.
     """
 
-    def __init__(self, server: Lived) -> None:
+    def __init__(self, server: HasLifetime) -> None:
         self._server = server
         self._life: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
-        """Begin, unless that is done."""
+        """Begin, unless that has happened."""
         if self._life is None:
             self._server.begin()
             self._life = asyncio.create_task(_close_at_the_end(self._server))
@@ -52,7 +55,7 @@ class Life:
     def _catch_sigterm(self, loop: asyncio.AbstractEventLoop) -> None:
         before = signal.getsignal(signal.SIGTERM)
         if before is None or before == signal.SIG_IGN:
-            return  # the signal is somebody else's
+            return  # the signal is ignored, or handled by C code
 
         def begin_to_end() -> None:
             self._ending = loop.create_task(self._end(before))
@@ -74,7 +77,7 @@ class Life:
             _pass_on(before)
 
 
-async def _close_at_the_end(server: Lived) -> None:
+async def _close_at_the_end(server: HasLifetime) -> None:
     try:
         await asyncio.Event().wait()
     finally:
@@ -83,6 +86,6 @@ async def _close_at_the_end(server: Lived) -> None:
 
 
 def _pass_on(handler: Any) -> None:
-    """Do with SIGTERM what would have been done without us."""
+    """Restore the previous handler of SIGTERM and raise the signal again."""
     signal.signal(signal.SIGTERM, handler)
     os.kill(os.getpid(), signal.SIGTERM)

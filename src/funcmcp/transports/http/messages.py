@@ -1,4 +1,4 @@
-"""HTTP without a framework: a request, a response, and the exchange that turns one into the other."""
+"""HTTP without a framework: a request, a response, and the function type from one to the other (`Exchange`)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class BodyTooLargeError(Exception):
 
 
 class HttpRequest:
-    """A request as a platform's adapter hands it over; the adapter's subclass knows how to read the body.
+    """A request. Each adapter has a subclass, which reads the body.
 
     Args:
-        method: upper case.
-        path: the path below the adapter's own prefix, percent-decoded, without the query.
-        pairs: (lower-case name, value) header lines as they came, duplicates included.
-        server: the address that the connection was accepted on, or None if unknown.
+        method: The method, in upper case.
+        path: The path below the mount path of the adapter, percent-decoded, without the query.
+        pairs: The header lines as (lower-case name, value), duplicates included.
+        server: The address that the connection was accepted on; None if unknown.
 
     Attributes:
-        fields: header values by lower-case name; lines of the same name are joined (RFC 9110 section 5.2).
-        principal: who sent it, once that has been found out.
+        fields: Header values by lower-case name. Lines of the same name are joined (RFC 9110 section 5.2).
+        principal: The principal that sent it; None before authentication and for an anonymous request.
         caller: The caller whose share of the limits it uses (`funcmcp.server.load`); None if it counts for all only.
     """
 
@@ -60,17 +60,17 @@ class HttpRequest:
         return b""
 
     async def disconnected(self) -> None:
-        """Return when the client has gone; never, where the platform can't tell."""
+        """Return when the client has disconnected; never, if the platform does not report it."""
         await asyncio.Event().wait()
 
     @property
     def can_stream(self) -> bool:
-        """Whether a response's body reaches the client part by part; where not, it does as a whole."""
+        """Whether the platform sends the body of a response in parts, as they come, and not as a whole."""
         return True
 
     @property
     def peer(self) -> str | None:
-        """The address that the connection came from, or None if unknown."""
+        """The address of the client's end of the connection; None if unknown."""
         return None
 
     @property
@@ -80,12 +80,12 @@ class HttpRequest:
 
     @property
     def mount(self) -> str:
-        """The adapter's own prefix of the path."""
+        """The path under which the adapter is mounted."""
         return ""
 
     @property
     def query_string(self) -> str:
-        """What stands behind the `?` of the URL, as it came."""
+        """The query of the URL, without the question mark, percent-encoded."""
         return ""
 
     @property
@@ -95,13 +95,13 @@ class HttpRequest:
 
     @property
     def url(self) -> str:
-        """The absolute URL as the client wrote it, as far as the Host header tells."""
+        """The absolute URL, with the Host header of the client."""
         query = f"?{self.query_string}" if self.query_string else ""
         return f"{self.scheme}://{self.headers.get('host', '')}{self.mount}{self.path}{query}"
 
     @property
     def query(self) -> Mapping[str, str]:
-        """Query parameters, decoded; the last one wins where a name is repeated."""
+        """Query parameters, decoded. Of a repeated name, the last value counts."""
         from urllib.parse import parse_qsl  # noqa: PLC0415 - rarely needed, and start-up time counts
 
         return dict(parse_qsl(self.query_string, keep_blank_values=True))
@@ -118,7 +118,7 @@ class HttpRequest:
 
 
 class _Headers(Mapping[str, str]):
-    """Header fields as text, by name in any case; only what is looked at is decoded."""
+    """Header fields as text, by name in any case. A field is decoded when it is read."""
 
     __slots__ = ("_fields",)
 
@@ -143,7 +143,7 @@ def _joined(pairs: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 
 
 class HttpResponse:
-    """A response: `body` is bytes, or an iterator of bytes that a platform sends as they come."""
+    """A response. Its body is bytes, or an iterator of parts that the platform sends as they come."""
 
     __slots__ = ("body", "headers", "status")
 

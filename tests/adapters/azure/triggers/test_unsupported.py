@@ -142,7 +142,7 @@ def test_a_feature_that_comes_too_late_is_told_in_the_log(caplog: pytest.LogCapt
 @pytest.mark.parametrize(
     ("bindings", "words"),
     [
-        ({"other": [Input("x", "blob", path="x")]}, "no feature of the server"),
+        ({"other": [Input("x", "blob", path="x")]}, "not a feature of the server"),
         ({"both": [Input("x", "blob", path="x")]}, "a tool's and a prompt's name"),
         ({"tool": [Input("x", "blob", path="x"), Output("x", "blob", path="x")]}, "the same name"),
         ({"tool": [Input("context", "blob", path="x")]}, "that of its trigger"),

@@ -1,4 +1,4 @@
-"""The binding JSON of Azure's MCP triggers: what a feature says of itself, in the keys that the functions host reads.
+"""The binding JSON of Azure's MCP triggers: the definition of a feature in the keys that the functions host reads.
 
 The host takes a binding only if every key of its constructor is there, and reads schemas, metadata, arguments and icons
 from texts of JSON. Nothing here knows the azure-functions library.
@@ -87,41 +87,49 @@ def prompt_binding(definition: Mapping[str, Any]) -> dict[str, Any]:
 def tool_properties(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return an input schema as tool properties, which say less: for extension bundles that know no other schema."""
     required = schema.get("required", ())
-    return [_property(name, about, required=name in required) for name, about in schema.get("properties", {}).items()]
+    properties = schema.get("properties", {})
+    return [_property(name, member, required=name in required) for name, member in properties.items()]
 
 
 def equivalent(uri: str) -> str:
-    """Return what the host tells URIs and templates apart by: neither case nor the names of variables."""
+    """Return a URI or template as the host compares it: without case and without the names of variables."""
     return _EXPRESSION.sub("{}", uri).casefold()
 
 
-def _property(name: str, about: Any, *, required: bool) -> dict[str, Any]:
-    schema = _telling(about)
+def _property(name: str, member: Any, *, required: bool) -> dict[str, Any]:
+    schema = _non_null(member)
     is_array = schema.get("type") == "array"
-    one = _telling(schema.get("items", {})) if is_array else schema
+    item = _non_null(schema.get("items", {})) if is_array else schema
+    description = schema.get("description")
+    if not description and isinstance(member, dict):
+        description = member.get("description")
     return {
         "propertyName": name,
-        "propertyType": _type_of(one),
-        "description": schema.get("description") or (about.get("description") if isinstance(about, dict) else "") or "",
+        "propertyType": _type_of(item),
+        "description": description or "",
         "isRequired": required,
         "isArray": is_array,
-        "enumValues": [value for value in _choices(one) if isinstance(value, str)],
+        "enumValues": [value for value in _choices(item) if isinstance(value, str)],
     }
 
 
-def _telling(schema: Any) -> Mapping[str, Any]:
-    """Return the schema itself, or of several that a value may have the first that is not null."""
+def _non_null(schema: Any) -> Mapping[str, Any]:
+    """Return the first alternative of a schema that is not null, or the schema itself if it has no alternatives."""
     if not isinstance(schema, dict):
         return {}
     members = schema.get("anyOf") or schema.get("oneOf") or ()
-    others = [member for member in members if isinstance(member, dict) and member.get("type") != "null"]
-    return _telling(others[0]) if others else schema
+    for alternative in members:
+        if isinstance(alternative, dict) and alternative.get("type") != "null":
+            return _non_null(alternative)
+    return schema
 
 
 def _type_of(schema: Mapping[str, Any]) -> str:
-    said = schema.get("type")
-    kinds = [kind for kind in (said if isinstance(said, list) else [said]) if kind in _TYPES]
-    return kinds[0] if kinds else "object" if "$ref" in schema or "properties" in schema else "string"
+    types = schema.get("type")
+    for name in types if isinstance(types, list) else [types]:
+        if name in _TYPES:
+            return str(name)
+    return "object" if "$ref" in schema or "properties" in schema else "string"
 
 
 def _choices(schema: Mapping[str, Any]) -> list[Any]:
@@ -135,12 +143,12 @@ def _text(value: Any) -> str:
     return encode(value).decode()
 
 
-def _check_schema(what: str, schema: Mapping[str, Any]) -> None:
-    """Refuse what the host refuses when it starts."""
+def _check_schema(label: str, schema: Mapping[str, Any]) -> None:
+    """Refuse schemas that the host refuses when it starts."""
     properties, required = schema.get("properties", {}), schema.get("required", [])
     if schema.get("type") != "object" or not isinstance(properties, dict) or not isinstance(required, list):
         raise RegistrationError(
-            f'Azure\'s MCP triggers take only schemas of objects, so the {what} needs "type": "object"; '
+            f'Azure\'s MCP triggers take only schemas of objects, so the {label} needs "type": "object"; '
             "or serve it with funcmcp.azure.http_app."
         )
 

@@ -106,18 +106,19 @@ def arguments_of(binding: _Binding, trigger: Mapping[str, Any]) -> dict[str, Any
     of_arguments = _OF_ARGUMENTS.get(binding.type.lower())
     if of_arguments is None:
         return binding.settings
-    listed, own_names, name = of_arguments
-    wanted = next((binding.settings[own] for own in own_names if own in binding.settings), binding.name)
-    for known in from_json(trigger.get(listed, "[]")):
-        if known[name] == wanted:
-            return {**_of_argument(own_names[0], wanted, known), **binding.settings}
-    raise RegistrationError(
-        f"{binding.type} {binding.name!r} is for {wanted!r}, which the feature has no argument for."
-    )
+    list_key, name_keys, name_member = of_arguments
+    name = next((binding.settings[key] for key in name_keys if key in binding.settings), binding.name)
+    for argument in from_json(trigger.get(list_key, "[]")):
+        if argument[name_member] == name:
+            return {**_argument_settings(name_keys[0], name, argument), **binding.settings}
+    raise RegistrationError(f"{binding.type} {binding.name!r} is for {name!r}, which the feature has no argument for.")
 
 
-def _of_argument(own_name: str, wanted: str, known: Mapping[str, Any]) -> dict[str, Any]:
-    if own_name == "propertyName":
-        return dict(known)
-    about = {"description": known.get("description", ""), "isRequired": known.get("required", False)}
-    return {own_name: wanted, **about}
+def _argument_settings(name_key: str, name: str, argument: Mapping[str, Any]) -> dict[str, Any]:
+    if name_key == "propertyName":
+        return dict(argument)
+    return {
+        name_key: name,
+        "description": argument.get("description", ""),
+        "isRequired": argument.get("required", False),
+    }

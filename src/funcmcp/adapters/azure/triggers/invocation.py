@@ -1,4 +1,4 @@
-"""What the functions host tells a function of the call that triggered it, in every spelling that it has had.
+"""The context that the functions host passes to a triggered function, in every spelling that it has had.
 
 Source: Azure Functions MCP extension: ToolInvocationContext, ResourceInvocationContext, PromptInvocationContext,
 Transport. Releases before March 2026 write `sesssionId` in the transport.
@@ -18,7 +18,7 @@ _ENDPOINT = ("POST", "/runtime/webhooks/mcp")
 
 
 class Invocation:
-    """One call as the host tells it.
+    """One call of a trigger.
 
     Args:
         context: the trigger's value: JSON as text or bytes, what it decodes to, or the object that the azure-functions
@@ -32,26 +32,26 @@ class Invocation:
         http: the HTTP request, as far as the host tells it: its headers.
 
     Raises:
-        TypeError: the value is no object.
-        ValueError: it is a text, and not JSON.
+        TypeError: The value is not an object.
+        ValueError: The value is a text, but not JSON.
     """
 
     __slots__ = ("arguments", "client_info", "http", "session_id", "uri")
 
     def __init__(self, context: Any) -> None:
-        told = _members(_decoded(context))
-        transport = _object(told.get("transport"))
-        found = (told.get("sessionid"), transport.get("sessionid"), transport.get("sesssionid"))
-        self.uri = str(told.get("uri") or "")
-        self.arguments: Any = {} if told.get("arguments") is None else told["arguments"]
-        self.session_id = next((one for one in found if isinstance(one, str) and one), None)
-        info = told.get("clientinfo")
+        members = _members(_decoded(context))
+        transport = _object(members.get("transport"))
+        session_ids = (members.get("sessionid"), transport.get("sessionid"), transport.get("sesssionid"))
+        self.uri = str(members.get("uri") or "")
+        self.arguments: Any = {} if members.get("arguments") is None else members["arguments"]
+        self.session_id = next((text for text in session_ids if isinstance(text, str) and text), None)
+        info = members.get("clientinfo")
         self.client_info: dict[str, Any] = info if isinstance(info, dict) else {}
         self.http = _http(transport)
 
 
-class _Told(HttpRequest):
-    """An HTTP request of which somebody else has told."""
+class _ReportedRequest(HttpRequest):
+    """An HTTP request that the functions host received and reports."""
 
     __slots__ = ()
 
@@ -81,7 +81,7 @@ def _decoded(context: Any) -> Any:
 
 
 def _members(value: Any) -> dict[str, Any]:
-    """Return an object's members by lower-case name; raise TypeError if it is none."""
+    """Return an object's members by lower-case name; raise TypeError if it is not an object."""
     if not isinstance(value, dict):
         raise TypeError("The functions host sent no object as the context of an invocation.")
     return {name.lower(): member for name, member in value.items()}
@@ -97,7 +97,7 @@ def _http(transport: dict[str, Any]) -> HttpRequest | None:
         return None
     method, path = _ENDPOINTS.get(str(transport.get("name")), _ENDPOINT)
     pairs = [(name.encode("ascii", "replace"), _value(value)) for name, value in headers.items()]
-    return _Told(method, path, pairs)
+    return _ReportedRequest(method, path, pairs)
 
 
 def _value(value: Any) -> bytes:

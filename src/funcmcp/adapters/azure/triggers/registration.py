@@ -30,7 +30,7 @@ from funcmcp.adapters.azure.triggers.result_envelopes import (
     tool_envelope,
 )
 from funcmcp.adapters.azure.triggers.unsupported import check_features, warn_of_lost, watch
-from funcmcp.adapters.azure.worker_lifetime import Life
+from funcmcp.adapters.azure.worker_lifetime import WorkerLifetime
 from funcmcp.protocol.codec import InvalidJSONError, decode
 from funcmcp.protocol.errors import ToolError
 from funcmcp.protocol.jsonrpc import Request
@@ -122,7 +122,7 @@ def register(served: Served, app: FunctionApp, bindings: Mapping[str, Sequence[I
     Raises:
         RegistrationError: something in the server is beyond the functions host; the text names it and says what to do.
     """
-    server, life = served.server, Life(_Behind(served))
+    server, lifetime = served.server, WorkerLifetime(_Behind(served))
     check_features(server, REVISION)
     if bindings:
         served.services.register_factory(Bindings, _of_this_call)
@@ -131,7 +131,7 @@ def register(served: Served, app: FunctionApp, bindings: Mapping[str, Sequence[I
         raise RegistrationError("The server has no features yet; call trigger_app after they are registered.")
     _check_bound(bindings, [function.key for function in functions])
     for function in functions:
-        _register(app, function, bindings.get(function.key, ()), life)
+        _register(app, function, bindings.get(function.key, ()), lifetime)
     warn_of_lost(server)
     watch(server)
 
@@ -144,8 +144,10 @@ def _check_bound(bindings: Mapping[str, Any], keys: Sequence[str]) -> None:
     """Refuse bindings that are not for exactly one function."""
     for key in bindings:
         if keys.count(key) != 1:
-            words = "which is no feature of the server" if key not in keys else "which is a tool's and a prompt's name"
-            raise RegistrationError(f"There are bindings for {key!r}, {words}.")
+            reason = "which is a tool's and a prompt's name"
+            if key not in keys:
+                reason = "which is not a feature of the server"
+            raise RegistrationError(f"There are bindings for {key!r}, {reason}.")
 
 
 def _functions(server: Server) -> Iterator[_Function]:
@@ -169,20 +171,22 @@ def _functions(server: Server) -> Iterator[_Function]:
 
 def _name(kind: str, feature: str, taken: set[str]) -> str:
     """Return a name for a feature's function; the host takes letters, digits and underscores, and no case."""
-    wanted = name = f"{kind}_{_NO_NAME.sub('_', feature)}"[:_LONGEST_NAME]
+    base = name = f"{kind}_{_NO_NAME.sub('_', feature)}"[:_LONGEST_NAME]
     number = 1
     while name.lower() in taken:
         number += 1
-        name = f"{wanted}_{number}"
+        name = f"{base}_{number}"
     taken.add(name.lower())
     return name
 
 
-def _register(app: FunctionApp, function: _Function, more: Sequence[Input | Output], life: Life) -> None:
+def _register(
+    app: FunctionApp, function: _Function, bindings: Sequence[Input | Output], lifetime: WorkerLifetime
+) -> None:
     run = function.run
 
     async def invoke(**values: Any) -> str:
-        await life.begin()
+        await lifetime.begin()
         invocation = Invocation(values.pop(_TRIGGER))
         before = _current.set(Bindings(values))
         try:
@@ -190,7 +194,7 @@ def _register(app: FunctionApp, function: _Function, more: Sequence[Input | Outp
         finally:
             _current.reset(before)
 
-    names = [_TRIGGER, *(binding.name for binding in more)]
+    names = [_TRIGGER, *(binding.name for binding in bindings)]
     if len(set(names)) < len(names):
         raise RegistrationError(f"Bindings of {function.key} have the same name, or that of its trigger, {_TRIGGER!r}.")
     kind = inspect.Parameter.KEYWORD_ONLY
@@ -199,11 +203,11 @@ def _register(app: FunctionApp, function: _Function, more: Sequence[Input | Outp
     # The library asks for type hints: they choose how an input is decoded.
     invoke.__annotations__ = {
         binding.name: Out[binding.python_type] if binding.is_output else binding.python_type  # type: ignore[name-defined]
-        for binding in more
+        for binding in bindings
         if binding.python_type is not None
     }
     decorated: Any = invoke
-    for binding in more:
+    for binding in bindings:
         settings = arguments_of(binding, function.trigger)
         add = app.generic_output_binding if binding.is_output else app.generic_input_binding
         decorated = add(binding.name, binding.type, **settings)(decorated)
@@ -220,11 +224,11 @@ def _tool(server: Server, tool: Tool) -> Callable[[Invocation], Awaitable[str]]:
 
 
 def _resource(server: Server, resource: Resource | ResourceTemplate) -> Callable[[Invocation], Awaitable[str]]:
-    # The host finds a resource by its URI in any case, so what its client wrote may differ from what is registered.
-    own = resource.key if "{" not in resource.key else None
+    # The host compares URIs without case, so the client's URI may differ from the registered one.
+    registered_uri = resource.key if "{" not in resource.key else None
 
     async def read(invocation: Invocation) -> str:
-        answer = await _answer(server, "resources/read", {"uri": own or invocation.uri}, invocation)
+        answer = await _answer(server, "resources/read", {"uri": registered_uri or invocation.uri}, invocation)
         return resource_envelope(_result(answer, resource.key))
 
     return read

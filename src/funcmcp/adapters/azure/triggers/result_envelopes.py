@@ -46,10 +46,10 @@ def tool_envelope(result: dict[str, Any]) -> str:
     content, structured = [_block(block) for block in result["content"]], result.get("structuredContent")
     if not content or "isError" in result or "_meta" in result:
         return _envelope("call_tool_result", {**result, "content": content})
-    more = {} if structured is None else {"structuredContent": _text(structured)}
+    members = {} if structured is None else {"structuredContent": _text(structured)}
     if len(content) > 1:
-        return _envelope("multi_content_result", content, more)
-    return _envelope(content[0]["type"], content[0], more)
+        return _envelope("multi_content_result", content, members)
+    return _envelope(content[0]["type"], content[0], members)
 
 
 def failure_envelope(error: dict[str, Any]) -> str:
@@ -105,8 +105,8 @@ def _only(names: frozenset[str], members: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if name in names}
 
 
-def _envelope(kind: str, content: Any, more: dict[str, str] | None = None) -> str:
-    return _text({"type": kind, "content": _text(content), **(more or {})})
+def _envelope(kind: str, content: Any, members: dict[str, str] | None = None) -> str:
+    return _text({"type": kind, "content": _text(content), **(members or {})})
 
 
 def _text(value: Any) -> str:

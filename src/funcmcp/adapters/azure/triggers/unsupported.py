@@ -11,7 +11,7 @@ from funcmcp.server.log import logger, quote
 if TYPE_CHECKING:
     from funcmcp.server.dispatch import Server
 
-_ELSEWHERE = "serve it with funcmcp.azure.http_app"
+_ALTERNATIVE = "serve it with funcmcp.azure.http_app"
 
 
 def check_features(server: Server, revision: str) -> None:
@@ -23,25 +23,25 @@ def check_features(server: Server, revision: str) -> None:
     if server.guard is not None:
         raise RegistrationError(
             "Azure's MCP triggers know no auth=: the functions host itself asks for its key, or App Service for a "
-            f"sign-in, and neither is per feature. Leave auth out, or {_ELSEWHERE}."
+            f"sign-in, and neither is per feature. Leave auth out, or {_ALTERNATIVE}."
         )
     if revision not in server.revisions:
         raise RegistrationError(
-            f"The functions host speaks revisions up to {revision}; add it to revisions, or {_ELSEWHERE}."
+            f"The functions host speaks revisions up to {revision}; add it to revisions, or {_ALTERNATIVE}."
         )
     for feature in server.catalog.features():
         if feature.access.required_scopes or feature.access.authorize is not None:
             raise RegistrationError(
                 f"{feature.key} has scopes or authorize, which Azure's MCP triggers can't check: "
-                f"take them away, or {_ELSEWHERE}."
+                f"take them away, or {_ALTERNATIVE}."
             )
     _check_uris(server)
 
 
 def _check_uris(server: Server) -> None:
-    known: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for resource in (*server.catalog.resources, *server.catalog.templates):
-        other = known.setdefault(equivalent(resource.key), resource.key)
+        other = keys.setdefault(equivalent(resource.key), resource.key)
         if other != resource.key:
             raise RegistrationError(
                 f"Azure's MCP triggers take {resource.key!r} and {other!r} for the same: "
@@ -70,9 +70,9 @@ def warn_of_lost(server: Server) -> None:
         "lists of resources that a function makes": [lister.key for lister in server.catalog.listers],
         "instructions (set them in host.json)": [] if server.options.instructions is None else [server.options.name],
     }
-    for what, keys in lost.items():
+    for member, keys in lost.items():
         if keys:
-            logger.warning("Azure's MCP triggers have no %s: lost for %s.", what, quote(", ".join(keys)))
+            logger.warning("Azure's MCP triggers have no %s: lost for %s.", member, quote(", ".join(keys)))
 
 
 def watch(server: Server) -> None:
