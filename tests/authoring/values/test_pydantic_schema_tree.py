@@ -32,7 +32,7 @@ def typed_dicts(annotation: Any) -> set[Any]:
 def holds(annotation: Any) -> Layout:
     """Return what a key with an annotation holds, one that contains typed dicts."""
     origin = get_origin(annotation)
-    return {list: Layout.LIST, dict: Layout.DICT}.get(origin, Layout.ONE)
+    return {list: Layout.LIST, dict: Layout.DICT}.get(origin, Layout.SINGLE)
 
 
 def described(schema: Any) -> dict[str, Layout]:

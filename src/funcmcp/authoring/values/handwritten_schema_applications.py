@@ -123,11 +123,11 @@ class Applications:
     def _most_inside(self, state: _State) -> int:
         """Return a bound on the applications to one value in an object or an array, whatever its name or index."""
 
-        def most(schema: dict[str, Any]) -> int:
+        def largest(schema: dict[str, Any]) -> int:
             return max(self._widths(self._states[id(schema)]))
 
-        named = max(map(most, state.named_members()), default=0) + sum(map(most, state.any_members()))
-        indexed = max(map(most, state.indexed_items()), default=0) + sum(map(most, state.any_items()))
+        named = max(map(largest, state.named_members()), default=0) + sum(map(largest, state.any_members()))
+        indexed = max(map(largest, state.indexed_items()), default=0) + sum(map(largest, state.any_items()))
         return max(named, indexed)
 
     def exceeds(self, value: Any, limit: int) -> bool:

@@ -24,43 +24,47 @@ if TYPE_CHECKING:
 class Layout(Enum):
     """How a key of a schema contains schemas."""
 
-    ONE = "a schema"
+    SINGLE = "a schema"
     LIST = "a list of schemas, or of pairs of a schema and its label"
     DICT = "a dict with schemas as its values"
 
 
-_INNER = {"schema": Layout.ONE}
-_ITEMS = {"items_schema": Layout.ONE}
-_PAIRS = {"keys_schema": Layout.ONE, "values_schema": Layout.ONE}
+_INNER = {"schema": Layout.SINGLE}
+_ITEMS = {"items_schema": Layout.SINGLE}
+_PAIRS = {"keys_schema": Layout.SINGLE, "values_schema": Layout.SINGLE}
 
 PARAMETER = _INNER
 """Keys of the parameters in ``arguments_schema``, which have no ``type``."""
 
 SUBSCHEMAS: dict[str, dict[str, Layout]] = {
-    "arguments": {"arguments_schema": Layout.LIST, "var_args_schema": Layout.ONE, "var_kwargs_schema": Layout.ONE},
+    "arguments": {
+        "arguments_schema": Layout.LIST,
+        "var_args_schema": Layout.SINGLE,
+        "var_kwargs_schema": Layout.SINGLE,
+    },
     "arguments-v3": {"arguments_schema": Layout.LIST},
-    "call": {"arguments_schema": Layout.ONE, "return_schema": Layout.ONE},
+    "call": {"arguments_schema": Layout.SINGLE, "return_schema": Layout.SINGLE},
     "chain": {"steps": Layout.LIST},
-    "computed-field": {"return_schema": Layout.ONE},
+    "computed-field": {"return_schema": Layout.SINGLE},
     "counter": _PAIRS,
     "custom-error": _INNER,
     "dataclass": _INNER,
     "dataclass-args": {"fields": Layout.LIST, "computed_fields": Layout.LIST},
     "dataclass-field": _INNER,
     "default": _INNER,
-    "definitions": {"schema": Layout.ONE, "definitions": Layout.LIST},
+    "definitions": {"schema": Layout.SINGLE, "definitions": Layout.LIST},
     "deque": _ITEMS,
     "dict": _PAIRS,
     "frozendict": _PAIRS,
     "frozenset": _ITEMS,
     "function-after": _INNER,
-    "function-before": {"schema": Layout.ONE, "json_schema_input_schema": Layout.ONE},
-    "function-plain": {"json_schema_input_schema": Layout.ONE},
-    "function-wrap": {"schema": Layout.ONE, "json_schema_input_schema": Layout.ONE},
+    "function-before": {"schema": Layout.SINGLE, "json_schema_input_schema": Layout.SINGLE},
+    "function-plain": {"json_schema_input_schema": Layout.SINGLE},
+    "function-wrap": {"schema": Layout.SINGLE, "json_schema_input_schema": Layout.SINGLE},
     "generator": _ITEMS,
     "json": _INNER,
-    "json-or-python": {"json_schema": Layout.ONE, "python_schema": Layout.ONE},
-    "lax-or-strict": {"lax_schema": Layout.ONE, "strict_schema": Layout.ONE},
+    "json-or-python": {"json_schema": Layout.SINGLE, "python_schema": Layout.SINGLE},
+    "lax-or-strict": {"lax_schema": Layout.SINGLE, "strict_schema": Layout.SINGLE},
     "list": _ITEMS,
     "missing-sentinel": _INNER,
     "model": _INNER,
@@ -68,8 +72,8 @@ SUBSCHEMAS: dict[str, dict[str, Layout]] = {
     "model-fields": {
         "fields": Layout.DICT,
         "computed_fields": Layout.LIST,
-        "extras_schema": Layout.ONE,
-        "extras_keys_schema": Layout.ONE,
+        "extras_schema": Layout.SINGLE,
+        "extras_keys_schema": Layout.SINGLE,
     },
     "named-tuple": {"fields": Layout.LIST},
     "named-tuple-field": _INNER,
@@ -78,7 +82,7 @@ SUBSCHEMAS: dict[str, dict[str, Layout]] = {
     "set": _ITEMS,
     "tagged-union": {"choices": Layout.DICT},
     "tuple": {"items_schema": Layout.LIST},
-    "typed-dict": {"fields": Layout.DICT, "computed_fields": Layout.LIST, "extras_schema": Layout.ONE},
+    "typed-dict": {"fields": Layout.DICT, "computed_fields": Layout.LIST, "extras_schema": Layout.SINGLE},
     "typed-dict-field": _INNER,
     "union": {"choices": Layout.LIST},
 }
@@ -91,7 +95,7 @@ def children(node: Node) -> Iterator[Node]:
         value = node.get(key)
         if value is None:
             continue
-        if layout is Layout.ONE:
+        if layout is Layout.SINGLE:
             yield value
         elif layout is Layout.DICT:
             yield from value.values()
@@ -117,7 +121,7 @@ def with_children(node: Node, change: Callable[[Node], Node]) -> Node:
         value = node.get(key)
         if value is None:
             continue
-        if layout is Layout.ONE:
+        if layout is Layout.SINGLE:
             copied[key] = change(value)
         elif layout is Layout.DICT:
             copied[key] = {name: change(member) for name, member in value.items()}
