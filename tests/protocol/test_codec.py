@@ -244,3 +244,14 @@ def test_countless_values_are_refused_before_they_are_parsed(monkeypatch: pytest
 
 def test_the_last_of_equal_names_wins_inside_a_value_of_the_author() -> None:
     assert decode(b'{"params":{"x":{"a":1.5,"a":2.5}}}') == {"params": {"x": {"a": 2.5}}}
+
+
+def test_a_parser_error_without_a_place_has_a_fixed_sentence() -> None:
+    """A later version of the parser may have other error messages, which must not be repeated."""
+    assert codec._reason_for("secret") == "The message is not valid JSON."
+
+
+def test_a_text_is_encoded_as_a_json_string() -> None:
+    assert codec.encode_text('caf\u00e9 "a"\n') == '"caf\u00e9 \\"a\\"\\n"'.encode()
+    with pytest.raises(ValueError, match="surrogates"):
+        codec.encode_text("\ud800")

@@ -177,3 +177,11 @@ def test_a_prompts_messages_have_only_content_that_the_revision_knows(date: str)
     assert set(kinds) <= REVISIONS[date].content_types
     for block, message in zip(BLOCKS, shaped["messages"], strict=True):
         assert (message["content"] == block) == (block["type"] in REVISIONS[date].content_types)
+
+
+def test_boolean_schemas_of_properties_are_objects_in_the_handshake_era() -> None:
+    schema = {"type": "object", "properties": {"any": True, "none": False, "text": {"type": "string"}}}
+    tool = {"name": "it", "inputSchema": schema}
+    properties = shape.tool_definition(tool, REVISIONS["2025-11-25"])["inputSchema"]["properties"]
+    assert properties == {"any": {}, "none": {"not": {}}, "text": {"type": "string"}}
+    assert shape.tool_definition(tool, REVISIONS["2026-07-28"])["inputSchema"] == schema

@@ -320,3 +320,10 @@ def test_any_text_is_matched_or_not_and_never_breaks_a_match(template: str, suff
         assert values is None or set(values) <= set(URITemplate(template).variables)
         for value in (values or {}).values():
             assert safe(value if isinstance(value, str) else "/".join(value)) or ":" in value
+
+
+def test_a_template_names_the_variables_whose_values_are_lists() -> None:
+    template = URITemplate("a://{x}/{y*}{?q,r*}")
+    assert template.exploded == {"y"}
+    assert template.repeated == {"r"}
+    assert template.optional == ("q", "r")
