@@ -1,8 +1,11 @@
 # `make run` serves the sample, `make test` passes the tests. Both set up what they need in this folder.
-.PHONY: run test setup lint docs bench fuzz soak corpus clean
+.PHONY: run run-host test setup lint docs bench fuzz soak corpus clean
 
 run: .venv/.ready
 	.venv/bin/funcmcp run samples/orders/server.py
+
+run-host: .venv/.ready
+	.venv/bin/funcmcp host samples/azure/mcp_triggers
 
 test: setup lint
 	scripts/test.sh
