@@ -136,6 +136,17 @@ async def test_a_process_that_hangs_is_ended(folder: Path, caplog: pytest.LogCap
         assert "The function app does not answer. It is ended." in caplog.text
 
 
+async def test_closing_ends_a_process_that_hangs_as_well(folder: Path) -> None:
+    async with supervised(folder) as worker:
+        first = worker.pid
+        assert first is not None
+        with pytest.raises(TimeoutError):
+            await call(worker, "hang", seconds=0.2)
+        await asyncio.sleep(0.5)  # its end has begun
+    with pytest.raises(ProcessLookupError):
+        os.kill(first, 0)
+
+
 async def test_a_process_whose_call_takes_too_long_but_answers_goes_on(folder: Path) -> None:
     async with supervised(folder) as worker:
         first = worker.pid

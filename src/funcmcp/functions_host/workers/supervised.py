@@ -80,6 +80,7 @@ class Supervised:
         self._watch: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._checked: ProcessWorker | None = None
+        self._running: set[ProcessWorker] = set()
         self.functions: Sequence[FunctionInfo] = ()
         self.description = ""
         """What runs the functions, for people."""
@@ -141,9 +142,13 @@ class Supervised:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._worker is not None:
-            await self._worker.aclose()
-            self._worker = None
+        self._worker = None
+        await asyncio.gather(*(self._end(worker) for worker in tuple(self._running)))
+
+    async def _end(self, worker: ProcessWorker) -> None:
+        """End a process; one that is not through with it when it is cancelled is ended by `aclose`."""
+        await worker.aclose()
+        self._running.discard(worker)
 
     def _use(self, worker: ProcessWorker) -> None:
         if self._watch is not None:
@@ -153,6 +158,7 @@ class Supervised:
 
     def _take(self, worker: ProcessWorker) -> None:
         self._worker = worker
+        self._running.add(worker)
         self._away_since = None
         self.functions, self.description = worker.functions, worker.description
         self._on_start(worker.functions)
@@ -180,7 +186,7 @@ class Supervised:
             started = time.monotonic()
             await asyncio.shield(worker.ended)
             self._lose(worker)
-            await asyncio.wait({self._spawn(worker.aclose())}, timeout=_EXIT_SECONDS)
+            await asyncio.wait({self._spawn(self._end(worker))}, timeout=_EXIT_SECONDS)
             if time.monotonic() - started >= self._policy.stable_seconds:
                 failures = 0
             _log.error("The function app stopped (exit code %s). It is started again.", worker.exit_code)
@@ -215,7 +221,7 @@ class Supervised:
         try:
             if not await worker.ping(self._policy.ping_seconds) and not worker.ended.done():
                 _log.error("The function app does not answer. It is ended.")
-                await worker.aclose()
+                await self._end(worker)
         finally:
             self._checked = None
 
@@ -226,7 +232,7 @@ class Supervised:
                 async with asyncio.timeout(self._policy.drain_seconds):
                     await worker.idle()
         finally:
-            await worker.aclose()
+            await self._end(worker)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
