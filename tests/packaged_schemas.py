@@ -63,6 +63,11 @@ _TASKS: dict[str, Any] = {
                 },
             ]
         },
+        "TaskStatusNotification": {
+            "type": "object",
+            "properties": {"method": {"const": "notifications/tasks"}, "params": {"$ref": "#/$defs/Task"}},
+            "required": ["method", "params"],
+        },
         "UpdateTaskResult": {"$ref": "#/$defs/Acknowledgement"},
         "CancelTaskResult": {"$ref": "#/$defs/Acknowledgement"},
         "Acknowledgement": {

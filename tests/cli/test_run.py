@@ -240,6 +240,15 @@ def test_a_port_in_use_is_one_clear_line(folder: Path) -> None:
             )
 
 
+def test_several_workers_with_tasks_in_memory_are_refused_with_what_to_write(tmp_path: Path) -> None:
+    text = 'from funcmcp import MCPServer\nmcp = MCPServer("orders")\nmcp.tool("job", task="optional")(lambda: 1)\n'
+    (tmp_path / "server.py").write_text(text, encoding="utf-8")
+    ended = funcmcp("run", "server.py", "--workers", "2", "--port", "0", folder=tmp_path)
+    assert ended.returncode == 1
+    assert "Write MCPServer(..., tasks=SQLiteTasks(" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
 def test_a_host_that_is_none_is_one_clear_line(folder: Path) -> None:
     ended = funcmcp("run", "server.py", "--host", "127.0.0.1." + "x" * 70, folder=folder)
     assert ended.returncode == 1

@@ -244,12 +244,19 @@ def _serve_http(target: str, options: _HTTPOptions) -> None:
     from funcmcp.cli.failure import Failure
     from funcmcp.cli.request_log import configure
     from funcmcp.cli.targets import find, load
+    from funcmcp.serving import serving_of
 
     host = options.host
     port = default_port() if options.port is None else options.port
     certificate = None if options.certificate_files is None else Certificate(*options.certificate_files)
     has_workers = options.reload or options.workers > 1
     server = load(target)
+    tasks = serving_of(server).server.tasks
+    if options.workers > 1 and tasks is not None and tasks.has_tools and not tasks.store.shared:
+        raise Failure(
+            f"{server.name} has tools with task=, and stores tasks in the memory of each process. Write "
+            'MCPServer(..., tasks=SQLiteTasks("tasks.db")), or leave out --workers.'
+        )
     on_ready = partial(_announce, server, host, in_this_process=not has_workers)
     try:
         if has_workers:

@@ -120,9 +120,9 @@ def _rows(parts: Parts, lists: dict[str, FeatureList]) -> Iterable[Route]:
     lifecycle = Lifecycle(catalog, results, revisions, options.instructions)
     resource_list = ResourceList(lists["resources/list"], catalog, lookup, results=results, guard=parts.guard)
     subscriptions = ResourceSubscriptions(parts.load.subscriptions)
-    listening = Subscriptions(catalog, lookup, guard=parts.guard, hub=parts.hub, load=parts.load)
-
     tool_calls = ToolCalls(calls, results, parts.tasks)
+    tasks = None if parts.tasks is None else TaskMethods(parts.tasks, results, hub=parts.hub, load=parts.load)
+    listening = Subscriptions(catalog, lookup, guard=parts.guard, hub=parts.hub, load=parts.load, tasks=tasks)
 
     conversation, listing, by_feature = Audience.CONVERSATION, Audience.LIST, Audience.FEATURE
     never, if_feature, always = Interactivity.NEVER, Interactivity.FEATURE, Interactivity.ALWAYS
@@ -144,11 +144,10 @@ def _rows(parts: Parts, lists: dict[str, FeatureList]) -> Iterable[Route]:
         # Its handler decides which changes the caller may get.
         ("subscriptions/listen", listening.listen, conversation, None, always),
     ]
-    if parts.tasks is not None:
+    if parts.tasks is not None and tasks is not None:
         store = parts.tasks.store
         runs = TaskRuns(catalog, results, tool_calls.run, result_bytes=store.limits.result_bytes)
         parts.tasks.run_with(runs.run)
-        tasks = TaskMethods(parts.tasks, results, hub=parts.hub, load=parts.load)
         # Their handlers decide which tasks the caller may use.
         rows += [
             ("tasks/get", tasks.get, conversation, None, never),

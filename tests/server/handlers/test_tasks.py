@@ -17,15 +17,19 @@ from funcmcp.server.catalog.task_options import TaskOptions
 from funcmcp.server.handlers import tasks as module
 from funcmcp.server.handlers.tasks import TaskMethods
 from funcmcp.server.limits import LimitReachedError
+from funcmcp.server.tasks.service import change_of
 from funcmcp.state.tasks.memory import MemoryTasks
 from funcmcp.state.tasks.record import TaskKey
 from funcmcp.state.tasks.store import TaskLimits
-from tests.server.parts import ASK_NAME, NEWEST, PATIENCE, PER_REQUEST, Recorder, reply_to, text_result, tool
+from tests import schemas
+from tests.clock import Clock
+from tests.server.parts import ASK_NAME, NEWEST, PATIENCE, PER_REQUEST, Recorder, reply_to, server, text_result, tool
 from tests.server.task_parts import ALICE, BOB, ERAS, HTTP, ask, asking, create, get, serving, until
 
 if TYPE_CHECKING:
     from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.catalog.features import Tool
+    from funcmcp.server.dispatch import Server
 
 NAME = {"action": "accept", "content": {"name": "Ada"}}
 UNKNOWN = "x" * 44
@@ -591,6 +595,97 @@ async def test_nobody_else_gets_a_list() -> None:
     async with serving(job()) as served:
         error = (await ask(served, "tasks/list", {}, revision=NEWEST))["error"]
         assert error["code"] == METHOD_NOT_FOUND
+
+
+# Notifications
+
+
+class Listening:
+    """A client that listens to tasks."""
+
+    def __init__(self, served: Server, task_ids: Any, **options: Any) -> None:
+        self.channel = Recorder()
+        request = asking(
+            "subscriptions/listen", {"notifications": {"taskIds": task_ids}}, channel=self.channel, **options
+        )
+        self.reply = asyncio.ensure_future(reply_to(served, request))
+
+    async def received(self, status: str | None = None) -> list[dict[str, Any]]:
+        """Return the params of all notifications once the last one has a status; None is the acknowledgement."""
+        sent = self.channel.sent
+        async with asyncio.timeout(PATIENCE):
+            while not sent or sent[-1][1].get("status") != status:  # noqa: ASYNC110 - the channel has no event
+                await asyncio.sleep(0.005)
+        for method, params in sent[1:]:
+            schemas.validate_as(
+                {"jsonrpc": "2.0", "method": method, "params": params}, "ext-tasks", "TaskStatusNotification"
+            )
+        return [params for _method, params in sent]
+
+
+async def test_a_client_that_listens_gets_the_state_first_and_then_each_change() -> None:
+    async with serving(job(handler=ask_name)) as served:
+        task_id = await create(served, "job")
+        await until(served, task_id, "input_required")
+        listening = Listening(served, [task_id, UNKNOWN, "x"])
+        acknowledged, state = await listening.received("input_required")
+        assert acknowledged["notifications"] == {"taskIds": [task_id]}
+        assert (state["status"], state["inputRequests"]) == ("input_required", {"name.1": ASK_NAME})
+        await ask(served, "tasks/update", {"taskId": task_id, "inputResponses": {"name.1": NAME}})
+        last = (await listening.received("completed"))[-1]
+        assert last["result"]["content"] == text_result("Ada")["content"]
+        assert last["_meta"] == {"io.modelcontextprotocol/subscriptionId": 1}
+        served.hub.close()
+        await listening.reply
+
+
+async def test_a_failed_task_is_sent_with_its_error() -> None:
+    async with serving(job(handler=break_protocol)) as served:
+        task_id = await create(served, "job")
+        await until(served, task_id, "failed")
+        listening = Listening(served, [task_id])
+        assert (await listening.received("failed"))[-1]["error"]["code"] == -1
+        served.hub.close()
+        await listening.reply
+
+
+async def test_another_callers_task_is_neither_honoured_nor_sent() -> None:
+    async with serving(job()) as served:
+        task_id = await create(served, "job", http=HTTP(ALICE))
+        listening = Listening(served, [task_id], http=HTTP(BOB))
+        (acknowledged,) = await listening.received()
+        assert acknowledged["notifications"] == {"taskIds": []}
+        served.hub.close()
+        await listening.reply
+
+
+async def test_a_task_that_was_removed_is_sent_no_more() -> None:
+    clock = Clock()
+    async with serving(job(), tasks=MemoryTasks(clock=clock)) as served:
+        task_id = await create(served, "job")
+        await until(served, task_id, "completed")
+        listening = Listening(served, [task_id])
+        await listening.received("completed")
+        clock.now += 100_000
+        served.hub.publish(change_of(TaskKey(None, task_id)))
+        served.hub.close()
+        await listening.reply
+        assert len(listening.channel.sent) == 2
+
+
+async def test_tasks_are_not_listened_to_without_the_extension_or_with_wrong_ids() -> None:
+    async with serving(job()) as served:
+        undeclared = await Listening(served, [], capabilities={}).reply
+        assert undeclared.error == MISSING_CLIENT_CAPABILITY
+        wrong: list[Any] = [None, "x", [7], ["x"] * 2000]
+        for task_ids in wrong:
+            assert (await Listening(served, task_ids).reply).error == INVALID_PARAMS
+    without = server(tool("plain"))
+    listening = Listening(without, ["x"], capabilities={})
+    (acknowledged,) = await listening.received()
+    assert acknowledged["notifications"] == {}
+    without.hub.close()
+    await listening.reply
 
 
 # Limits and capabilities

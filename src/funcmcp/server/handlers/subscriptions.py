@@ -3,7 +3,7 @@
 How it works: the handler sends which of the requested notifications it honours, then each change that the client
 subscribed to, until the client leaves or the server stops. It holds a stream and not one of the places for requests.
 
-Source: 2026-07-28 "basic/patterns/subscriptions".
+Source: 2026-07-28 "basic/patterns/subscriptions"; the tasks extension, "Task Status Notifications".
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from funcmcp.protocol.errors import INVALID_REQUEST, METHOD_NOT_FOUND, InvalidPa
 from funcmcp.server.connections.hub import LISTS, updated
 from funcmcp.server.connections.subscribed_uris import MAX_URIS, SubscribedURIs
 from funcmcp.server.handlers.resources import may_read
+from funcmcp.server.tasks.service import require_extension
 
 if TYPE_CHECKING:
     from funcmcp.server.calls.context import RequestContext
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
     from funcmcp.server.catalog.lookup import Lookup
     from funcmcp.server.connections.hub import Change, Hub
     from funcmcp.server.guard import Guard
+    from funcmcp.server.handlers.tasks import TaskMethods
     from funcmcp.server.load import Load
 
 _URIS = "resourceSubscriptions"
+_TASK_IDS = "taskIds"
 
 
 class Subscription:
@@ -33,19 +36,23 @@ class Subscription:
     Attributes:
         lists: Changes of lists.
         uris: URIs of resources.
+        tasks: Ids of tasks, by their changes.
     """
 
     def __init__(self) -> None:
         self.lists: list[Change] = []
         self.uris = SubscribedURIs()
+        self.tasks: dict[Change, str] = {}
 
     def includes(self, change: Change) -> bool:
         """Return whether the client subscribed to a change."""
-        return change in self.lists if change.uri is None else change.uri in self.uris
+        if change.uri is None:
+            return change in self.lists
+        return change in self.tasks or change.uri in self.uris
 
     def changes(self) -> list[Change]:
         """Return all changes that the client subscribed to."""
-        return self.lists + [updated(uri) for uri in self.uris]
+        return [*self.lists, *(updated(uri) for uri in self.uris), *self.tasks]
 
 
 class Subscriptions:
@@ -57,10 +64,21 @@ class Subscriptions:
         guard: Decides which changes a caller gets; None if every caller gets all.
         hub: Publishes the changes.
         load: Limits streams and the memory for URIs.
+        tasks: Finds tasks and their states; None if the server has no tasks.
     """
 
-    def __init__(self, catalog: Catalog, lookup: Lookup, *, guard: Guard | None, hub: Hub, load: Load) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        lookup: Lookup,
+        *,
+        guard: Guard | None,
+        hub: Hub,
+        load: Load,
+        tasks: TaskMethods | None = None,
+    ) -> None:
         self._catalog = catalog
+        self._tasks = tasks
         self._lookup = lookup
         self._guard = guard
         self._hub = hub
@@ -68,6 +86,8 @@ class Subscriptions:
 
     async def listen(self, context: RequestContext) -> dict[str, Any]:
         """Answer `subscriptions/listen`; return when the server stops."""
+        if _TASK_IDS in _requested(context) and self._tasks is not None:
+            require_extension(context)
         if context.http is not None and not context.http.can_stream:
             raise MCPError(
                 METHOD_NOT_FOUND, "subscriptions/listen needs a live event stream, which this platform lacks."
@@ -94,15 +114,26 @@ class Subscriptions:
             await context.channel.notify("notifications/subscriptions/acknowledged", acknowledged)
             # The request lives as long as the stream. What it asked for is in the subscription, so free the rest.
             del honoured, acknowledged, context.request.params["notifications"]
+            for change in tuple(subscription.tasks):  # a task may have changed since the client created it
+                await self._notify(context, change, subscription)
             async for change in changes:
-                await context.channel.notify(change.method, {"_meta": meta, **change.params})
+                await self._notify(context, change, subscription)
         return {"_meta": meta}
+
+    async def _notify(self, context: RequestContext, change: Change, subscription: Subscription) -> None:
+        """Send the notification of a change; that of a task has the whole task."""
+        meta = {SUBSCRIPTION_ID: context.request.id}
+        task_id = subscription.tasks.get(change)
+        if task_id is None or self._tasks is None:
+            await context.channel.notify(change.method, {"_meta": meta, **change.params})
+            return
+        task = await self._tasks.state(context, task_id)
+        if task is not None:
+            await context.channel.notify(change.method, {"_meta": meta, **task})
 
     async def _subscribe(self, context: RequestContext, subscription: Subscription) -> dict[str, Any]:
         """Subscribe to what this server fulfils for this caller, and return that part of the request."""
-        notifications = context.request.params.get("notifications")
-        if type(notifications) is not dict:
-            raise InvalidParams('"notifications" must be an object.')
+        notifications = _requested(context)
         may_list = self._guard is None or self._guard.check_lists(context.principal) is None
         honoured: dict[str, Any] = {}
         for capability, change in LISTS.items():
@@ -118,6 +149,12 @@ class Subscriptions:
         if uris and "resources" in self._catalog.offered:
             await self._subscribe_to_resources(context, subscription.uris, uris)
             honoured[_URIS] = [uri for uri in uris if uri in subscription.uris]
+        task_ids = notifications.get(_TASK_IDS, [])
+        if type(task_ids) is not list or not all(type(name) is str for name in task_ids) or len(task_ids) > MAX_URIS:
+            raise InvalidParams(f'"{_TASK_IDS}" must be an array of at most {MAX_URIS} ids.')
+        if task_ids and self._tasks is not None:
+            subscription.tasks = await self._tasks.watch(context, task_ids)
+            honoured[_TASK_IDS] = list(subscription.tasks.values())
         return honoured
 
     async def _subscribe_to_resources(
@@ -132,3 +169,11 @@ class Subscriptions:
             for uri in uris:
                 if not await may_read(uri, context.principal, self._lookup, self._guard):
                     subscribed.discard(uri)
+
+
+def _requested(context: RequestContext) -> dict[str, Any]:
+    """Return the notifications that a request asks for; raise InvalidParams."""
+    notifications = context.request.params.get("notifications")
+    if type(notifications) is not dict:
+        raise InvalidParams('"notifications" must be an object.')
+    return notifications

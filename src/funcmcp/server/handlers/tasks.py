@@ -21,8 +21,10 @@ from funcmcp.state.tasks.record import interrupted
 from funcmcp.state.tasks.store import position
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from funcmcp.server.calls.context import RequestContext
-    from funcmcp.server.connections.hub import Hub, Listener
+    from funcmcp.server.connections.hub import Change, Hub, Listener
     from funcmcp.server.load import Load
     from funcmcp.server.results import Results
     from funcmcp.server.tasks.service import Tasks
@@ -114,6 +116,29 @@ class TaskMethods:
             with self._hub.listening(lambda published: published == change, lambda: [change]) as changes:
                 return _outcome(await self._wait(context, changes))
 
+    async def watch(self, context: RequestContext, task_ids: Iterable[str]) -> dict[Change, str]:
+        """Let changes of tasks be published; return the ids of those that the caller may use, by their changes."""
+        watched: dict[Change, str] = {}
+        for task_id in task_ids:
+            record = await self._tasks.find_id(context, task_id)
+            if record is not None:
+                await self._tasks.store.watch(record.key)
+                watched[change_of(record.key)] = task_id
+        return watched
+
+    async def state(self, context: RequestContext, task_id: str) -> dict[str, Any] | None:
+        """Return a DetailedTask; None if the caller may not use the task any more, or it was removed."""
+        record = await self._tasks.find_id(context, task_id)
+        if record is None:
+            return None
+        task = members(status_of(record, time()), rules_of(context))
+        if record.status == INPUT_REQUIRED:
+            task["inputRequests"] = _requests(record)
+        outcome = record.outcome
+        if outcome is not None and record.status in (COMPLETED, FAILED):
+            task["error" if outcome.is_error else "result"] = decode(outcome.text, _RESULT_NESTING)
+        return task
+
     async def _wait(self, context: RequestContext, changes: Listener) -> TaskRecord:
         """Return a task that has ended."""
         while True:
@@ -156,12 +181,17 @@ class TaskMethods:
     def _detailed(self, shown: dict[str, Any], record: TaskRecord, context: RequestContext) -> bytes:
         """Return a DetailedTask."""
         if record.status == INPUT_REQUIRED:
-            shown["inputRequests"] = {key: question.request for key, question in record.questions.items()}
+            shown["inputRequests"] = _requests(record)
         text = encode(self._results.complete(shown, context.client.revision))
         outcome = record.outcome
         if outcome is None or record.status not in (COMPLETED, FAILED):
             return text
         return b'%b,"%b":%b}' % (text[:-1], b"error" if outcome.is_error else b"result", outcome.text)
+
+
+def _requests(record: TaskRecord) -> dict[str, Any]:
+    """Return the requests of the outstanding questions, by their keys on the wire."""
+    return {key: question.request for key, question in record.questions.items()}
 
 
 async def _next_change(changes: Listener) -> None:

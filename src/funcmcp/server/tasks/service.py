@@ -66,6 +66,11 @@ class Tasks:
         """Run the tools of tasks with a function."""
         self._worker = TaskWorker(self.store, run, self.changed)
 
+    @property
+    def has_tools(self) -> bool:
+        """Whether calls of some tool become tasks."""
+        return "tasks" in self._catalog.offered
+
     def start(self) -> None:
         """Begin to run tasks in this process, unless that has begun."""
         if self._worker is not None:
@@ -73,7 +78,7 @@ class Tasks:
 
     def start_shared(self) -> None:
         """Begin to run tasks that other processes, or an earlier start, may have created."""
-        if self.store.shared and "tasks" in self._catalog.offered:
+        if self.store.shared and self.has_tools:
             self.start()
 
     async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:

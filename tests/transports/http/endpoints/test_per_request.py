@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.protocol.headers import mirrored_parameters
+from funcmcp.protocol.tasks import EXTENSION
+from funcmcp.server.catalog.task_options import TaskOptions
+from funcmcp.state.tasks.memory import MemoryTasks
 from funcmcp.transports.http.streams import disconnect
 from tests import schemas
 from tests.server.parts import ASK_NAME, CAPABILITIES, NEWEST, PATIENCE, PER_REQUEST, VERSION, text_result, tool
@@ -71,6 +74,15 @@ async def test_client_info_is_not_required_but_read(endpoint: Endpoint) -> None:
         body = per_request("tools/call", {"name": "look"}, meta=more)
         await endpoint.send(body, mirrored(body))
     assert seen == [({}, None, True), (info, None, True)]
+
+
+@pytest.mark.parametrize(("name", "code"), [("x", -32602), ("y", MISMATCH), (None, -32602)])
+async def test_the_name_of_a_task_may_be_missing_in_the_headers_but_not_differ(name: str | None, code: int) -> None:
+    """The official Python SDK does not send it."""
+    endpoint = Endpoint(tool("job", task=TaskOptions()), tasks=MemoryTasks())
+    body = per_request("tasks/get", {"taskId": "x"}, {"extensions": {EXTENSION: {}}})
+    got = await endpoint.send(body, {**mirrored(body), "mcp-name": name})
+    assert got.code == code
 
 
 @pytest.mark.parametrize("session_id", ["unknown", ""])
