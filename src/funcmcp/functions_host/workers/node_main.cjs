@@ -18,8 +18,11 @@ const MAX_TEXT = 20000;
 /** The socket to the host. */
 class Link {
     constructor(descriptor, receive) {
-        this.buffer = Buffer.alloc(0);
         this.receive = receive;
+        this.chunks = [];
+        this.size = 0;
+        this.needed = 4;
+        this.isCorked = false;
         this.socket = new net.Socket({ fd: descriptor, readable: true, writable: true });
         this.socket.on("data", (data) => this.read(data));
         this.socket.on("error", endAll);
@@ -33,14 +36,30 @@ class Link {
         const text = Buffer.from(JSON.stringify(header));
         const length = Buffer.alloc(4);
         length.writeUInt32BE(text.length);
-        this.socket.write(Buffer.concat([length, text, ...parts]));
+        if (!this.isCorked) {
+            // Answers of the same turn of the event loop leave together.
+            this.isCorked = true;
+            this.socket.cork();
+            process.nextTick(() => this.flush());
+        }
+        this.socket.write(length);
+        this.socket.write(text);
+        for (const part of parts) {
+            this.socket.write(part);
+        }
+    }
+
+    flush() {
+        if (this.isCorked) {
+            this.isCorked = false;
+            this.socket.uncork();
+        }
     }
 
     read(data) {
-        this.chunks = this.chunks || [];
         this.chunks.push(data);
-        this.size = (this.size || 0) + data.length;
-        if (this.size < (this.needed || 4)) {
+        this.size += data.length;
+        if (this.size < this.needed) {
             return;
         }
         let buffer = Buffer.concat(this.chunks);
@@ -270,6 +289,7 @@ function receive(frames) {
     if (calls.length > 0) {
         // Before any of them runs: a function may block the loop, or end the process.
         link.send({ m: "begun", ids: calls.map((frame) => frame.header.id) });
+        link.flush();
     }
     for (const { header, parts } of frames) {
         if (header.m === "ping") {
