@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol import shape
+from funcmcp.protocol import adaptation
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.options import ListOptions, ServerInfo, ServerOptions
 from tests import schemas
@@ -40,7 +40,7 @@ def test_everything_that_is_set_is_told_in_valid_form(date: str) -> None:
         "icons": [ICON],
         "websiteUrl": "https://example.com",
     }
-    schemas.validate_as(shape.implementation(told, REVISIONS[date]), date, "Implementation")
+    schemas.validate_as(adaptation.implementation(told, REVISIONS[date]), date, "Implementation")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from funcmcp import HTTPOptions, MCPServer
 from funcmcp.auth.principal import Principal
-from funcmcp.server import guard
+from funcmcp.server import authorization
 from funcmcp.serving import serving_of
 from tests import rules
 from tests.transports.http.endpoints.test_http_sse import OLD, call, opened
@@ -42,7 +42,7 @@ async def fail(fault: BaseException | None) -> bool:
 
 @pytest.fixture
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "DECISION_TIMEOUT", 0.01)
+    monkeypatch.setattr(authorization, "DECISION_TIMEOUT", 0.01)
 
 
 @rules.verifies(rules.THREAT_37)

@@ -9,11 +9,11 @@ from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ResourceNotFound, ToolError
 from funcmcp.protocol.jsonrpc import Request, classify
 from funcmcp.protocol.replies import Reply, encoded_result_reply, error_reply, result_reply
+from funcmcp.server.authorization import Guard
 from funcmcp.server.catalog.catalog import Catalog
 from funcmcp.server.catalog.features import RawResponse
 from funcmcp.server.catalog.lookup import Lookup
 from funcmcp.server.connections.hub import LISTS, Hub, updated
-from funcmcp.server.guard import Guard
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.load import Load
 from funcmcp.server.log import log_failure, quote

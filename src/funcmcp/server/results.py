@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from funcmcp.protocol import envelope, shape
+from funcmcp.protocol import adaptation, envelope
 from funcmcp.protocol.codec import encode
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Results:
 
     def implementation(self, revision: Revision) -> dict[str, Any]:
         """Return the server's Implementation with the members that a revision has."""
-        return shape.implementation(self._implementation, revision)
+        return adaptation.implementation(self._implementation, revision)
 
     def _caching(self, ttl: int, scope: CacheScope) -> dict[str, Any]:
         return {"ttlMs": ttl, "cacheScope": scope}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from funcmcp.protocol import shape
+from funcmcp.protocol import adaptation
 from funcmcp.protocol.errors import METHOD_NOT_FOUND, MCPError
 from funcmcp.protocol.methods import METHODS, methods_of
 from funcmcp.server.calls.feature_call import FeatureCalls
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
 
     from funcmcp.protocol.jsonrpc import Request
     from funcmcp.protocol.revisions import Revision
+    from funcmcp.server.authorization import Guard
     from funcmcp.server.calls.route import FindFeature, Handler
     from funcmcp.server.catalog.catalog import Catalog
     from funcmcp.server.catalog.lookup import Lookup
     from funcmcp.server.connections.hub import Hub
-    from funcmcp.server.guard import Guard
     from funcmcp.server.load import Load
     from funcmcp.server.options import ServerOptions
     from funcmcp.server.results import Results
@@ -95,20 +96,12 @@ class Routes:
 def _lists(parts: Parts) -> dict[str, FeatureList]:
     """Return the lists of registered features, by method."""
     catalog, results, guard = parts.catalog, parts.results, parts.guard
-    page_size = parts.options.lists.page_size
+    make = partial(FeatureList, results=results, guard=guard, page_size=parts.options.lists.page_size)
     return {
-        "tools/list": FeatureList(
-            "tools", catalog.tools, shape.tool_definition, results=results, guard=guard, page_size=page_size
-        ),
-        "resources/list": FeatureList(
-            "resources", catalog.resources, shape.definition, results=results, guard=guard, page_size=page_size
-        ),
-        "resources/templates/list": FeatureList(
-            "resourceTemplates", catalog.templates, shape.definition, results=results, guard=guard, page_size=page_size
-        ),
-        "prompts/list": FeatureList(
-            "prompts", catalog.prompts, shape.definition, results=results, guard=guard, page_size=page_size
-        ),
+        "tools/list": make("tools", catalog.tools, adaptation.tool_definition),
+        "resources/list": make("resources", catalog.resources, adaptation.definition),
+        "resources/templates/list": make("resourceTemplates", catalog.templates, adaptation.definition),
+        "prompts/list": make("prompts", catalog.prompts, adaptation.definition),
     }
 
 

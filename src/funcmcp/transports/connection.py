@@ -33,8 +33,9 @@ from funcmcp.protocol.revisions import handshake_revision
 from funcmcp.server.calls.channel import ClosedChannel
 from funcmcp.server.calls.context import RequestContext
 from funcmcp.server.calls.route import RoutedRequest
+from funcmcp.server.connections.cancellation import cancel_requested
 from funcmcp.server.connections.client import Client
-from funcmcp.server.connections.conversation import Conversation, cancel_requested
+from funcmcp.server.connections.conversation import Conversation
 from funcmcp.server.handlers.lifecycle import negotiate
 from funcmcp.server.run import Run, RunCancelledError
 from funcmcp.transports.batch import BatchAnswer, read_batch, request_id_of
@@ -44,9 +45,9 @@ if TYPE_CHECKING:
 
     from funcmcp.protocol.jsonrpc import Notification
     from funcmcp.protocol.replies import Reply
+    from funcmcp.server.authorization import Guard
     from funcmcp.server.calls.context import HTTPRequestInfo
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.guard import Guard
 
     Send = Callable[[bytes], Coroutine[Any, Any, None]]
     Pace = Callable[[int], Awaitable[None]]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from funcmcp.protocol.jsonrpc import Response
-from funcmcp.server.connections.conversation import Conversation, cancel_requested
+from funcmcp.server.connections.cancellation import cancel_requested
+from funcmcp.server.connections.conversation import Conversation
 from funcmcp.server.run import Run
 from tests.server.parts import PATIENCE
 

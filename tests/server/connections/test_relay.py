@@ -9,8 +9,8 @@ import pytest
 
 from funcmcp.protocol.jsonrpc import Notification, Response
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.connections.clients import Clients, SessionClient
 from funcmcp.server.connections.relay import Relay
+from funcmcp.server.connections.session_clients import Clients, SessionClient
 from funcmcp.server.run import Run, RunCancelledError
 from funcmcp.state.bus import RESUMED
 from funcmcp.state.sessions.store import Handshake, Notes, SessionKey, StoreAwayError

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from funcmcp.protocol.envelope import LOG_LEVEL
 from funcmcp.protocol.errors import MissingClientCapability, ToolError
 from funcmcp.protocol.levels import LEVELS
-from funcmcp.protocol.methods import CLIENT_METHODS, can_be_asked
+from funcmcp.server.calls.client_capabilities import missing_capability
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from funcmcp.auth.principal import Principal
     from funcmcp.protocol.jsonrpc import Request
@@ -149,33 +149,9 @@ class RequestContext:
         """
         missing: dict[str, Any] = {}
         for question in questions.values():
-            missing.update(self.missing_capability(question))
+            missing.update(missing_capability(self.client, question))
         if missing:
             if self.client.revision.per_request:
                 raise MissingClientCapability(missing)
             raise ToolError(f"This needs a client that supports: {', '.join(missing)}.")
         return await self.channel.ask(questions)
-
-    def missing_capability(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the capabilities that a question needs and the client lacks, in the shape of ClientCapabilities."""
-        capability = CLIENT_METHODS[question["method"]].capability
-        declared = self.client.capabilities.get(capability)
-        if not isinstance(declared, dict) or not can_be_asked(question["method"], self.client.revision.date):
-            return {capability: {}}
-        needed = _SUB_CAPABILITIES[capability](question["params"])
-        if "form" in needed and "url" not in declared:
-            return {}  # a client that names no mode can show forms
-        lacking: dict[str, Any] = {name: {} for name in needed if name not in declared}
-        return {capability: lacking} if lacking else {}
-
-
-def _sampling_needs(params: Mapping[str, Any]) -> list[str]:
-    needed = ["tools"] if "tools" in params or "toolChoice" in params else []
-    return [*needed, "context"] if params.get("includeContext", "none") != "none" else needed
-
-
-_SUB_CAPABILITIES: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
-    "elicitation": lambda params: [params.get("mode", "form")],
-    "sampling": _sampling_needs,
-    "roots": lambda _: [],
-}

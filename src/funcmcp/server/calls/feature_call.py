@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp.auth.principal import owner_of
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
 from funcmcp.server.calls.rounds import InputRequired, Rounds, run_end
+from funcmcp.server.calls.time_limit import within
 from funcmcp.server.log import log_failure
 from funcmcp.server.options import shown_types
 from funcmcp.server.run import Waiting, begin, is_failure
@@ -106,16 +106,3 @@ def _text_of(error: BaseException) -> str:
     if not isinstance(error, ToolError) and (not text or isinstance(error, KeyError)):
         return f"{type(error).__name__}: {text}".rstrip(": ")
     return text
-
-
-async def within(seconds: float | None, run: Waiting[T]) -> T:
-    """Wait for a run; raise ToolError when its time is up, even if it ignores the cancellation and ends later."""
-    try:
-        async with asyncio.timeout(seconds) as deadline:
-            result = await run
-    except TimeoutError:
-        if not deadline.expired():
-            raise
-    if deadline.expired():
-        raise ToolError(f"It did not finish within {seconds:g} seconds.")
-    return result

@@ -157,14 +157,6 @@ class Conversation:
                 future.set_result(Response(None, None, {"code": INTERNAL_ERROR, "message": "The client has gone."}))
 
 
-def cancel_requested(conversation: Conversation, params: Mapping[str, Any]) -> bool:
-    """Cancel the run that a `notifications/cancelled` names; return False if it is not under way in this process."""
-    request_id = params.get("requestId")
-    if type(request_id) is str or type(request_id) is int:
-        return conversation.cancel(request_id)
-    return True
-
-
 def _read(question: Mapping[str, Any], response: Response) -> dict[str, Any]:
     answer = read_answer(question, response.result)
     if answer is not None:

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from funcmcp.protocol.jsonrpc import Notification, Response
 from funcmcp.protocol.levels import LEVELS
-from funcmcp.server.connections.clients import SessionClient
-from funcmcp.server.connections.conversation import cancel_requested
+from funcmcp.server.connections.cancellation import cancel_requested
 from funcmcp.server.connections.hub import Change
+from funcmcp.server.connections.session_clients import SessionClient
 from funcmcp.state.bus import RESUMED
 from funcmcp.state.sessions.store import SessionKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from funcmcp.server.connections.clients import Clients
+    from funcmcp.server.connections.session_clients import Clients
     from funcmcp.state.bus import Bus, Message
     from funcmcp.state.sessions.store import SharedSessions
 

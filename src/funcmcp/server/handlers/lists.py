@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from funcmcp.auth.principal import Principal
     from funcmcp.protocol.revisions import Revision
+    from funcmcp.server.authorization import Guard
     from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.catalog.registry import Registry
-    from funcmcp.server.guard import Guard
     from funcmcp.server.results import Results
 
     Shape = Callable[[Mapping[str, Any], Revision], dict[str, Any]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.protocol import shape
+from funcmcp.protocol import adaptation
 from funcmcp.protocol.errors import InvalidParams
 from funcmcp.server.catalog.features import EncodedResult
 
@@ -36,7 +36,7 @@ class PromptCalls:
         revision = context.client.revision
         if isinstance(result, EncodedResult):
             return self._results.prompt(result, revision)
-        return shape.prompt_result(result, revision) if "messages" in result else result
+        return adaptation.prompt_result(result, revision) if "messages" in result else result
 
 
 def strings_of(value: object, member: str) -> dict[str, str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.protocol import shape
+from funcmcp.protocol import adaptation
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import METHOD_NOT_FOUND, MCPError
-from funcmcp.server.calls.feature_call import within
+from funcmcp.server.calls.time_limit import within
 from funcmcp.server.catalog.features import EncodedResult
 from funcmcp.server.catalog.lookup import uri_of
 from funcmcp.server.handlers.lists import cursor_of, page_of, start_of
@@ -17,13 +17,13 @@ from funcmcp.server.run import Waiting, begin, is_failure
 
 if TYPE_CHECKING:
     from funcmcp.auth.principal import Principal
+    from funcmcp.server.authorization import Guard
     from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.calls.feature_call import FeatureCalls
     from funcmcp.server.catalog.catalog import Catalog
     from funcmcp.server.catalog.features import Resource, ResourceLister, ResourceTemplate
     from funcmcp.server.catalog.lookup import Lookup
     from funcmcp.server.connections.conversation import Conversation
-    from funcmcp.server.guard import Guard
     from funcmcp.server.handlers.lists import FeatureList
     from funcmcp.server.load import Budget
     from funcmcp.server.results import Results
@@ -131,7 +131,7 @@ async def _definitions_of(lister: ResourceLister, context: RequestContext) -> di
     revision = context.client.revision
     definitions: dict[str, bytes] = {}
     for resource in await lister.handler(context):
-        definitions.setdefault(resource["uri"], encode(shape.definition(resource, revision)))
+        definitions.setdefault(resource["uri"], encode(adaptation.definition(resource, revision)))
     return definitions
 
 

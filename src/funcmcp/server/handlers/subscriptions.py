@@ -18,11 +18,11 @@ from funcmcp.server.handlers.resources import may_read
 from funcmcp.server.tasks.service import require_extension
 
 if TYPE_CHECKING:
+    from funcmcp.server.authorization import Guard
     from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.catalog.catalog import Catalog
     from funcmcp.server.catalog.lookup import Lookup
     from funcmcp.server.connections.hub import Change, Hub
-    from funcmcp.server.guard import Guard
     from funcmcp.server.handlers.tasks import TaskMethods
     from funcmcp.server.load import Load
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from funcmcp.protocol import shape
+from funcmcp.protocol import adaptation
 from funcmcp.protocol.errors import METHOD_NOT_FOUND, InvalidParams, MCPError
 from funcmcp.protocol.tasks import created, declares
-from funcmcp.server.calls.feature_call import FeatureFailedError, within
+from funcmcp.server.calls.feature_call import FeatureFailedError
 from funcmcp.server.calls.rounds import Rounds
 from funcmcp.server.calls.task_call import DetachableContext, Detached
+from funcmcp.server.calls.time_limit import within
 from funcmcp.server.catalog.features import JSONResult, RawResponse
 from funcmcp.server.catalog.task_options import TaskOptions
 from funcmcp.server.run import Waiting, begin
@@ -70,7 +71,7 @@ class ToolCalls:
         revision = context.client.revision
         if isinstance(result, JSONResult):
             return self._results.tool(result, revision)
-        return result if isinstance(result, RawResponse) else shape.tool_result(result, revision)
+        return result if isinstance(result, RawResponse) else adaptation.tool_result(result, revision)
 
     async def _call_or_create(
         self, context: RequestContext, tool: Tool, arguments: dict[str, Any], tasks: Tasks

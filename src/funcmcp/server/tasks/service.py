@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from funcmcp.protocol.revisions import TaskRules
+    from funcmcp.server.authorization import Guard
     from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.catalog.catalog import Catalog
     from funcmcp.server.catalog.task_options import TaskOptions
     from funcmcp.server.connections.hub import Hub
-    from funcmcp.server.guard import Guard
     from funcmcp.server.tasks.worker import RunTool
     from funcmcp.state.bus import Bus, Message
     from funcmcp.state.tasks.record import TaskRecord

@@ -11,7 +11,7 @@ import pytest
 from funcmcp import MCPServer
 from funcmcp.auth.policy import Auth
 from funcmcp.auth.principal import Principal
-from funcmcp.server.guard import Guard
+from funcmcp.server.authorization import Guard
 from funcmcp.serving import serving_of
 from funcmcp.testing import Client, MemoryRequest, post
 from funcmcp.transports.http.admission.authentication import Authentication

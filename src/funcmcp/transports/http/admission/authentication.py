@@ -14,8 +14,8 @@ from funcmcp.auth.principal import Principal, owner_of
 from funcmcp.auth.protected_resource import insufficient_scope, unauthorized
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
 from funcmcp.protocol.replies import error_reply
+from funcmcp.server.authorization import DECISION_TIMEOUT
 from funcmcp.server.calls.route import RoutedRequest
-from funcmcp.server.guard import DECISION_TIMEOUT
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.log import log_failure
 from funcmcp.server.run import Waiting, begin, is_failure
@@ -27,9 +27,9 @@ from funcmcp.transports.http.status import JSON_HEADERS, limit_reached, refuse
 if TYPE_CHECKING:
     from funcmcp.auth.authenticator import Authenticator, Identity
     from funcmcp.protocol.jsonrpc import RequestId
+    from funcmcp.server.authorization import Guard, Refusal
     from funcmcp.server.calls.route import RoutedBody
     from funcmcp.server.dispatch import Server
-    from funcmcp.server.guard import Guard, Refusal
     from funcmcp.transports.http.messages import HttpRequest
 
 

@@ -30,9 +30,9 @@ from funcmcp.server.calls.channel import ClosedChannel
 from funcmcp.server.calls.context import RequestContext
 from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.connections.client import Client
-from funcmcp.server.connections.clients import Clients
 from funcmcp.server.connections.conversation import Conversation
 from funcmcp.server.connections.relay import Relay
+from funcmcp.server.connections.session_clients import Clients
 from funcmcp.server.handlers.lifecycle import negotiate
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin

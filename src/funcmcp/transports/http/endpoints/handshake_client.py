@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from funcmcp.protocol.codec import encode
-from funcmcp.server.connections.clients import SessionClient
+from funcmcp.server.connections.session_clients import SessionClient
 from funcmcp.transports.http.streams.resumable import FinishedStreams, SessionStreams
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from funcmcp.auth.policy import Auth
 from funcmcp.auth.principal import Principal
 from funcmcp.protocol.jsonrpc import Request
 from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.server.authorization import Guard, Refusal
 from funcmcp.server.catalog.catalog import Catalog
 from funcmcp.server.catalog.lookup import Lookup
 from funcmcp.server.dispatch import Server
-from funcmcp.server.guard import Guard, Refusal
 from funcmcp.server.handlers.resources import may_read
 from funcmcp.server.options import ServerOptions
 from tests.server.parts import KEYS, PATIENCE, prompt, resource, template, tool

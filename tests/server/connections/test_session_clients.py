@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.connections.clients import Clients, SessionClient
+from funcmcp.server.connections.session_clients import Clients, SessionClient
 from funcmcp.server.run import Run
 from funcmcp.state.sessions.store import Handshake, SessionKey
 

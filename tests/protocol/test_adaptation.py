@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol import shape
+from funcmcp.protocol import adaptation
 from funcmcp.protocol.revisions import REVISIONS
 from tests import schemas
 from tests.protocol import official
@@ -51,14 +51,14 @@ def answer(result: dict[str, Any], revision: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("date", schemas.REVISIONS)
 def test_server_info_is_valid_in_every_revision(date: str) -> None:
-    info = shape.implementation(INFO, REVISIONS[date])
+    info = adaptation.implementation(INFO, REVISIONS[date])
     schemas.validate_as(info, date, "Implementation")
     assert set(info) == REVISIONS[date].info_fields
 
 
 @pytest.mark.parametrize("date", schemas.REVISIONS)
 def test_a_tools_description_is_valid_in_every_revision(date: str) -> None:
-    shaped = shape.tool_definition(TOOL, REVISIONS[date])
+    shaped = adaptation.tool_definition(TOOL, REVISIONS[date])
     schemas.validate_as(shaped, date, "Tool")
     assert set(shaped) == REVISIONS[date].tool_fields
 
@@ -66,14 +66,14 @@ def test_a_tools_description_is_valid_in_every_revision(date: str) -> None:
 @pytest.mark.parametrize("schema", [{"type": "array", "items": {}}, {"anyOf": [{"type": "object"}]}])
 def test_an_output_schema_that_is_no_object_is_kept_from_revisions_that_take_only_objects(schema: Any) -> None:
     definition = {**TOOL, "outputSchema": schema}
-    assert "outputSchema" not in shape.tool_definition(definition, REVISIONS["2025-11-25"])
-    assert "outputSchema" not in shape.tool_definition(definition, REVISIONS["2025-06-18"])
-    assert shape.tool_definition(definition, REVISIONS["2026-07-28"])["outputSchema"] == schema
+    assert "outputSchema" not in adaptation.tool_definition(definition, REVISIONS["2025-11-25"])
+    assert "outputSchema" not in adaptation.tool_definition(definition, REVISIONS["2025-06-18"])
+    assert adaptation.tool_definition(definition, REVISIONS["2026-07-28"])["outputSchema"] == schema
 
 
 def test_shaping_leaves_the_definition_as_it_was() -> None:
     before = dict(TOOL)
-    shape.tool_definition(TOOL, REVISIONS["2024-11-05"])
+    adaptation.tool_definition(TOOL, REVISIONS["2024-11-05"])
     assert before == TOOL
 
 
@@ -81,7 +81,7 @@ def test_shaping_leaves_the_definition_as_it_was() -> None:
 @pytest.mark.parametrize("date", schemas.REVISIONS)
 def test_a_result_is_valid_in_every_revision(date: str, structured: Any) -> None:
     result = {"content": BLOCKS, "structuredContent": structured, "isError": False}
-    shaped = shape.tool_result(result, REVISIONS[date])
+    shaped = adaptation.tool_result(result, REVISIONS[date])
     schemas.validate(answer(shaped, date), date, "tools/call")
     assert len(shaped["content"]) == len(BLOCKS)
 
@@ -99,11 +99,13 @@ def test_a_result_is_valid_in_every_revision(date: str, structured: Any) -> None
 )
 def test_structured_content_goes_only_where_the_revision_takes_it(date: str, structured: Any, sent: bool) -> None:
     result = {"content": [TEXT], "structuredContent": structured}
-    assert ("structuredContent" in shape.tool_result(result, REVISIONS[date])) == sent
+    assert ("structuredContent" in adaptation.tool_result(result, REVISIONS[date])) == sent
 
 
 def test_content_that_a_revision_does_not_know_is_told_in_words() -> None:
-    result = shape.tool_result({"content": [TEXT, AUDIO, LINK, {**LINK, "title": "Pizza"}]}, REVISIONS["2024-11-05"])
+    result = adaptation.tool_result(
+        {"content": [TEXT, AUDIO, LINK, {**LINK, "title": "Pizza"}]}, REVISIONS["2024-11-05"]
+    )
     texts = [block["text"] for block in result["content"]]
     assert texts == [
         "hello",
@@ -115,7 +117,7 @@ def test_content_that_a_revision_does_not_know_is_told_in_words() -> None:
 
 def test_a_result_that_fits_is_passed_on_as_it_is() -> None:
     result = {"content": [TEXT]}
-    assert shape.tool_result(result, REVISIONS["2024-11-05"]) is result
+    assert adaptation.tool_result(result, REVISIONS["2024-11-05"]) is result
 
 
 RESOURCE: dict[str, Any] = {
@@ -150,7 +152,7 @@ PROMPT: dict[str, Any] = {
 def test_a_definition_has_exactly_the_members_that_its_revision_defines(
     date: str, kind: str, definition: dict[str, Any]
 ) -> None:
-    shaped = shape.definition(definition, REVISIONS[date])
+    shaped = adaptation.definition(definition, REVISIONS[date])
     schemas.validate_as(shaped, date, kind)
     defined = official.definitions(date)
     assert shaped.keys() == definition.keys() & defined[kind]["properties"].keys()
@@ -160,7 +162,7 @@ def test_a_definition_has_exactly_the_members_that_its_revision_defines(
 
 def test_shaping_a_definition_leaves_it_as_it_was() -> None:
     before = repr(PROMPT)
-    shape.definition(PROMPT, REVISIONS["2024-11-05"])
+    adaptation.definition(PROMPT, REVISIONS["2024-11-05"])
     assert repr(PROMPT) == before
 
 
@@ -170,7 +172,7 @@ def test_a_prompts_messages_have_only_content_that_the_revision_knows(date: str)
         "description": "All",
         "messages": [{"role": "user", "content": block} for block in BLOCKS],
     }
-    shaped = shape.prompt_result(result, REVISIONS[date])
+    shaped = adaptation.prompt_result(result, REVISIONS[date])
     complete = {"resultType": "complete"} if REVISIONS[date].per_request else {}
     schemas.validate_as({**shaped, **complete}, date, "GetPromptResult")
     kinds = [message["content"]["type"] for message in shaped["messages"]]
@@ -182,6 +184,6 @@ def test_a_prompts_messages_have_only_content_that_the_revision_knows(date: str)
 def test_boolean_schemas_of_properties_are_objects_in_the_handshake_era() -> None:
     schema = {"type": "object", "properties": {"any": True, "none": False, "text": {"type": "string"}}}
     tool = {"name": "it", "inputSchema": schema}
-    properties = shape.tool_definition(tool, REVISIONS["2025-11-25"])["inputSchema"]["properties"]
+    properties = adaptation.tool_definition(tool, REVISIONS["2025-11-25"])["inputSchema"]["properties"]
     assert properties == {"any": {}, "none": {"not": {}}, "text": {"type": "string"}}
-    assert shape.tool_definition(tool, REVISIONS["2026-07-28"])["inputSchema"] == schema
+    assert adaptation.tool_definition(tool, REVISIONS["2026-07-28"])["inputSchema"] == schema

@@ -1,0 +1,29 @@
+"""The time limit of a call: a tool, resource or prompt that takes longer is cancelled.
+
+A call that ends without waiting has no time limit, because nothing could cancel it (see `funcmcp.server.run`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+from funcmcp.protocol.errors import ToolError
+
+if TYPE_CHECKING:
+    from funcmcp.server.run import Waiting
+
+T = TypeVar("T")
+
+
+async def within(seconds: float | None, run: Waiting[T]) -> T:
+    """Wait for a run; raise ToolError when its time is up, even if it ignores the cancellation and ends later."""
+    try:
+        async with asyncio.timeout(seconds) as deadline:
+            result = await run
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+    if deadline.expired():
+        raise ToolError(f"It did not finish within {seconds:g} seconds.")
+    return result
