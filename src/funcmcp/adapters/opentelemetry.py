@@ -68,7 +68,7 @@ def tracing(tracer_provider: TracerProvider | None = None) -> Middleware:
             with tracer.start_as_current_span(name, None, SpanKind.SERVER, attributes, links) as span:
                 reply = await call_next(context)
                 if span.is_recording():
-                    _note_outcome(span, reply)
+                    _set_outcome(span, reply)
                 return reply
         finally:
             detach(token)
@@ -77,18 +77,20 @@ def tracing(tracer_provider: TracerProvider | None = None) -> Middleware:
 
 
 def _origin(context: RequestContext) -> tuple[TraceContext, list[Link]]:
-    """Return the trace that a request belongs to, and links to what else it is part of.
+    """Return the trace that a request belongs to, and a link to the span around it if that belongs to another trace.
 
-    What the message itself says goes before what is around it: the span of an instrumented ASGI server, or else the
-    HTTP headers, which nobody has read then.
+    The trace context in the message's `_meta` precedes the span of an instrumented ASGI server. Without such a span,
+    the HTTP headers are read.
     """
-    here = get_current()
-    around = get_current_span(here).get_span_context()
-    if not around.is_valid and context.http is not None:
-        here = extract(context.http.headers, here)
-    parent = extract({key: value for key, value in context.meta.items() if type(value) is str}, here)
-    told = get_current_span(parent).get_span_context()
-    return parent, [Link(around)] if around.is_valid and around != told else []
+    outer = get_current()
+    outer_span = get_current_span(outer).get_span_context()
+    if not outer_span.is_valid and context.http is not None:
+        outer = extract(context.http.headers, outer)
+    parent = extract({key: value for key, value in context.meta.items() if type(value) is str}, outer)
+    parent_span = get_current_span(parent).get_span_context()
+    if outer_span.is_valid and outer_span != parent_span:
+        return parent, [Link(outer_span)]
+    return parent, []
 
 
 def _name(context: RequestContext) -> str:
@@ -104,10 +106,10 @@ def _method(request: Request) -> str:
 
 
 def _attributes(context: RequestContext) -> dict[str, str]:
-    """Return what is known of a request before it runs."""
+    """Return the attributes of a request that has not run yet."""
     request, client = context.request, context.client
     method, params = request.method, request.params
-    found: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "mcp.method.name": _method(request),
         "mcp.protocol.version": client.revision.date,
         "mcp.session.id": _digest(client.session_id) if client.session_id else None,
@@ -117,16 +119,16 @@ def _attributes(context: RequestContext) -> dict[str, str]:
         "mcp.resource.uri": params.get("uri") if method in _WITH_URI else None,
     }
     if method in _NAMED_BY:
-        found[_NAMED_BY[method]] = params.get("name")
-    return {key: value[:_LONGEST] for key, value in found.items() if type(value) is str}
+        attributes[_NAMED_BY[method]] = params.get("name")
+    return {key: value[:_LONGEST] for key, value in attributes.items() if type(value) is str}
 
 
 def _digest(session_id: str) -> str:
-    """Return what tells sessions apart; with the id itself, whoever reads the trace could go on with the session."""
+    """Return a digest of a session id. Readers of traces could join the session with the id itself."""
     return hashlib.sha256(session_id.encode()).hexdigest()[:16]
 
 
-def _note_outcome(span: Span, reply: Reply) -> None:
+def _set_outcome(span: Span, reply: Reply) -> None:
     if reply.error is not None:
         code = str(reply.error)
         span.set_attribute("rpc.response.status_code", code)

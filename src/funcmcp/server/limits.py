@@ -68,11 +68,11 @@ class Limits:
     def __post_init__(self) -> None:
         for option in fields(self):
             value = getattr(self, option.name)
-            words = "a number" if option.name in _SECONDS else "an integer"
+            expected = "a number" if option.name in _SECONDS else "an integer"
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise TypeError(f"Limits.{option.name} must be {words} above 0; got {value!r}.")
+                raise TypeError(f"Limits.{option.name} must be {expected} above 0; got {value!r}.")
             if not 0 < value < math.inf:
-                raise ValueError(f"Limits.{option.name} must be {words} above 0; got {value}.")
+                raise ValueError(f"Limits.{option.name} must be {expected} above 0; got {value}.")
             if not isinstance(value, int) and option.name not in _SECONDS:
                 raise TypeError(f"Limits.{option.name} must be an integer above 0; got {value}.")
         if self.nesting > MAX_DEPTH:

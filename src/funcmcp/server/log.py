@@ -22,10 +22,10 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 """The format of log lines if the program has not set up logging."""
 
 
-def quote(text: object, most: int = MAX_QUOTED) -> str:
-    """Return text from outside, escaped for a log line and cut to *most* characters."""
-    escaped = str(text)[:most].encode("unicode_escape").decode("ascii")
-    return escaped[:most]
+def quote(text: object, max_length: int = MAX_QUOTED) -> str:
+    """Return text from outside, escaped for a log line and cut to *max_length* characters."""
+    escaped = str(text)[:max_length].encode("unicode_escape").decode("ascii")
+    return escaped[:max_length]
 
 
 def log_failure(error: BaseException, error_id: str, feature: str) -> None:
