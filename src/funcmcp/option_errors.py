@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -62,6 +63,8 @@ def explains_options(init: F) -> F:
             _check_type(option, options.get(option), expected)
         _check_name(args[0] if args else options.get("name"))
         _check_auth(options.get("auth"))
+        _check_tasks(options.get("tasks"))
+        _check_middleware(options.get("middleware", ()))
         init(self, *args, **options)
 
     return cast("F", checked)
@@ -81,3 +84,14 @@ def _check_auth(auth: object) -> None:
     if auth is not None and not isinstance(auth, Auth) and not callable(auth):
         type_name = type(auth).__name__  # The value may be a secret, which must not get into a log.
         raise TypeError(f"auth must be an authenticator, such as APIKeys({{...}}), or Auth(...); got {type_name}.")
+
+
+def _check_tasks(tasks: object) -> None:
+    if tasks is not None and (isinstance(tasks, type) or not hasattr(tasks, "bind")):
+        name = getattr(tasks, "__name__", type(tasks).__name__)
+        raise TypeError(f"tasks must be a store of tasks, such as SQLiteTasks('tasks.db'); got {name}.")
+
+
+def _check_middleware(middleware: object) -> None:
+    if not isinstance(middleware, Sequence):
+        raise TypeError(f"middleware must be a list of async functions; got {type(middleware).__name__}.")

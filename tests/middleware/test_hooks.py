@@ -70,3 +70,10 @@ async def test_a_list_that_fails_and_other_requests_are_not_edited() -> None:
     served = server(tool("greet"), middleware=[on_list(fail)])
     assert (await answer(served, context("tools/list", {"cursor": 5})))["error"]["code"] == -32602
     assert "result" in await answer(served, context("tools/call", {"name": "greet"}))
+
+
+@pytest.mark.parametrize("wrong", [None, "abc", [1, None], {"a": 1}])
+async def test_a_list_that_is_none_is_an_internal_error(wrong: Any, caplog: pytest.LogCaptureFixture) -> None:
+    served = server(tool("greet"), middleware=[on_list(lambda _context, _definitions: wrong)])
+    assert (await answer(served, context("tools/list")))["error"]["code"] == -32603
+    assert "must return the list of definitions" in caplog.text

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from funcmcp.middleware import Timing, log_requests, time_requests
 from funcmcp.protocol.errors import ToolError
 from tests.server.parts import answer, context, server, tool
-
-if TYPE_CHECKING:
-    import pytest
 
 
 async def fail(_context: Any, _arguments: dict[str, Any]) -> dict[str, Any]:
@@ -67,3 +66,28 @@ async def test_the_logger_and_the_level_can_be_chosen(caplog: pytest.LogCaptureF
     await answer(served, context("tools/list"))
     [record] = caplog.records
     assert (record.name, record.levelno) == ("mine", logging.WARNING)
+
+
+async def test_an_observer_that_fails_does_not_fail_the_request(caplog: pytest.LogCaptureFixture) -> None:
+    def observe(_timing: Timing) -> None:
+        raise ConnectionError("the metrics are down")
+
+    served = server(tool("greet"), middleware=[time_requests(observe)])
+    assert "result" in await answer(served, context("tools/call", {"name": "greet"}))
+    assert "the metrics are down" in caplog.text
+
+
+async def test_a_level_can_have_its_name(caplog: pytest.LogCaptureFixture) -> None:
+    served = server(middleware=[log_requests(level="warning")])
+    await answer(served, context("tools/list"))
+    assert caplog.records[0].levelno == logging.WARNING
+
+
+def test_wrong_arguments_are_refused_at_once() -> None:
+    wrong: Any = 5
+    with pytest.raises(TypeError, match="gets a Timing"):
+        time_requests(wrong)
+    with pytest.raises(TypeError, match=r"logging\.Logger"):
+        log_requests(wrong)
+    with pytest.raises(ValueError, match="Unknown log level 'LOUD'"):
+        log_requests(level="LOUD")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp.middleware import log_requests
 from funcmcp.protocol.errors import InvalidParams, ResourceNotFound, ToolError
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.state.sessions.store import StoreAwayError
@@ -144,7 +145,22 @@ async def test_a_middleware_that_returns_nothing_usable_is_an_internal_error(
     assert "must return the Reply of call_next" in caplog.text
 
 
-@pytest.mark.parametrize("wrong", [None, 5, "audit"])
-def test_what_is_not_a_function_is_refused(wrong: Any) -> None:
+class AsClass:
+    """A class in the place of one of its objects."""
+
+    async def __call__(self, context: RequestContext, call_next: CallNext) -> Reply:
+        return await call_next(context)
+
+
+def plain(_context: RequestContext, _call_next: CallNext) -> dict[str, Any]:
+    return {}
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "audit", AsClass, plain, log_requests])
+def test_what_is_not_an_async_function_is_refused(wrong: Any) -> None:
     with pytest.raises(TypeError, match=r"\(context, call_next\) -> Reply"):
         server().add_middleware(wrong)
+
+
+async def test_an_object_can_be_middleware() -> None:
+    assert "result" in await answer(server(tool("greet"), middleware=[AsClass()]), context(*CALL))

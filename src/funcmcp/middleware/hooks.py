@@ -61,6 +61,8 @@ def on_list(edit: EditList) -> Middleware:
         definitions = edit(context, result[member])
         if inspect.isawaitable(definitions):
             definitions = await definitions
+        if not isinstance(definitions, list) or not all(isinstance(definition, dict) for definition in definitions):
+            raise TypeError("The function of on_list must return the list of definitions that the client gets.")
         edited = {**result, member: definitions}
         if "cacheScope" in edited:
             edited["cacheScope"] = "private"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from funcmcp.server.log import quote
+from funcmcp.server.log import log_failure, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,36 +41,55 @@ def time_requests(observe: Callable[[Timing], None]) -> Middleware:
     """Return middleware that calls a function with the `Timing` of each answered request.
 
     Args:
-        observe: Gets the timing. It runs on the event loop, so it must not wait for anything.
+        observe: Gets the timing. It runs on the event loop, so it must not wait for anything. The log gets an exception
+            that it raises, and the client still gets its answer.
+
+    Raises:
+        TypeError: `observe` is not callable.
     """
+    if not callable(observe):
+        raise TypeError(f"time_requests needs a function that gets a Timing; got {type(observe).__name__}.")
 
     async def time_request(context: RequestContext, call_next: CallNext) -> Reply:
         start = time.perf_counter()
         reply = await call_next(context)
         seconds = time.perf_counter() - start
         route, feature = context.routed.route, context.feature
-        observe(
-            Timing(
-                "" if route is None else route.method,
-                None if feature is None else feature.key,
-                seconds,
-                reply.error,
-                _is_tool_error(context, reply),
-            )
+        timing = Timing(
+            "" if route is None else route.method,
+            None if feature is None else feature.key,
+            seconds,
+            reply.error,
+            _is_tool_error(context, reply),
         )
+        try:
+            observe(timing)
+        except Exception as error:  # noqa: BLE001 - the request has run, and must not run again because of its timing
+            log_failure(error, os.urandom(8).hex(), "time_requests")
         return reply
 
     return time_request
 
 
-def log_requests(logger: logging.Logger | None = None, level: int = logging.INFO) -> Middleware:
+def log_requests(logger: logging.Logger | None = None, level: int | str = logging.INFO) -> Middleware:
     """Return middleware that logs each answered request in one line: method, feature, outcome and milliseconds.
 
     Args:
         logger: Gets the records; by default the logger "funcmcp.requests".
-        level: The level of the records.
+        level: The level of the records, as a number or a name such as "INFO".
+
+    Raises:
+        TypeError: `logger` is not a logger.
+        ValueError: There is no level of this name.
     """
     log = logging.getLogger("funcmcp.requests") if logger is None else logger
+    if not isinstance(log, logging.Logger | logging.LoggerAdapter):
+        raise TypeError(f"logger must be a logging.Logger; got {type(log).__name__}.")
+    if isinstance(level, str):
+        levels = logging.getLevelNamesMapping()
+        if level.upper() not in levels:
+            raise ValueError(f"Unknown log level {level!r}. Valid levels: {', '.join(levels)}.")
+        level = levels[level.upper()]
 
     def write(timing: Timing) -> None:
         outcome = "ok"

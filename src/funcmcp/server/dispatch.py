@@ -17,7 +17,7 @@ from funcmcp.server.connections.hub import LISTS, Hub, updated
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.load import Load
 from funcmcp.server.log import log_failure, quote
-from funcmcp.server.middleware import fold
+from funcmcp.server.middleware import check_middleware, fold
 from funcmcp.server.results import Results
 from funcmcp.server.routes import Parts, Routes
 from funcmcp.server.run import is_failure
@@ -112,11 +112,7 @@ class Server:
 
     def add_middleware(self, middleware: Middleware) -> None:
         """Add middleware inside of that which is there already; see `funcmcp.middleware`."""
-        if not callable(middleware):
-            raise TypeError(
-                "Middleware must be an async function (context, call_next) -> Reply, such as log_requests(); "
-                f"got {type(middleware).__name__}."
-            )
+        check_middleware(middleware)
         self._middleware.append(middleware)
         self.answer = fold(self._middleware, self._respond, self._completed, self._failed)
 

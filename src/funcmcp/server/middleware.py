@@ -8,6 +8,7 @@ exceptions for which transports have statuses of their own (`LimitReachedError`,
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from funcmcp.protocol.replies import Reply
@@ -39,6 +40,18 @@ class Middleware(Protocol):
             MCPError: Ends the request with this error.
             ToolError: Ends a `tools/call` with a result that has ``isError: true`` and this text.
         """
+
+
+def check_middleware(middleware: object) -> None:
+    """Raise TypeError for an object that can't be middleware, such as a class or a function that is not async."""
+    is_plain = inspect.isfunction(middleware) and not inspect.iscoroutinefunction(middleware)
+    if callable(middleware) and not inspect.isclass(middleware) and not is_plain:
+        return
+    name = getattr(middleware, "__qualname__", type(middleware).__name__)
+    raise TypeError(
+        "Middleware must be an async function (context, call_next) -> Reply, or what a call such as log_requests() "
+        f"returns; got {name}."
+    )
 
 
 def fold(middleware: Sequence[Middleware], respond: Respond, complete: Complete, fail: Fail) -> Respond:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from funcmcp.transports.http.options import HTTPOptions
@@ -36,3 +38,17 @@ def test_a_host_has_no_scheme_and_no_path(host: str) -> None:
 def test_an_origin_has_a_scheme() -> None:
     with pytest.raises(ValueError, match=r"'example\.com', which is not an origin\. Write 'https://example\.com'\."):
         HTTPOptions(allowed_origins=["*", "example.com"])
+
+
+@pytest.mark.parametrize(
+    "options", [{"sse": "/mcp"}, {"websocket": "/mcp"}, {"sse": "/a", "websocket": "/a"}, {"path": "/", "sse": "/"}]
+)
+def test_two_endpoints_need_two_paths(options: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="must differ"):
+        HTTPOptions(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{"path": None}, {"path": 5}, {"sse": True}, {"websocket": "ws"}])
+def test_a_path_is_a_string_with_a_slash(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must begin with a slash"):
+        HTTPOptions(**options)

@@ -75,10 +75,7 @@ class HTTPOptions:
     optional_sessions: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("path", "sse", "websocket"):
-            path = getattr(self, name)
-            if path is not None and not path.startswith("/"):
-                raise ValueError(f"HTTPOptions.{name} must begin with a slash, such as '/mcp'; got {path!r}.")
+        self._check_paths()
         for name in ("allowed_hosts", "allowed_origins"):
             value = getattr(self, name)
             if isinstance(value, str):
@@ -96,3 +93,15 @@ class HTTPOptions:
                 )
         if self.proxies < 0:
             raise ValueError(f"HTTPOptions.proxies must be 0 or more; got {self.proxies}.")
+
+    def _check_paths(self) -> None:
+        option_of: dict[str, str] = {}  # by path
+        for name in ("path", "sse", "websocket"):
+            path = getattr(self, name)
+            if path is None and name != "path":
+                continue
+            if not isinstance(path, str) or not path.startswith("/"):
+                raise ValueError(f"HTTPOptions.{name} must begin with a slash, such as '/mcp'; got {path!r}.")
+            if path in option_of:
+                raise ValueError(f"HTTPOptions.{option_of[path]} and {name} must differ; both are {path!r}.")
+            option_of[path] = name
