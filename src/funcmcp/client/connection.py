@@ -1,11 +1,11 @@
-"""The client.
+"""An MCP client: agrees on a revision with the server, sends requests, and answers the server's questions.
 
-How it works: `Client.__aenter__` opens the transport and agrees with the server on a revision. If the caller chose
-none, the client asks ``server/discover`` in the newest revision, and sends ``initialize`` in the newest handshake
-revision if the server does not have that method. From then on each request is one message: `_send` adds what the
-revision requires (the ``_meta`` of the per-request era, headers for HTTP), waits for the response, and cancels the
-request if the caller stops waiting. `_in_rounds` repeats a request with answers while the server asks for input
-(2026-07-28). In the handshake era the server asks by requests of its own, which the transport passes to `_receive`.
+How it works: `Client.__aenter__` opens the transport and agrees on a revision with the server. If the caller did not
+choose one, the client sends ``server/discover`` in the newest revision. If the server does not have that method, the
+client sends ``initialize`` in the newest handshake revision. After that, each request is one message: `_send` adds the
+members and headers that the revision requires, waits for the response, and cancels the request if the caller stops
+waiting. `_in_rounds` repeats a request with answers while the server asks for input (2026-07-28). In the handshake era
+the server sends its questions as requests, which the transport passes to `_receive`.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ if TYPE_CHECKING:
 _MAX_ROUNDS = 20
 _MAX_PAGES = 1000
 _PROBE_SECONDS = 10.0
-"""Seconds that a server on stdio may take for ``server/discover``. Old servers leave unknown methods unanswered."""
+"""Seconds that a server on stdio may take for ``server/discover``. Old servers may ignore unknown methods."""
 
 _CANCEL_SECONDS = 2.0
 """Seconds that sending ``notifications/cancelled`` may take."""
 
 _LATEST_HANDSHAKE = max(date for date, revision in REVISIONS.items() if not revision.per_request)
 _KNOWS_PER_REQUEST = {INTERNAL_ERROR, HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY}
-"""Errors in answer to ``server/discover`` after which ``initialize`` would not help."""
+"""Error codes of ``server/discover`` after which the client does not try ``initialize``."""
 
 _CLIENT_INFO = {"name": "funcmcp", "version": __version__}
 
@@ -78,8 +78,9 @@ _CLIENT_INFO = {"name": "funcmcp", "version": __version__}
 class Client:
     """A client of one server.
 
-    Entering the block connects, leaving it ends the session and the connection. Requests may run at the same time. The
-    callbacks `on_notification`, `on_progress` and `on_log` are called in the event loop and must not block it.
+    Entering the ``async with`` block connects to the server. Leaving it ends the session and the connection. Requests
+    may run concurrently. The callbacks `on_notification`, `on_progress` and `on_log` are called in the event loop and
+    must not block it.
 
     Example:
         ```python
@@ -90,30 +91,30 @@ class Client:
     Args:
         target: The server: an MCPServer, which the client calls in memory; the URL of a Streamable HTTP endpoint, or an
             HTTPEndpoint; a StdioCommand; an async function from HttpRequest to HttpResponse; or your own Transport.
-        revision: The protocol revision to speak. By default the newest one that the server has.
+        revision: The protocol revision to use. By default the newest one that the server supports.
         elicit: Answers ``elicitation/create``: receives its params and returns an ElicitResult such as
-            ``{"action": "accept", "content": {...}}``. The client declares the capability only if this is set. The
-            server receives an MCPError that it raises; another exception also fails the request that is running.
+            ``{"action": "accept", "content": {...}}``. The client declares the capability only if this is set. An
+            MCPError of the callback is sent to the server. Any other exception also fails the request under way.
         sample: Answers ``sampling/createMessage`` in the same way.
-        roots: Root objects such as ``{"uri": "file:///data"}``, which answer ``roots/list``.
+        roots: Root objects such as ``{"uri": "file:///data"}``, which the client returns for ``roots/list``.
         on_notification: Receives every notification of the server, as a JSON-RPC message.
-        on_progress: Receives the progress of every request. The client asks for progress only if this is set, or the
-            argument of the same name of a method.
+        on_progress: Receives the progress of each call without its own `on_progress` argument. The client asks for
+            progress only if one of the two is set.
         on_log: Receives every log message of the server.
         log_level: The least severe log messages to ask for: debug, info, notice, warning, error, critical, alert or
             emergency. By default info if `on_log` is set; otherwise the client does not ask for any.
         headers: Header fields of every HTTP request, such as ``{"authorization": "Bearer ..."}``.
-        timeout: Seconds that each request may take, the time for answering questions included. None for any time.
+        timeout: Seconds that each request may take, including the time to answer questions. None: no limit.
 
     Attributes:
-        revision: The revision that client and server speak.
-        server_info: The server's name, version and the like. Empty if the server does not send them.
+        revision: The revision that client and server use.
+        server_info: The server's Implementation, such as its name and version. Empty if the server does not send it.
         capabilities: The server's capabilities, by name.
-        instructions: The server's instructions for the model. None if it has none.
+        instructions: The server's instructions for the model. None if the server does not send any.
 
     Raises:
-        ValueError: The revision, the log level or the URL is not valid, or there are headers for a StdioCommand.
-        TypeError: The target is of none of these types.
+        ValueError: The revision, the log level or the URL is invalid, or *headers* is set for a StdioCommand.
+        TypeError: The target has another type.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only options, most calls use none or one
@@ -156,7 +157,7 @@ class Client:
 
     @property
     def session_id(self) -> str | None:
-        """The id of the session. None without a session: in 2026-07-28, on stdio, and with servers that keep none."""
+        """The id of the session. None in 2026-07-28, on stdio, and with servers without sessions."""
         return self._transport.session_id
 
     async def __aenter__(self) -> Self:
@@ -212,7 +213,7 @@ class Client:
         Raises:
             MCPError: The server rejects the request, for example because the tool does not exist.
             ToolError: The tool failed, and *raise_on_error* is set.
-            ClientError: The request failed. Its subclasses are the reasons.
+            ClientError: The request failed. The subclass names the reason.
         """
         params = {"name": name, "arguments": dict(arguments or {})}
         result = CallToolResult(await self._in_rounds("tools/call", params, meta, on_progress, timeout))
@@ -269,7 +270,7 @@ class Client:
             ref: The feature: ``{"type": "ref/prompt", "name": ...}`` or ``{"type": "ref/resource", "uri": ...}``.
             name: The argument's name.
             value: The beginning of the argument's value.
-            context: The arguments that have a value already.
+            context: The values of arguments that are already set, by name.
         """
         params: dict[str, Any] = {"ref": dict(ref), "argument": {"name": name, "value": value}}
         if context:
@@ -285,7 +286,7 @@ class Client:
             member: The member of the result that holds the items, such as ``tools``.
 
         Raises:
-            InvalidResponseError: A page has no items, or there are more than 1,000 pages.
+            InvalidResponseError: A page does not have the member, or there are more than 1,000 pages.
         """
         items: list[Any] = []
         params: dict[str, Any] = {}
@@ -313,7 +314,7 @@ class Client:
 
         Raises:
             MCPError: The response is an error.
-            ClientError: The request failed. Its subclasses are the reasons.
+            ClientError: The request failed. The subclass names the reason.
         """
         return await self._send(method, dict(params or {}), timeout)
 
@@ -346,7 +347,7 @@ class Client:
         raise InvalidResponseError(f"{method} asked for input more than {_MAX_ROUNDS} times.")
 
     def _add_progress_token(self, params: dict[str, Any], on_progress: OnProgress | None) -> str | int | None:
-        """Ask for progress if a callback is there to receive it. Return the token of the callback."""
+        """Add a progress token to *params* if there is a callback. Return the token."""
         if on_progress is None:
             return None
         meta = params.setdefault("_meta", {})
@@ -355,14 +356,14 @@ class Client:
         return token
 
     async def _next_round(self, params: dict[str, Any], result: dict[str, Any], method: str) -> dict[str, Any]:
-        """Return the params of a request with answers to what its result asks."""
+        """Return the params of the next round: those of the request, with answers to the questions in *result*."""
         responses = {}
         questions = result.get("inputRequests") or {}
         if not isinstance(questions, dict):
-            raise InvalidResponseError(f"The result of {method} has no valid 'inputRequests'.")
+            raise InvalidResponseError(f"'inputRequests' in the result of {method} is not an object.")
         for key, question in questions.items():
             if not isinstance(question, dict):
-                raise InvalidResponseError(f"The result of {method} has no valid 'inputRequests'.")
+                raise InvalidResponseError(f"A member of 'inputRequests' in the result of {method} is not an object.")
             responses[key] = await self._answers.to(question)
         repeated = {**params, "inputResponses": responses}
         if "requestState" in result:
@@ -393,7 +394,7 @@ class Client:
         return result_of(response, method)
 
     async def _cancel(self, request_id: int, method: str, reason: str) -> None:
-        """Tell the server that nothing waits for a request any more, unless closing its HTTP response has done so."""
+        """Cancel a request at the server. In the per-request era, closing its HTTP response has already done so."""
         if method == "initialize" or (self._per_request and self._transport.is_http):
             return
         with suppress(ClientError, TimeoutError):
@@ -401,7 +402,7 @@ class Client:
                 await self.notify("notifications/cancelled", {"requestId": request_id, "reason": reason})
 
     async def _receive(self, message: dict[str, Any]) -> None:
-        """Handle a notification or a request of the server. Raise what a callback raises."""
+        """Handle a notification or a request of the server. Exceptions of callbacks propagate."""
         if "id" not in message:
             self._notified(message)
             return
@@ -506,7 +507,7 @@ class Client:
         self._is_connected = True
 
     async def _try_newest(self) -> bool:
-        """Ask ``server/discover`` in the newest revision. Return whether the server speaks it."""
+        """Send ``server/discover`` in the newest revision. Return whether the server supports that revision."""
         self.revision = max(REVISIONS)
         try:
             await self._discover(None if self._transport.is_http else _PROBE_SECONDS)
@@ -519,7 +520,7 @@ class Client:
         except ConnectionFailedError:
             if self._transport.is_http:
                 raise
-            await self._transport.aclose()  # an old server may end at a method that it does not know
+            await self._transport.aclose()  # an old server may exit when it receives an unknown method
             await self._transport.connect(self._receive)
             return False
         return True
@@ -529,7 +530,7 @@ class Client:
         result = await self._send(method, {}, seconds)
         supported = result.get("supportedVersions", [self.revision])
         if not isinstance(supported, list) or self.revision not in supported:
-            raise InvalidResponseError(f"The server does not have the revision {self.revision}.")
+            raise InvalidResponseError(f"The server does not support revision {self.revision}.")
         meta = result.get("_meta")
         self._learn(result, meta.get(envelope.SERVER_INFO) if isinstance(meta, dict) else None, method)
 
@@ -544,7 +545,7 @@ class Client:
         revision = member_of(result, "protocolVersion", str, method)
         if revision not in REVISIONS or REVISIONS[revision].per_request:
             raise InvalidResponseError(
-                f"The server chose the revision {revision!r:.50}, which this client does not have."
+                f"The server chose the revision {revision!r:.50}, which this client does not support."
             )
         self._learn(result, result.get("serverInfo"), method)
         self.revision = revision
@@ -552,7 +553,7 @@ class Client:
         await self.notify("notifications/initialized")
 
     def _learn(self, result: dict[str, Any], server_info: object, method: str) -> None:
-        """Keep the facts about the server that come with the first result."""
+        """Store the server's capabilities, information and instructions from the first result."""
         self.capabilities = member_of(result, "capabilities", dict, method)
         self.server_info = server_info if isinstance(server_info, dict) else {}
         instructions = result.get("instructions")
@@ -564,7 +565,7 @@ class Client:
 
 
 def _transport_for(target: Target, headers: Mapping[str, str]) -> Transport:
-    """Return the transport to a server. What only one kind of target needs is imported for that kind alone."""
+    """Return the transport for a target. A module that only one kind of target needs is imported for that kind."""
     if isinstance(target, str):
         target = HTTPEndpoint(target)
     if isinstance(target, HTTPEndpoint):

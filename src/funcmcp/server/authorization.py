@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from funcmcp.server.catalog.catalog import Catalog
 
 DECISION_TIMEOUT = 30.0
-"""Seconds for an author's function that authenticates or authorizes a caller."""
+"""Seconds that an author's function may take to authenticate or authorize a caller."""
 
 _MESSAGES = {
     "unauthorized": "This needs an access token or a key.",
@@ -44,7 +44,8 @@ class Refusal:
     Attributes:
         reason: ``"unauthorized"``: the caller is anonymous. ``"forbidden"``: the principal lacks scopes. ``"denied"``:
             an `authorize` function rejected the principal.
-        scopes: The scopes that the principal needs, with those scopes of this server that it already has.
+        scopes: The scopes that a new token needs: the required ones, and those scopes of features that the principal
+            already has.
     """
 
     reason: Literal["unauthorized", "forbidden", "denied"]
@@ -57,7 +58,7 @@ class Refusal:
 
 
 class Guard:
-    """Decides about the requests of one server.
+    """Decides which requests each caller of one server may send.
 
     Args:
         catalog: The features of the server.
@@ -83,7 +84,7 @@ class Guard:
 
     @property
     def admits_anonymous(self) -> bool:
-        """Whether callers without credentials may do anything at all."""
+        """Whether anonymous callers may use any part of the server."""
         return self._lists == "open" or self._catalog.has_anonymous
 
     def filters(self, principal: Principal | None) -> bool:
@@ -91,10 +92,10 @@ class Guard:
         return self._lists == "filtered" or (self._lists == "auto" and principal is None)
 
     async def check(self, routed: RoutedRequest, principal: Principal | None) -> Refusal | None:
-        """Return why a caller may not send a request; None if it may. Nothing of the request runs before.
+        """Return why a caller may not send a request, or None if it may. This is called before the handler runs.
 
-        The refusal is the same for a feature that exists and for one that does not. Callers who pass learn from the
-        request's own answer that a feature is missing.
+        Unless every caller may list features, an anonymous caller gets the same refusal for a feature that exists and
+        for one that does not. A caller that passes this check learns from the response that a feature is missing.
         """
         if routed.route is None or routed.fault is not None:
             return self._check_scopes(principal)
@@ -109,11 +110,11 @@ class Guard:
         return await self._check_authorize(access, principal)
 
     def check_conversation(self, principal: Principal | None) -> Refusal | None:
-        """Return why a caller may not use the server at all: handshake, notifications, streams."""
+        """Return why a caller may not use the server at all, not even for a handshake; None if it may."""
         return None if self.admits_anonymous else self._check_scopes(principal)
 
     def check_lists(self, principal: Principal | None) -> Refusal | None:
-        """Return why a caller may not list features."""
+        """Return why a caller may not list features, or None if it may."""
         is_open = self._lists == "open" or (self.filters(principal) and self._catalog.has_anonymous)
         return None if is_open else self._check_scopes(principal)
 
@@ -130,14 +131,14 @@ class Guard:
     def _check_access(self, access: Access, principal: Principal | None) -> Refusal | None:
         if access.allow_anonymous:
             return None
-        # A challenge names the feature's scopes only where every caller may list the features.
+        # Where not every caller may list features, the scopes in a challenge would reveal that the feature exists.
         names_scopes = self._lists == "open"
         return self._check_scopes(principal, access.required_scopes, names_scopes=names_scopes)
 
     def _check_scopes(
         self, principal: Principal | None, scopes: Sequence[str] = (), *, names_scopes: bool = False
     ) -> Refusal | None:
-        """Return why a caller is not a principal with the server's scopes and these."""
+        """Return the refusal of a caller that is anonymous or lacks the server's scopes or *scopes*."""
         if principal is None:
             return Refusal("unauthorized", distinct([*self.scopes, *scopes]) if names_scopes else self.scopes)
         if principal.scopes.issuperset(self.scopes) and principal.scopes.issuperset(scopes):
@@ -145,7 +146,7 @@ class Guard:
         return Refusal("forbidden", distinct([*self.scopes, *scopes, *self._held_scopes(principal)]))
 
     def _held_scopes(self, principal: Principal) -> list[str]:
-        """Return the scopes of features that a principal holds: a new token must include them."""
+        """Return the features' scopes that a principal holds. A new token replaces the old one, so it needs them."""
         scopes: list[str] = []
         for feature in self._catalog.features():
             scopes += [scope for scope in feature.access.required_scopes if scope in principal.scopes]
@@ -153,7 +154,7 @@ class Guard:
 
 
 async def _allows(authorize: Authorize, principal: Principal) -> bool:
-    """Call an author's `authorize` function. Only exactly True allows; a failure or a timeout does not."""
+    """Return whether an author's `authorize` function returns exactly True. A failure or a timeout is False."""
     try:
         answer = authorize(principal)
         if inspect.isawaitable(answer):

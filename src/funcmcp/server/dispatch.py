@@ -1,4 +1,4 @@
-"""From a request to its answer: the server routes each request once, runs its handler, and encodes the result."""
+"""The server: routes each request once, runs its middleware and handler, and encodes the response."""
 
 from __future__ import annotations
 
@@ -43,32 +43,32 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """The features of one server, and the answers to requests about them.
+    """The features of one server, and the responses to the requests of its clients.
 
     Args:
         options: The server's Implementation, lists, limits and instructions.
         revisions: The revisions that the server speaks.
-        keys: Seal the state that clients carry.
-        auth: How callers are authenticated and what they may list; None lets every caller do everything.
+        keys: The keys that seal the state which clients return.
+        auth: How callers are authenticated and what they may list. None: every caller may do everything.
         bus: Connects the instances of the server; by default there is one instance.
         middleware: Functions around every request, the outermost first.
-        tasks: Keeps the tasks; None if calls never become tasks.
+        tasks: The store of the tasks; None if calls never become tasks.
 
     Attributes:
         revisions: The revisions by date.
         catalog: The features.
         routes: The methods and their handlers.
         guard: Decides which requests a caller may send; None without `auth`.
-        results: Completes results as each revision has them.
-        load: Counts and limits what is under way.
+        results: Adds the members that every result of a revision has.
+        load: Counts and limits requests, streams and subscriptions, in total and for each caller.
         hub: Publishes changes.
         tasks: The tasks; None if calls never become tasks.
-        answer: Runs a request, middleware included, and returns its `Reply`. Every failure is an error reply, but for
-            the two exceptions for which transports have statuses of their own: `LimitReachedError` if there is no room
-            for the request, and `StoreAwayError` if it needs a store that can't be reached.
+        answer: Runs the middleware and the handler of a request, and returns its `Reply`. A failure becomes an error
+            reply. Two exceptions are raised instead, because transports have their own statuses for them:
+            `LimitReachedError` if a limit is reached, and `StoreAwayError` if a store can't be reached.
     """
 
-    def __init__(  # noqa: PLR0913 - the parts that operators choose, by name
+    def __init__(  # noqa: PLR0913 - keyword-only: the parts that operators choose
         self,
         options: ServerOptions,
         revisions: Sequence[Revision],
@@ -111,7 +111,7 @@ class Server:
             self.add_middleware(function)
 
     def add_middleware(self, middleware: Middleware) -> None:
-        """Add middleware inside of that which is there already; see `funcmcp.middleware`."""
+        """Add a middleware inside the existing ones; see `funcmcp.middleware`."""
         check_middleware(middleware)
         self._middleware.append(middleware)
         self.answer = fold(self._middleware, self._respond, self._completed, self._failed)
@@ -122,17 +122,17 @@ class Server:
         return sorted(self.revisions, reverse=True)
 
     def read(self, value: object) -> RoutedRequest | Notification | Response | Malformed:
-        """Return what a decoded JSON value is; a request comes with its route and the feature that it names."""
+        """Classify a decoded JSON value. A request is returned with its route and the feature that it names."""
         message = classify(value)
         return self.routes.route(message) if isinstance(message, Request) else message
 
     def changes_for(self, conversation: Conversation) -> list[Change]:
-        """Return all changes that a client of the handshake era gets, for when it may have missed some."""
+        """Return a change for each list and each subscribed resource, for a client that may have missed some."""
         lists = [change for name, change in LISTS.items() if name in self.catalog.offered]
         return lists + [updated(uri) for uri in conversation.subscribed]
 
     async def _respond(self, context: RequestContext) -> Reply:
-        """Run a request, and return its answer."""
+        """Run the handler of a request and return the response."""
         request, revision = context.request, context.client.revision
         runs, caller = self.load.runs, context.caller
         runs.take(caller)
@@ -153,11 +153,11 @@ class Server:
             runs.give_back(caller)
 
     def _completed(self, result: dict[str, Any], context: RequestContext) -> Reply:
-        """Return the answer for a result that a middleware returned."""
+        """Return the response for a result that a middleware returned."""
         return result_reply(context.request.id, self.results.complete(result, context.client.revision))
 
     def _failed(self, error: BaseException, context: RequestContext) -> Reply:
-        """Return the answer for an exception that a middleware raised; raise what is not a failure again."""
+        """Return the response for an exception of a middleware; re-raise an exception that is not a failure."""
         if isinstance(error, StoreAwayError | LimitReachedError) or not is_failure(error):
             raise error
         if isinstance(error, MCPError):

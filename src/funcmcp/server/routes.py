@@ -1,4 +1,4 @@
-"""The methods that the server serves, one row each, and the routing of requests."""
+"""The table of the methods that the server serves, and the routing of requests by it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Routes:
         self._routes = {route.method: route for route in _rows(parts, self.lists)}
 
     def route(self, request: Request) -> RoutedRequest:
-        """Return a request with its route and the feature that it names, if there are such."""
+        """Return a request with its route and the feature that it names. Each is None if it does not exist."""
         route = self._routes.get(request.method)
         if route is None or route.find is None:
             return RoutedRequest(request, route)
@@ -81,7 +81,7 @@ class Routes:
         return RoutedRequest(request, route, feature, values)
 
     def handler(self, routed: RoutedRequest, revision: Revision) -> Handler:
-        """Return the handler of a request; raise MCPError -32601 if the server does not serve it in the revision."""
+        """Return the handler of a request; raise MCPError -32601 if this server or *revision* lacks the method."""
         route = routed.route
         if (
             route is None
@@ -106,7 +106,7 @@ def _lists(parts: Parts) -> dict[str, FeatureList]:
 
 
 def _rows(parts: Parts, lists: dict[str, FeatureList]) -> Iterable[Route]:
-    """Return the table of routes."""
+    """Yield the routes of the server, one for each method."""
     options, catalog, lookup, results = parts.options, parts.catalog, parts.lookup, parts.results
     calls = FeatureCalls(parts.keys, options.show_errors)
     revisions = sorted(parts.revisions, reverse=True)
@@ -134,14 +134,14 @@ def _rows(parts: Parts, lists: dict[str, FeatureList]) -> Iterable[Route]:
         ("prompts/list", lists["prompts/list"].page, listing, None, never),
         ("prompts/get", PromptCalls(calls, results).get, by_feature, lookup.prompt, if_feature),
         ("completion/complete", Completions(calls).complete, by_feature, lookup.completed, never),
-        # Its handler decides which changes the caller may get.
+        # CONVERSATION, because the handler itself decides which changes the caller may get.
         ("subscriptions/listen", listening.listen, conversation, None, always),
     ]
     if parts.tasks is not None and tasks is not None:
         store = parts.tasks.store
         runs = TaskRuns(catalog, results, tool_calls.run, result_bytes=store.limits.result_bytes)
         parts.tasks.run_with(runs.run)
-        # Their handlers decide which tasks the caller may use.
+        # CONVERSATION, because the handlers themselves decide which tasks the caller may use.
         rows += [
             ("tasks/get", tasks.get, conversation, None, never),
             ("tasks/update", tasks.update, conversation, None, never),

@@ -1,21 +1,22 @@
-"""A bus between the instances of a server, on a stream of Redis.
+"""A bus between the instances of a server that uses a Redis stream.
 
-How it works: `send` and `tell` add messages to one stream, and each instance reads the stream in a task (`_listen`). It
-is a stream and not a channel, so that an instance that was disconnected for a moment continues at its position and
-loses no message.
+How it works: `send` and `tell` add messages to one stream, and each instance reads the stream in a task (`_listen`).
+The bus does not use Redis Pub/Sub, because an instance that was disconnected for a moment would lose messages. On a
+stream, it continues at its position.
 
 - *Position.* An instance begins with the messages that come after its start (`_find_position`). After a failure it
   continues at its position, and delivers `RESUMED`, because messages may be missing: the stream keeps about
   `_MAX_STREAM` messages for `_STREAM_SECONDS`. If Redis has lost the stream, the instance reads the new one from its
   beginning.
-- *Repetition.* A command may be sent again when its connection breaks. So each message has a sender and a number, and
-  a message that came before is dropped (`_is_new`).
+- *Duplicates.* A command may be sent again when its connection breaks. Each message therefore has a sender and a
+  number, and an instance drops a message that it has received before (`_is_new`).
 - *Presence.* Each instance renews its entry in a sorted set with each read. `other_instances` lists the entries that
   are younger than `_PRESENCE_SECONDS`.
-- *Telling.* `tell` does not wait. It repeats a message in the background until Redis accepts it. Beyond `_MAX_TELLING`
-  messages it drops further ones and tells `RESUMED`, so that the other instances know of the gap.
-- *Loops.* A server may be created before its process is forked or its event loop starts. `start` gives the instance a
-  new name for each event loop.
+- *Background messages.* `tell` does not wait. It sends a message in the background, and repeats it until Redis accepts
+  it. While `_MAX_TELLING` messages are pending, it drops further ones and sends `RESUMED` once, so that the other
+  instances know that messages are missing.
+- *Event loops.* A server may be created before its process is forked or its event loop starts. `start` gives the
+  instance a new name for each event loop.
 """
 
 from __future__ import annotations
@@ -44,22 +45,22 @@ if TYPE_CHECKING:
     from funcmcp.state.bus import Hear, Message
 
 _BLOCK = 1.0
-"""Seconds for which one read waits for messages. The next read shows that Redis can still be reached."""
+"""Seconds for which one read waits for messages. The next read checks that Redis is still reachable."""
 
 _PAUSE = 0.2
 """Seconds between attempts to connect."""
 
 _MAX_STREAM = 10_000
-"""Messages in the stream, approximately. An instance that is disconnected reads them later."""
+"""Approximate maximum of messages in the stream. A disconnected instance reads them when it is back."""
 
 _STREAM_SECONDS = 60
-"""Seconds for which a message is in the stream."""
+"""Seconds for which a message stays in the stream."""
 
 _TRIM = """
 local time = redis.call('TIME')
 return redis.call('XTRIM', KEYS[1], 'MINID', (time[1] - ARGV[1]) * 1000)
 """
-"""Remove old messages. The stream itself has no expiry, so that eviction among volatile keys does not remove it."""
+"""Removes old messages. The stream itself does not expire, because ``volatile-*`` policies evict expiring keys."""
 
 _PRESENCE_SECONDS = 5
 """Seconds after which an instance that has not renewed its entry counts as ended. Each read renews it."""
@@ -75,14 +76,14 @@ return redis.call('ZRANGEBYSCORE', KEYS[1], redis.call('TIME')[1] - ARGV[1], '+i
 """
 
 _MAX_RECENT = 5000
-"""Ids of messages that are stored to recognize repeated ones."""
+"""Maximum number of message ids that are stored to recognize duplicates."""
 
 _WARNING_INTERVAL = 60.0
 """Seconds between two warnings about messages that can't be read."""
 
 _MAX_READ = 100
 _MAX_TELLING = 1000
-"""Messages that are being told at once. Further ones are dropped."""
+"""Maximum number of pending messages of `tell`. Further ones are dropped."""
 
 _FIELD = b"m"
 _BEGINNING = "0-0"
@@ -119,14 +120,14 @@ class RedisBus:
         self.connected = False
 
     def subscribe(self, topic: str, hear: Hear) -> None:
-        """Call `hear`, on the event loop, with each message about a topic."""
+        """Call *hear* on the event loop with each message of a topic."""
         self._listeners.setdefault(topic, []).append(hear)
 
     def tell(self, topic: str, message: Message) -> None:
         """Send a message in the background, from any thread. Without a running event loop the message is dropped."""
-        with contextlib.suppress(RuntimeError):  # no event loop runs: this instance does not serve yet, or no longer
+        with contextlib.suppress(RuntimeError):  # no event loop is running: the server has not started or has stopped
             if self._loop is None:
-                self.start()  # on a platform without a startup event
+                self.start()  # the platform has no startup event that calls this
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._begin_to_tell, topic, message)
 
@@ -135,7 +136,7 @@ class RedisBus:
         await self._send(self._numbered(topic, message))
 
     def _numbered(self, topic: str, message: Message) -> bytes:
-        """Return the bytes of a message for the stream; the same bytes may be sent again."""
+        """Return a message with its sender and number, encoded. A retry sends the same bytes."""
         self._sent += 1
         return encode({"from": self.instance, "number": self._sent, "topic": topic, "message": message})
 
@@ -143,7 +144,7 @@ class RedisBus:
         async def add(redis: Redis) -> None:
             pipeline = redis.pipeline(transaction=False)
             pipeline.xadd(self._stream, {_FIELD: data}, maxlen=_MAX_STREAM, approximate=True)
-            pipeline.persist(self._stream)  # version 0.1 gives it an expiry
+            pipeline.persist(self._stream)  # version 0.1 sets an expiry on the stream
             await pipeline.execute()
 
         await self._link.do(add)
@@ -152,8 +153,8 @@ class RedisBus:
         """Return the names of the other instances that have renewed their entries within five seconds.
 
         Raises:
-            StoreAwayError: Redis can't be reached; or this instance's own entry is missing, because Redis is full,
-                read-only or was emptied. Entries of other instances may be missing, too.
+            StoreAwayError: Redis can't be reached, or the entry of this instance is missing because Redis is full,
+                read-only or was emptied. In the second case, entries of other instances may be missing, too.
         """
         await self.ready()
         names: frozenset[str] = await self._link.do(self._present_instances)
@@ -166,19 +167,19 @@ class RedisBus:
         return frozenset(name.decode(errors="replace") for name in names)
 
     def start(self) -> None:
-        """Begin to receive messages on the running event loop, unless that has begun."""
+        """Start to receive messages on the running event loop, unless the bus has started."""
         loop = asyncio.get_running_loop()
         if self._loop is loop and self._listening is not None and not self._listening.done():
             return
         self._loop = loop
-        self.instance = _new_name()  # processes that were forked from one need different names
+        self.instance = _new_name()  # processes forked from the same parent need different names
         self._settled = asyncio.Event()
         self._position = ""
         self._present_until = 0.0
         self._listening = loop.create_task(self._listen())
 
     async def ready(self) -> None:
-        """Begin to receive messages, and wait until it works or until a first attempt has failed."""
+        """Start, and wait until messages are received or the first attempt to connect has failed."""
         self.start()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._link.timeout):
@@ -204,7 +205,7 @@ class RedisBus:
         task.add_done_callback(self._telling.discard)
 
     async def _tell(self, topic: str, message: Message) -> None:
-        """Send a message, and repeat it until Redis accepts it: Redis may be away for this instance alone."""
+        """Send a message; retry until Redis accepts it, because it may be unreachable for this instance alone."""
         data = self._numbered(topic, message)
         while True:
             try:
@@ -229,7 +230,7 @@ class RedisBus:
             await asyncio.sleep(_PAUSE)
 
     async def _find_position(self, redis: Redis) -> None:
-        """Begin at the end of the stream, or continue at the position of this instance."""
+        """Start at the end of the stream, or continue at the position of this instance."""
         await self._maintain(redis)
         last: Any = await redis.xrevrange(self._stream, count=1)
         newest = _position(last[0][0]) if last else _BEGINNING
@@ -252,9 +253,9 @@ class RedisBus:
                 self._take(fields.get(_FIELD, b""))
 
     async def _maintain(self, redis: Redis) -> None:
-        """Renew the entry of this instance, and remove old messages; each from time to time."""
+        """Renew the entry of this instance and remove old messages, whichever is due."""
         now = monotonic()
-        with contextlib.suppress(ResponseError):  # a full or read-only Redis refuses, but can be read
+        with contextlib.suppress(ResponseError):  # a full or read-only Redis rejects writes, but not reads
             if now >= self._present_until:
                 self._present_until = now + _BLOCK
                 await redis.eval(_PRESENT, 1, self._instances, self.instance, _PRESENCE_SECONDS)
@@ -271,7 +272,7 @@ class RedisBus:
             self._warn(f"A message on the Redis stream {self._stream} is of another version.")
 
     def _is_new(self, message_id: tuple[str, int | None]) -> bool:
-        """Return whether a message has not come before. Messages of version 0.1 have no number."""
+        """Return whether a message is new. Messages of version 0.1 have no number and count as new."""
         if message_id[1] is None:
             return True
         if message_id in self._recent:
@@ -301,7 +302,7 @@ def _new_name() -> str:
 
 
 def _position(name: bytes) -> str:
-    """Return a position in the stream as text; raise ValueError if it is malformed, so that it is never read from."""
+    """Return a stream position as text; raise ValueError if it is malformed, so that it is never stored."""
     position = name.decode()
     _order(position)
     return position

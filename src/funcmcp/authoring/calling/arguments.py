@@ -1,14 +1,14 @@
 """Validation of a call's JSON arguments, and their conversion to a function's keyword arguments.
 
-How it works: the parameters of a function are divided into parts (`parts_of`), each of which one validator reads. All
-plain parameters are one part, whose core schema is that of a TypedDict. A parameter that is marked with `Arguments` is
-a part of its own: its fields are arguments beside the plain ones. `input_schema` merges the JSON schemas of the parts,
-and `reader_of` builds their validators when the feature is first called. pydantic is loaded at that moment, not before.
+How it works: `parts_of` divides the parameters of a function into parts, and each part has its own validator. All plain
+parameters form one part, whose core schema is that of a TypedDict. A parameter marked with `Arguments` is a separate
+part: the fields of its type are arguments at the same level as the plain ones. `input_schema` merges the JSON schemas
+of the parts. `reader_of` builds their validators when the feature is first called. pydantic is not loaded before that.
 
-A call's arguments are validated in up to three steps. The first validator stops at the first wrong item of a collection
-(`fail_fast`): a million wrong items would be a million errors, which take minutes. If it rejects the value, the value
-is tried again with integers in place of floats such as 5.0, because JSON has one type of number. If that fails too and
-the value is small, a second validator lists all errors for the client.
+A call's arguments are validated in up to three steps. The first validator stops at the first invalid item of a
+collection (`fail_fast`), because a million invalid items would produce a million errors and take minutes. If it rejects
+the value, the value is validated again with integers in place of floats such as 5.0, because JSON has only one type of
+number. If that fails, too, and the value is small, a second validator lists all errors for the client.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 NO_ARGUMENTS: dict[str, Any] = {"type": "object", "additionalProperties": False}
 _MAX_MEMBERS_FOR_ALL_ERRORS = 1000
-"""Arguments with more members than this get only the errors of the first validation."""
+"""For arguments with more members, only the errors of the first validation are reported."""
 
 
 class Part(NamedTuple):
-    """Arguments that one validator reads.
+    """The arguments that one validator validates.
 
     Attributes:
-        schema: The core schema, as `argument_schema` of `values/pydantic_argument_schemas.py` returned it.
+        schema: The core schema, as `argument_schema` of `values/pydantic_argument_schemas.py` returns it.
         parameter: The parameter that gets the result. None if the result is a dict of several parameters.
         defaults: The function's own defaults by parameter, for the JSON schema.
     """
@@ -53,7 +53,7 @@ class Part(NamedTuple):
 
 
 def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[Part]:
-    """Return the parts of a function's arguments: at most one of plain parameters, and one that is spread.
+    """Return the parts of a function's arguments: one for the plain parameters, and one for a spread parameter.
 
     Args:
         parameters: The parameters that take arguments.
@@ -61,7 +61,8 @@ def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[P
         lax: Whether values are converted, such as ``"5"`` to 5.
 
     Raises:
-        RegistrationError: JSON can't carry a type, two fields have one alias, or two parameters are spread.
+        RegistrationError: JSON can't represent a type, two fields have the same alias, or more than one parameter is
+            marked with `Arguments`.
     """
     from funcmcp.authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
 
@@ -83,12 +84,12 @@ def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[P
 
 
 def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:
-    """Return the parts of a prompt's arguments or a template's variables: texts, each for one parameter.
+    """Return the parts of a prompt's arguments or a template's variables, whose values are strings.
 
     Arguments have the names of the parameters. Aliases are ignored.
 
     Raises:
-        RegistrationError: JSON can't carry a type, or a parameter is marked with `Arguments`.
+        RegistrationError: JSON can't represent a type, or a parameter is marked with `Arguments`.
     """
     if any(is_spread(parameter) for parameter in parameters):
         raise RegistrationError(
@@ -131,10 +132,10 @@ def input_schema(parts: Sequence[Part], tool: str, descriptions: Mapping[str, st
     Args:
         parts: The parts of its arguments.
         tool: The tool's name, for errors.
-        descriptions: The docstring's text about each parameter. A description in the annotation takes precedence.
+        descriptions: Descriptions of parameters from the docstring. Those in annotations take precedence.
 
     Raises:
-        RegistrationError: A spread type has no named fields, or two arguments have one name.
+        RegistrationError: A spread type does not have named fields, or two arguments have the same name.
     """
     if not parts:
         return dict(NO_ARGUMENTS)
@@ -172,7 +173,7 @@ def _describe(part: Part, properties: dict[str, Any], descriptions: Mapping[str,
             try:
                 argument["default"] = encoded_default(default)
             except ValueError:
-                continue  # JSON can't carry the default, so clients don't see it
+                continue  # JSON can't represent the default, so the schema omits it
 
 
 def _fields(schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -192,7 +193,7 @@ def _alias(field: Mapping[str, Any], name: str) -> str:
 
 def _typed_dict(parameters: Sequence[Parameter]) -> Any:
     """Return a TypedDict with the parameters as its keys."""
-    from typing_extensions import TypedDict  # noqa: PLC0415 - the one that pydantic takes on Python 3.11
+    from typing_extensions import TypedDict  # noqa: PLC0415 - pydantic requires this TypedDict on Python 3.11
 
     hints: dict[str, Any] = {}
     for parameter in parameters:
@@ -208,12 +209,12 @@ def _typed_dict(parameters: Sequence[Parameter]) -> Any:
 
 
 def is_field(value: Any) -> bool:
-    """Return whether a default or a mark is pydantic's ``Field(...)``. This does not load pydantic."""
+    """Return whether a default or a mark is pydantic's ``Field(...)``, without loading pydantic."""
     return hasattr(value, "is_required") and hasattr(value, "default_factory")
 
 
 def reader_of(parts: Sequence[Part], *, lax: bool) -> Reader:
-    """Return the function that turns a call's arguments into keyword arguments. It raises ToolError for others."""
+    """Return a function that converts arguments to keyword arguments. It raises ToolError if they are invalid."""
     if not parts:
         return _no_arguments
     checks = [(part.parameter, _Check(part.schema, lax=lax)) for part in parts]
@@ -227,7 +228,7 @@ def reader_of_type(annotation: Any, name: str) -> Callable[[Any], Any]:
 
     Args:
         annotation: The type.
-        name: Names the type in errors.
+        name: The name of the type in errors.
     """
     from funcmcp.authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
 
@@ -278,10 +279,10 @@ def _with_integers(value: Any) -> Any:
 
 
 class _Check:
-    """Validates values of one schema, and lists the errors of small values.
+    """Validates values against one schema, and lists all errors of small values.
 
     Attributes:
-        validate: Returns the converted value. It raises ValidationError, and stops at the first wrong item of a
+        validate: Returns the converted value, or raises ValidationError. It stops at the first invalid item of a
             collection.
     """
 
@@ -292,17 +293,17 @@ class _Check:
         self._all_errors = cache(lambda: _validating(schema, lax=lax))
 
     def errors(self, error: ValidationError, value: Any) -> ValidationError:
-        """Return the error with all problems of a small value. For other values, return *error*.
+        """Return an error that lists all problems of a small value. For a large value, return *error*.
 
         Args:
             error: The error of the validation that stopped early.
-            value: The value.
+            value: The value that was validated.
         """
         if error.error_count() > _MAX_MEMBERS_FOR_ALL_ERRORS or not _is_small(value):
             return error
         try:
             self._all_errors()(_with_integers(value))
-        except ToolError:  # the value takes too many tries, see values/union_limits.py
+        except ToolError:  # too many attempts to match unions, see values/union_limits.py
             return error
         except type(error) as thorough:
             return thorough
@@ -349,7 +350,7 @@ def _reporting(check: _Check) -> Callable[[Any], Any]:
 
 
 def _several(parts: Sequence[Part], checks: Sequence[tuple[str | None, _Check]]) -> Reader:
-    """Return the reader of plain arguments and spread ones. Each part gets only its own arguments."""
+    """Return the reader of plain and spread arguments. Each part gets only its own arguments."""
     from pydantic_core import ValidationError  # noqa: PLC0415 - loads pydantic
 
     plain_names: set[str] = set()
@@ -396,10 +397,10 @@ def handwritten_reader(
     """Return the reader of a tool with a hand-written schema.
 
     Args:
-        schema: The schema that arguments must fit.
+        schema: The schema that the arguments must match.
         tool: The tool's name.
         all_arguments: The parameter that takes all arguments as a dict, if there is one.
-        read_named: Reads the arguments for named parameters, if there are any.
+        read_named: The reader of the arguments for named parameters, if there are any.
     """
     from funcmcp.authoring.values.argument_errors import wrong_arguments  # noqa: PLC0415 - only for errors
     from funcmcp.authoring.values.handwritten_schema import schema_checker  # noqa: PLC0415 - for these schemas only

@@ -1,4 +1,4 @@
-"""Calls of features: rounds of questions, time limits, and failures."""
+"""Runs the handlers of features, with rounds of questions, a time limit, and an error for each failure."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ T = TypeVar("T")
 
 
 class FeatureFailedError(MCPError):
-    """A feature raised an exception: JSON-RPC error -32603. A tool sends its text as a result instead.
+    """A feature raised an exception: JSON-RPC error -32603, or for a tool a result with `isError` and the text.
 
     Args:
-        text: The text of the exception, if clients get it.
-        error_id: The id of the log record about the failure; "" if there is none.
+        text: The text of the exception; None if clients must not see it.
+        error_id: The id of the log record about the failure; "" if the failure was not logged.
     """
 
     def __init__(self, text: str | None, error_id: str) -> None:
@@ -46,8 +46,8 @@ class FeatureCalls:
     """Runs the handlers of features.
 
     Args:
-        keys: Seal the state that clients carry between rounds of questions.
-        show_errors: Exceptions whose text clients get, where a feature does not choose them itself.
+        keys: The keys that seal the request state between rounds of questions.
+        show_errors: The exceptions whose text clients see, unless the feature has its own list of them.
     """
 
     def __init__(self, keys: KeyRing, show_errors: ShowErrors) -> None:
@@ -55,27 +55,27 @@ class FeatureCalls:
         self._shown = shown_types(show_errors, "show_errors")
 
     def open_rounds(self, context: RequestContext, feature: Feature) -> None:
-        """Let a feature ask the client in the per-request era; raise InvalidParams for an invalid `requestState`."""
+        """Set up questions of a feature in the per-request era; raise InvalidParams if `requestState` is invalid."""
         if feature.interactive and context.client.revision.per_request:
             owner = owner_of(context.principal)
             context.channel = Rounds(context.channel, context.request, self._keys, owner)
 
     async def run(self, feature: Feature, work: Coroutine[Any, Any, T]) -> T | dict[str, Any]:
-        """Return the result of a feature's work, or the InputRequiredResult of a run that needs answers first.
+        """Run a feature's coroutine; return its result, or an InputRequiredResult if it needs answers first.
 
         Raises:
-            MCPError: The work raised one.
-            FeatureFailedError: The work raised another exception, or its time is up.
+            MCPError: *work* raised it.
+            FeatureFailedError: *work* raised another exception, or exceeded the feature's time limit.
         """
         try:
             begun = begin(work)
             result: T = await within(feature.timeout, begun) if isinstance(begun, Waiting) else begun
-        except BaseException as error:  # noqa: BLE001 - `outcome_of` raises what is not a failure again
+        except BaseException as error:  # noqa: BLE001 - `outcome_of` re-raises an exception that is not a failure
             return self.outcome_of(error, feature)
         return result
 
     def outcome_of(self, error: BaseException, feature: Feature) -> dict[str, Any]:
-        """Return the InputRequiredResult if *error* asks for one, else raise *error* or a FeatureFailedError."""
+        """Return the InputRequiredResult if *error* requires input; otherwise raise *error* or a FeatureFailedError."""
         ended = run_end(error)
         if isinstance(ended, InputRequired):
             return {"resultType": "input_required", **ended.result()}

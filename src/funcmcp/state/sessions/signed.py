@@ -1,10 +1,10 @@
 """Signed sessions: the session id is a signed token that contains the handshake.
 
-How it works: `create` seals the handshake, its owner, the time of expiry and random bytes into the id, and stores
-nothing. Every process with the same keys can open the id; opened ids are cached. The session ends when it expires. A
-session that the client ends earlier is recorded until then: by this process and the other workers of ``funcmcp run
---workers`` (`EndedSessions`), or by a store that all processes share (`Revocations`). A signed session has no streams
-between requests and no subscriptions, because there is no state to keep them in.
+How it works: `create` seals the handshake, its owner, the expiry time and random bytes in the id. It does not store
+anything. Every process with the same keys can open the id; opened ids are cached. The session ends when it expires. If
+the client ends it earlier, a record of that is kept until the expiry time. This process and the other workers of
+``funcmcp run --workers`` share such records (`EndedSessions`), or all instances share them in a store (`Revocations`).
+Signed sessions do not have subscriptions, or streams between requests, because no state is stored for them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX_CACHED = 10_000
 _MAX_ID = 4096
 _FIELDS = frozenset("rcixon")
 _CAPABILITIES = {"elicitation": ("form", "url"), "sampling": ("context", "tools"), "roots": (), "extensions": None}
-"""The client capabilities that a server uses, with their parts; None for any part."""
+"""The client capabilities that a server uses, with their parts. None: any part."""
 
 _MAX_TEXT = 100
 _MAX_EXTENSIONS = 8
@@ -40,9 +40,9 @@ class Revocations(Protocol):
     """Records ended sessions for all instances. Both methods may raise StoreAwayError."""
 
     async def add(self, session_id: str, seconds: float) -> bool:
-        """Record a session for a number of seconds; return whether it was not recorded before.
+        """Record a session for a number of seconds; return False if it is already recorded.
 
-        A record must not be dropped earlier. If there is no room, the method raises SessionsFullError.
+        The record must not be dropped earlier. If the store is full, the method raises SessionsFullError.
         """
 
     async def has(self, session_id: str) -> bool:
@@ -53,12 +53,12 @@ class SignedSessions(SessionStore):
     """Sessions whose ids contain their handshakes.
 
     Args:
-        keys: Sign the ids. The default is the keys in the environment variable ``FUNCMCP_KEYS``, or those of the
-            platform, or a random key that no other process has. A server derives keys of its own from them, by its
-            name, and seals what clients carry between requests with these, too.
-        revoked: Stores for all instances which sessions were ended, such as `funcmcp.redis.RedisRevocations`. Without
-            it, an ended session is refused by the process that ended it and the other workers of its ``funcmcp run``.
-        bus: Carries changes, answers of clients and cancellations to the other instances of the server, such as
+        keys: The keys that sign the ids. By default the keys in the environment variable ``FUNCMCP_KEYS``, those of the
+            platform, or a random key of this process, whichever exists first. A server derives its own keys from them
+            and its name. The derived keys also seal the state that clients return with later requests.
+        revoked: The store in which all instances record ended sessions, such as `funcmcp.redis.RedisRevocations`.
+            Without it, only the process that ended a session and the other workers of its ``funcmcp run`` reject it.
+        bus: Sends changes, answers of clients and cancellations to the other instances of the server, such as
             `funcmcp.redis.RedisBus`.
         lifetime: Seconds after which a session expires and the client has to initialize again.
         clock: Returns the seconds since 1970.
@@ -102,7 +102,7 @@ class SignedSessions(SessionStore):
         return self.keys.seal(_PURPOSE, encode(payload))
 
     async def get(self, session_id: str) -> Handshake | None:
-        """Return the handshake of a session, or None if its id is not valid, it was ended or it has expired."""
+        """Return the handshake of a session; None if its id is invalid, or if the session was ended or has expired."""
         checked = self._checked.get(session_id) or self._open(session_id)
         if checked is None or checked.expires <= self._clock() or checked.digest in self._ended:
             return None
@@ -114,7 +114,7 @@ class SignedSessions(SessionStore):
         """End a session; return whether it existed.
 
         Raises:
-            SessionsFullError: There is no room for another record until earlier ones expire. The session continues.
+            SessionsFullError: The store is full until earlier records expire. The session continues.
         """
         checked = self._checked.get(session_id) or self._open(session_id)
         if checked is None or await self.get(session_id) is None:
@@ -155,7 +155,7 @@ def _checked(payload: Any, digest: bytes) -> _Checked | None:
 
 
 def _capabilities(declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the capabilities that a server uses, so that the id is short."""
+    """Return only the capabilities that a server uses, to keep the id short."""
     capabilities: dict[str, Any] = {}
     for name, parts in _CAPABILITIES.items():
         value = declared.get(name)
@@ -169,5 +169,5 @@ def _capabilities(declared: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _info(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the names and the version of the client, so that the id is short."""
+    """Return only the name, title and version of the client, to keep the id short."""
     return {name: info[name][:_MAX_TEXT] for name in ("name", "title", "version") if isinstance(info.get(name), str)}

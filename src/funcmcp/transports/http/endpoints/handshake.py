@@ -1,15 +1,15 @@
 """The handshake era over HTTP: `initialize` creates a session, and later requests carry its id.
 
-How it works: the era keeps a `HandshakeClient` for each session in memory (`Clients`), and creates it again from the
-session's store if it was dropped. The store, the request and the platform decide which of four forms an answer has:
+How it works: `HandshakeEra` keeps a `HandshakeClient` for each session in memory (`Clients`). If that was dropped, it
+creates another one from the session store. A response has one of four forms:
 
-- Plain JSON, if the client accepts no event stream or the request can't send messages.
-- A resumable stream, if sessions are live (`LiveSessions`) and the platform streams.
-- A stream that ends with its connection, if sessions are not live and the platform streams.
-- A complete stream, if the platform sends bodies only as a whole. With live sessions it begins with the changes that
-  the client has not heard of.
+- Plain JSON, if the client does not accept event streams or the request can't send messages.
+- A resumable stream, if sessions are live (`LiveSessions`) and the platform supports streaming.
+- A stream that ends with its connection, if sessions are not live and the platform supports streaming.
+- A complete stream, if the platform sends only complete bodies. With live sessions, the stream begins with the changes
+  that have not been sent to the client yet.
 
-In each of the last three, the answer is plain JSON if no message comes before it.
+In the last three cases the response is plain JSON, too, if the server sends no message before the result.
 
 Source: "basic/transports" of 2025-03-26, 2025-06-18 and 2025-11-25; batches only in 2025-03-26.
 """
@@ -77,12 +77,12 @@ _ANONYMOUS = SessionKey("")
 
 
 class HandshakeEra:
-    """Answers the requests of the handshake era.
+    """Responds to the requests of the handshake era.
 
     Args:
-        server: Answers the messages.
-        sessions: Stores sessions. With `NoSessions` a request needs no `initialize` before it.
-        optional: Serve requests without a session id as `NoSessions` does.
+        server: The server that handles the messages.
+        sessions: The session store. With `NoSessions`, clients may send requests without `initialize`.
+        optional: Whether requests without a session id are served as with `NoSessions`.
     """
 
     def __init__(self, server: Server, sessions: SessionStore, *, optional: bool = False) -> None:
@@ -102,7 +102,7 @@ class HandshakeEra:
         sessions.endings.append(self._clients.end)
 
     async def post(self, http: HttpRequest, message: RoutedBody, checked: CheckedHeaders) -> HttpResponse:
-        """Answer a POST whose body has been decoded and routed."""
+        """Respond to a POST whose body has been decoded and routed."""
         if isinstance(message, RoutedRequest) and message.request.method == "initialize":
             return await self._initialize(http, message)
         if isinstance(message, Malformed):
@@ -142,7 +142,7 @@ class HandshakeEra:
             return _cancelled(message.request, checked.accept)
 
     async def _with_changes(self, response: HttpResponse, client: HandshakeClient) -> HttpResponse:
-        """Return a response as a whole, after the changes that the client has not heard of."""
+        """Return the complete response, preceded by the changes that have not been sent to the client yet."""
         body = response.body
         if not isinstance(body, bytes):
             body = b"".join([part async for part in body])
@@ -158,7 +158,7 @@ class HandshakeEra:
         return sse.response(b"".join(events))
 
     async def _stream(self, http: HttpRequest, context: RequestContext, client: HandshakeClient) -> HttpResponse:
-        """Run a request that may send messages before its answer."""
+        """Run a request during which the server may send messages before the response."""
         await self._server.bus.ready()
         await client.conversation.restore()
         if self._is_live and http.can_stream:
@@ -172,7 +172,7 @@ class HandshakeEra:
         return await stream_response(work, channel, respond=handshake_response)
 
     async def get(self, http: HttpRequest, checked: CheckedHeaders) -> HttpResponse:
-        """Open the general stream of a session, or resume a stream of it."""
+        """Open the general stream of a session, or resume one of its streams."""
         session_id = _session_id(http)
         client = self._client(http, await self._sessions.get(session_id), checked)
         if isinstance(client, HttpResponse):
@@ -188,7 +188,7 @@ class HandshakeEra:
                 if events is not None:
                     return self._open(http, events)
             if await self._has_general_stream(client):
-                return refuse(409, INVALID_REQUEST, "This session has a stream already; end it, or resume it.")
+                return refuse(409, INVALID_REQUEST, "This session already has a GET stream. Close or resume it.")
         client.start_general_stream()
         if position is None:
             general = client.streams.general
@@ -196,7 +196,7 @@ class HandshakeEra:
         return self._open(http, position.follow())
 
     async def _has_general_stream(self, client: HandshakeClient) -> bool:
-        """Return whether the client reads its general stream, at this instance or at another one."""
+        """Return whether the client reads its general stream at this or another instance."""
         if client.streams.general.is_read:
             return True
         return self._remote_streams is not None and await self._remote_streams.is_read(client.key)
@@ -220,7 +220,7 @@ class HandshakeEra:
                     yield part
 
     async def _has_ended(self, session_id: str) -> bool:
-        """Return whether a session has ended; False while its store can't be reached."""
+        """Return whether a session has ended; False if its store can't be reached."""
         try:
             return await self._sessions.get(session_id) is None
         except StoreAwayError:
@@ -261,7 +261,7 @@ class HandshakeEra:
         return HttpResponse(200, (*JSON_HEADERS, (headers.SESSION_ID, session_id)), reply.body)
 
     def _client_without_session(self, checked: CheckedHeaders, message: RoutedBody) -> HandshakeClient | HttpResponse:
-        """Return the client of one request of a server without sessions, or the refusal of its revision."""
+        """Return a client for one request without a session, or the response that rejects its revision."""
         if checked.version is None:  # before 2025-06-18 clients named their revision only in `initialize`
             revision = handshake_revision(self._server.revisions, ASSUMED)
         else:
@@ -274,9 +274,9 @@ class HandshakeEra:
     def _client(
         self, http: HttpRequest, handshake: Handshake | None, checked: CheckedHeaders, message: RoutedBody | None = None
     ) -> HandshakeClient | HttpResponse:
-        """Return the client of a session, or the refusal of the request.
+        """Return the client of a session, or the response that rejects the request.
 
-        The status is 400 without a session id, and 404 if the session has ended or belongs to another principal.
+        The status is 400 if the session id is missing, and 404 if the session has ended or has another owner.
         """
         session_id, owner = _session_id(http), owner_of(http.principal)
         if not session_id:
@@ -290,7 +290,7 @@ class HandshakeEra:
         if not checked.is_supported:
             return self._refuse_revision(message)
         key = SessionKey(session_id)
-        if handshake.owner != owner:  # a principal in an anonymous session
+        if handshake.owner != owner:  # the principal's part of an anonymous session
             key = SessionKey(session_id, owner)
         client = self._clients.get(key)
         if client is None:
@@ -316,7 +316,7 @@ class HandshakeEra:
         return accepted()
 
     async def _batch(self, http: HttpRequest, values: list[object], client: HandshakeClient) -> HttpResponse:
-        """Answer a batch. Its requests run concurrently, and their answers are one array."""
+        """Respond to a batch. Its requests run concurrently, and their responses form one array."""
         try:
             members = read_batch(self._server, values, client.revision)
         except MCPError as error:
@@ -352,7 +352,7 @@ def _id_of(message: RoutedBody | None) -> RequestId | None:
 
 
 def _bodies(replies: list[Reply | BaseException]) -> list[bytes]:
-    """Return the answers to a batch's requests, without those that were cancelled; raise StoreAwayError."""
+    """Return the encoded responses of a batch, without cancelled requests; raise the first StoreAwayError."""
     for reply in replies:
         if isinstance(reply, StoreAwayError):
             raise reply
@@ -360,7 +360,7 @@ def _bodies(replies: list[Reply | BaseException]) -> list[bytes]:
 
 
 async def _in_batch(server: Server, context: RequestContext) -> Reply:
-    """Answer one of several requests. If a limit refuses it, the others are answered all the same."""
+    """Return the response to one request of a batch. A reached limit fails this request alone."""
     try:
         return await server.answer(context)
     except LimitReachedError as error:
@@ -374,9 +374,9 @@ def _session_id(http: HttpRequest) -> str:
 def _run(
     context: RequestContext, conversation: Conversation, work: Coroutine[Any, Any, Reply] | Waiting[Reply]
 ) -> Coroutine[Any, Any, Reply]:
-    """Add a run to its conversation at once, and return a coroutine that waits for its answer.
+    """Add a run to its conversation immediately, and return a coroutine that returns the response.
 
-    Until the answer, the client can cancel the run and respond to its questions.
+    Until the coroutine ends, the client can cancel the run and answer its questions.
     """
     run = Run()
     conversation.begin(context.request.id, run)
@@ -391,7 +391,7 @@ def _run(
 
 
 def _cancelled(request: Request, accept: Accepts) -> HttpResponse:
-    """Return the response to a request that the client has cancelled: an empty stream, where it accepts streams."""
+    """Return the response to a cancelled request: an empty stream if the client accepts streams, else an error."""
     if accept.events:
         return sse.response(b"")
     return refuse(200, INTERNAL_ERROR, "The request was cancelled.", request_id=request.id)

@@ -1,21 +1,21 @@
-"""Event streams of a session that a client can resume after its connection broke (handshake era).
+"""Event streams that a client can resume after a broken connection (handshake era).
 
-How it works: a session has one general stream, for messages that belong to no request, and a stream for each request
-that sends a message before its answer. Each event of a stream has an id, `NAME-NUMBER`, and is stored, bounded in
-number and size. A client resumes a stream with GET and `Last-Event-ID`; it gets the later events of that stream, and
-those of no other stream.
+How it works: a session has one general stream, for messages that do not belong to a request, and one stream for each
+request during which the server sends a message before the response. Each event has an id, `NAME-NUMBER`. The latest
+events of each stream are stored, up to a maximum number and size. A client resumes a stream with GET and
+`Last-Event-ID`, and gets only the later events of that stream.
 
-- A `ResumableStream` is written to by a run (or by the session, for the general stream) and has at most one reader,
-  which is a response. A new reader replaces the earlier one. Without a reader, events are stored all the same: the run
-  continues when the client disconnects.
-- A stream is *finished* when its run has ended; the last event is the answer. A finished stream stays in the session's
-  `SessionStreams`, so that the client can still resume it, until one of the limits below drops it.
+- A run writes to its `ResumableStream`; the session writes to the general stream. A stream has at most one reader,
+  which is an HTTP response. A new reader replaces the earlier one. Events are also stored without a reader, because the
+  run continues when the client disconnects.
+- A stream is *finished* when its run has ended. Its last event is the response. A finished stream stays in the
+  session's `SessionStreams`, where the client can still resume it, until one of the limits below drops it.
 - `FinishedStreams` bounds the memory of the finished streams of all sessions together.
-- `close_stream` of a channel ends the connection of a stream, not the stream: the client reconnects (SEP-1699). That
-  needs an event with an id on the stream before. Clients of 2025-11-25 understand an event without data, with which
-  each response begins ("priming").
+- `close_stream` of a channel ends the HTTP response but not the stream, which the client then resumes (SEP-1699). The
+  client needs an event id for that. Each response to a client of 2025-11-25 therefore begins with an event that has an
+  id and no data (*priming*).
 
-A stream that is stored in another process is the subject of `remote_streams`.
+The module `remote_streams` resumes streams that another instance stores.
 
 Source: 2025-11-25 "basic/transports, Resumability and Redelivery" and "Sending Messages to the Server".
 """
@@ -63,34 +63,34 @@ _STREAM_OVERHEAD = 2560
 """Bytes of memory that a stream takes up without its events."""
 
 _EVENT_OVERHEAD = 160
-"""Bytes of memory that an event takes up beside its data."""
+"""Bytes of memory that an event takes up in addition to its data."""
 
 _MAX_DIGITS = 18
-"""Digits of an event's number that are read."""
+"""Digits of an event's number that are parsed. Further digits are ignored."""
 
 
 class Position(NamedTuple):
-    """A place in a stream: after the event with this number."""
+    """A position in a stream: after the event with this number."""
 
     stream: ResumableStream
     number: int
 
     def follow(self) -> AsyncGenerator[bytes]:
-        """Yield the events after this place."""
+        """Yield the events after this position."""
         return self.stream.follow(self.number)
 
 
 class ResumableStream:
-    """The events of one stream, and a reader that waits for further ones.
+    """The stored events of one stream, and at most one reader, which waits for further events.
 
     Args:
         name: The name of the stream, unique in the session. Event ids begin with it.
-        priming: Whether the client understands an event without data, which gives it an id to reconnect with.
-        max_events: The number of events that are stored.
-        max_bytes: The bytes of events that are stored. The last event is stored however large it is.
+        priming: Whether the client accepts an event without data, whose id it can use to resume the stream.
+        max_events: The maximum number of stored events.
+        max_bytes: The maximum size of the stored events. The last event is always stored.
 
     Attributes:
-        finished: Whether no further event will come.
+        finished: Whether the stream is complete.
         last_sent: The number of the last event that was sent.
     """
 
@@ -121,7 +121,7 @@ class ResumableStream:
         self._last = 0
         self._updated = asyncio.Event()
         self._reader: object = None
-        self._interrupted = False  # whether the next reader ends after the events that are stored
+        self._interrupted = False  # whether the next reader ends after the stored events
 
     @property
     def is_read(self) -> bool:
@@ -148,24 +148,27 @@ class ResumableStream:
         self._updated.set()
 
     def finish(self) -> None:
-        """Note that no further event will come."""
+        """Mark the stream as finished: no further event follows."""
         self.finished = True
         self._updated.set()
 
     def interrupt(self) -> None:
-        """End the response of the reader, or of the next one if there is none, provided that the client can resume."""
+        """End the response of the current reader, or of the next one if there is none.
+
+        This has no effect if the client does not have an event id with which it could resume the stream.
+        """
         if self._priming or self._last:
             self._interrupted = self._reader is None
             self._reader = None
             self._updated.set()
 
     async def follow(self, after: int) -> AsyncGenerator[bytes]:
-        """Yield the events after the event with a number, and those to come, with comments after a long silence.
+        """Yield the stored events after the number *after*, then each new event, with keep-alive comments between them.
 
         The generator becomes the reader of the stream. An earlier reader ends.
         """
         reader = self._reader = object()
-        self._updated.set()  # wakes the earlier reader
+        self._updated.set()  # wakes the earlier reader, which ends
         try:
             if self._priming:
                 yield sse.priming_event(self._event_id(after), RETRY)
@@ -189,7 +192,7 @@ class ResumableStream:
         return b"%b-%d" % (self.name.encode(), number)
 
     async def _wait_for_update(self) -> bool:
-        """Wait for a change of the stream; return False after a long silence."""
+        """Wait for an update of the stream; return False if none comes within the keep-alive interval."""
         self._updated.clear()
         try:
             async with asyncio.timeout(sse.KEEP_ALIVE_SECONDS):
@@ -204,11 +207,11 @@ class SessionStreams:
 
     Args:
         priming: See `ResumableStream`.
-        prefix: The beginning of the names of all streams.
+        prefix: The prefix of the names of all streams.
         finished_streams: The finished streams of all sessions.
 
     Attributes:
-        general: The stream of messages that belong to no request.
+        general: The stream of messages that do not belong to a request.
     """
 
     def __init__(self, *, priming: bool, prefix: str = "", finished_streams: FinishedStreams | None = None) -> None:
@@ -224,7 +227,7 @@ class SessionStreams:
 
     @property
     def are_read(self) -> bool:
-        """Whether one of the streams has a reader."""
+        """Whether at least one of the streams has a reader."""
         return self.general.is_read or any(stream.is_read for stream in self._streams.values())
 
     def open(self) -> ResumableStream:
@@ -239,7 +242,7 @@ class SessionStreams:
         return stream
 
     def find(self, event_id: str) -> Position | None:
-        """Return the place after an event, or None if its stream is not stored or the event never existed."""
+        """Return the position after an event; None if its stream is not stored or has never had the event."""
         name, _, digits = event_id.partition("-")
         stream = self._streams.get(name)
         if name == self.general.name:
@@ -257,12 +260,12 @@ class SessionStreams:
             self._finished_streams.add(self, stream)
 
     def drop(self, stream: ResumableStream) -> None:
-        """Store a stream no longer."""
+        """Remove a stream. The client can't resume it any more."""
         self._streams.pop(stream.name, None)
         self._finished_streams.remove(stream)
 
     def close(self) -> None:
-        """Drop all streams: the session has ended. Runs that are under way may still write to theirs."""
+        """Drop all streams, because the session has ended. Runs under way may still write to their streams."""
         self._closed = True
         self.general.finish()
         for stream in list(self._streams.values()):
@@ -296,20 +299,20 @@ class FinishedStreams:
             owner.drop(oldest)
 
     def remove(self, stream: ResumableStream) -> None:
-        """Remove a stream, if it is here."""
+        """Remove a stream if it is stored."""
         _, size = self._streams.pop(stream, (None, 0))
         self._bytes -= size
 
 
 class ResumableChannel:
-    """A channel onto a stream that the client can resume.
+    """A channel that sends messages on a stream which the client can resume.
 
     Args:
-        conversation: Receives the client's responses to questions.
+        conversation: Receives the client's answers to questions.
         stream: Receives the messages.
 
     Attributes:
-        used: Is set once the stream is necessary, because it has a message or was closed.
+        used: Set when the response must be a stream, because a message was sent or `close_stream` was called.
     """
 
     pushes = True
@@ -324,13 +327,13 @@ class ResumableChannel:
         await self._send(encode({"jsonrpc": "2.0", "method": method, "params": params}))
 
     async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Send the questions as requests and wait for the client's responses."""
+        """Send the questions as requests and wait for the client's answers."""
         if self._stream.finished:
             raise ToolError("The client can't be asked any more.")
         return await self._conversation.ask(questions, self._send)
 
     def close_stream(self) -> None:
-        """End the connection. The client resumes the stream."""
+        """End the HTTP response. The client then resumes the stream."""
         self.used.set()
         self._stream.interrupt()
 
@@ -348,16 +351,16 @@ async def resumable_response(
     *,
     respond: Callable[[Reply], HttpResponse],
 ) -> HttpResponse:
-    """Run a request; return plain JSON if it sends nothing before its answer, or else an event stream.
+    """Run a request; return plain JSON if nothing is sent before its response, otherwise an event stream.
 
-    The run continues when the client disconnects. Its answer is then stored on the stream.
+    The run continues when the client disconnects. Its response is then stored on the stream.
 
     Args:
         work: The run. It sends its messages to *channel*.
         channel: The channel of the run.
         stream: The stream of the channel, one of *streams*. It is dropped if it was not used.
         streams: The streams of the session.
-        respond: Returns the plain response for an answer.
+        respond: Returns the HTTP response with a reply as plain JSON.
 
     Raises:
         RunCancelledError: The client cancelled the request before anything was sent.
@@ -380,7 +383,7 @@ async def resumable_response(
         return respond(await task)
 
     def finish(task: asyncio.Task[Reply]) -> None:
-        """End the stream with the answer; a request that was cancelled has none."""
+        """End the stream with the response. A cancelled request does not have one."""
         if not task.cancelled() and task.exception() is None:
             stream.append(task.result().body)
         stream.finish()
