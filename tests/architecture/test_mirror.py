@@ -92,7 +92,6 @@ EXCEPTIONS = {
     "src/funcmcp/server/calls/client_capabilities.py": "tests/server/handlers/test_tools",
     "src/funcmcp/server/calls/time_limit.py": "tests/server/calls/test_feature_call",
     "src/funcmcp/server/connections/cancellation.py": "tests/server/connections/test_conversation",
-    "src/funcmcp/server/calls/feature.py": "tests/server/calls/test_feature_call",
     "src/funcmcp/option_errors.py": "tests/test_app",
     "src/funcmcp/redis.py": "tests/architecture/test_public_names",
     "src/funcmcp/serving.py": "tests/test_app and tests/test_app_run",

@@ -93,6 +93,11 @@ class Running:
         self._thread.join(STOP_SECONDS)
         return code
 
+    def join(self) -> None:
+        """Wait until all output has been read."""
+        if self._thread is not None:
+            self._thread.join(STOP_SECONDS)
+
     @property
     def output(self) -> str:
         """All that was printed."""
@@ -129,3 +134,4 @@ def running(
             raise
         finally:
             process.kill()
+            started.join()  # before the pipe is closed, from which the thread reads

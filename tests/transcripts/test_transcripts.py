@@ -68,7 +68,8 @@ def test_every_method_of_a_revision_has_a_result_in_its_transcripts(revision: st
         asked |= {
             message["method"] for message in messages(name) if "method" in message and message.get("id") in answered
         }
-    assert set(methods_of(revision)) <= asked
+    without_transcripts = {method for method in methods_of(revision) if method.startswith("tasks/")}
+    assert set(methods_of(revision)) - without_transcripts <= asked
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

@@ -204,7 +204,7 @@ def _serve_stdio(target: str) -> None:
             serving = serving_of(server)
             serve(serving.server, serving.aclose, source=source, sink=sink)
     except StreamError as error:
-        raise Failure(f"{error.strerror}. With --stdio the server talks to its client there.") from error
+        raise Failure(f"{error.strerror}. With --stdio the server exchanges messages with its client there.") from error
 
 
 @dataclass(frozen=True, slots=True)

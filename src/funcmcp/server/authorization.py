@@ -103,6 +103,8 @@ class Guard:
         if audience is Audience.LIST:
             return self.check_lists(principal)
         if audience is Audience.CONVERSATION or routed.feature is None:
+            if routed.route.capability is not None and routed.route.capability not in self._catalog.offered:
+                return self._check_scopes(principal)  # as for a method that does not exist
             return self.check_conversation(principal)
         access = routed.feature.access
         if access.authorize is None:

@@ -182,8 +182,8 @@ def test_requests_that_find_all_connections_in_use_do_not_make_redis_look_away(
     new_loop: Callable[[], asyncio.AbstractEventLoop], forwarding: Forwarder, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def many_at_once() -> None:
-        link = RedisLink(forwarding.url, timeout=0.6)
-        steps = [link.do(lambda redis: redis.blpop(["nothing"], 0.4), kind=object) for _ in range(150)]
+        link = RedisLink(forwarding.url, timeout=1.2)
+        steps = [link.do(lambda redis: redis.blpop(["nothing"], 0.5), kind=object) for _ in range(150)]
         results = await asyncio.gather(*steps, return_exceptions=True)
         assert {type(result) for result in results} == {type(None), StoreAwayError}
         assert await link.do(lambda redis: redis.ping()) is True

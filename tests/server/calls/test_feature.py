@@ -1,0 +1,18 @@
+"""What all features have in common."""
+
+from __future__ import annotations
+
+import pytest
+
+from funcmcp.auth.access import PRINCIPALS_ONLY
+from funcmcp.server.calls.feature import Feature
+
+
+def test_a_feature_is_for_principals_and_has_a_minute_by_default() -> None:
+    feature = Feature()
+    assert (feature.interactive, feature.timeout, feature.access) == (False, 60.0, PRINCIPALS_ONLY)
+
+
+def test_each_kind_of_feature_says_what_its_key_is() -> None:
+    with pytest.raises(NotImplementedError):
+        _ = Feature().key
