@@ -13,6 +13,7 @@ test: setup lint
 setup: .venv/.ready
 	scripts/setup-node.sh
 	scripts/setup-browser.sh
+	scripts/setup-azurite.sh
 	scripts/setup-redis.sh
 
 lint: .venv/.ready
@@ -46,5 +47,5 @@ corpus: .venv/.ready
 	scripts/setup-python.sh .venv
 
 clean:
-	rm -rf .venv .venv-3.13 .servers benchmarks/.venv benchmarks/.venv-3.13 tests/node/node_modules .hypothesis .fuzz .corpus .coverage
+	rm -rf .venv .venv-3.13 .servers benchmarks/.venv benchmarks/.venv-3.13 tests/node/node_modules tests/node/azurite/node_modules .hypothesis .fuzz .corpus .coverage
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
+from tests.azurite import Azurite
 from tests.clock import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # No deadline: on a busy machine it would measure the neighbours. The same commit gets the same verdict.
 settings.register_profile("suite", deadline=None, derandomize=True)
@@ -36,3 +40,10 @@ sys.addaudithook(_refuse_other_machines)
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture(scope="session")
+def azurite() -> Iterator[Azurite]:
+    """One Azurite for all tests of this process; each test uses names of its own there."""
+    with Azurite() as server:
+        yield server
