@@ -27,6 +27,7 @@ from funcmcp.authoring.features.resources import (
 )
 from funcmcp.authoring.features.tools import ToolOptions, make_tool
 from funcmcp.authoring.values.content import icon_list
+from funcmcp.direct_calls import DirectCalls
 from funcmcp.option_errors import explains_options
 from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.connections.hub import RESOURCES, updated
@@ -83,7 +84,7 @@ _OTHER_NAMES = {
 """What funcmcp has for attributes of servers in other frameworks."""
 
 
-class MCPServer(ASGIApplication):
+class MCPServer(DirectCalls, ASGIApplication):
     """An MCP server. It is also an ASGI application: ``uvicorn server:mcp`` serves it.
 
     Args:

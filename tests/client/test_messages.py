@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from funcmcp.client.errors import InvalidResponseError
 from funcmcp.client.messages import is_response_to, member_of, parse_message, result_of
-from funcmcp.protocol.errors import MCPError
+from funcmcp.protocol.errors import InvalidResponseError, MCPError
 
 
 def test_a_message_is_parsed() -> None:

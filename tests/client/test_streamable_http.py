@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.client.errors import InvalidResponseError
 from funcmcp.client.streamable_http import post, read_messages
+from funcmcp.protocol.errors import InvalidResponseError
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS
 from funcmcp.transports.http.streams import sse

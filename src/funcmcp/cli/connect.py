@@ -14,9 +14,9 @@ from funcmcp.cli.faults import faults_of
 from funcmcp.cli.output import write_line
 from funcmcp.cli.terminal import ProgressDisplay, answer
 from funcmcp.client.connection import Client
-from funcmcp.client.errors import AuthenticationError, ClientError, InvalidResponseError, one_line
+from funcmcp.client.errors import AuthenticationError, one_line
 from funcmcp.client.targets import MEBIBYTE, HTTPEndpoint
-from funcmcp.protocol.errors import MCPError
+from funcmcp.protocol.errors import ClientError, InvalidResponseError, MCPError
 from funcmcp.serving import serving_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from funcmcp import MCPServer
     from funcmcp.cli.faults import Fault
-    from funcmcp.client.results import CallToolResult, Definition
+    from funcmcp.protocol.objects import CallToolResult, Definition
     from funcmcp.transports.http.messages import Exchange
 
     D = TypeVar("D", bound=Definition)

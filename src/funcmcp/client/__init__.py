@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from funcmcp.client.connection import Client
     from funcmcp.client.errors import (
         AuthenticationError,
-        ClientError,
         ConnectionFailedError,
-        InvalidResponseError,
         RequestTimeoutError,
         SessionEndedError,
     )
     from funcmcp.client.notifications import LogMessage, ProgressUpdate
-    from funcmcp.client.results import (
+    from funcmcp.client.targets import HTTPEndpoint, StdioCommand
+    from funcmcp.client.transport import Transport
+    from funcmcp.protocol.errors import ClientError, InvalidResponseError
+    from funcmcp.protocol.objects import (
         CallToolResult,
         Completion,
         ContentBlock,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
         ResourceTemplate,
         Tool,
     )
-    from funcmcp.client.targets import HTTPEndpoint, StdioCommand
-    from funcmcp.client.transport import Transport
 
 __all__ = [
     "AuthenticationError",
@@ -75,14 +74,13 @@ _HOMES = {
     "client.connection": ["Client"],
     "client.errors": [
         "AuthenticationError",
-        "ClientError",
         "ConnectionFailedError",
-        "InvalidResponseError",
         "RequestTimeoutError",
         "SessionEndedError",
     ],
     "client.notifications": ["LogMessage", "ProgressUpdate"],
-    "client.results": [
+    "protocol.errors": ["ClientError", "InvalidResponseError"],
+    "protocol.objects": [
         "CallToolResult",
         "Completion",
         "ContentBlock",

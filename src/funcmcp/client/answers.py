@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from funcmcp.client.errors import InvalidResponseError, one_line
+from funcmcp.client.errors import one_line
+from funcmcp.protocol.errors import InvalidResponseError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

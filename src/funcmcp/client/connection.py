@@ -17,10 +17,25 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from funcmcp import __version__
 from funcmcp.client.answers import Answers, UndeclaredQuestionError
-from funcmcp.client.errors import ClientError, ConnectionFailedError, InvalidResponseError, RequestTimeoutError
+from funcmcp.client.errors import ConnectionFailedError, RequestTimeoutError
 from funcmcp.client.messages import member_of, result_of
 from funcmcp.client.notifications import log_message_of, progress_of
-from funcmcp.client.results import (
+from funcmcp.client.targets import HTTPEndpoint, StdioCommand
+from funcmcp.client.transport import Transport
+from funcmcp.protocol import envelope
+from funcmcp.protocol import headers as header_names
+from funcmcp.protocol.errors import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    MISSING_CLIENT_CAPABILITY,
+    ClientError,
+    InvalidResponseError,
+    MCPError,
+)
+from funcmcp.protocol.levels import LEVELS
+from funcmcp.protocol.methods import METHODS
+from funcmcp.protocol.objects import (
     CallToolResult,
     Completion,
     GetPromptResult,
@@ -31,19 +46,6 @@ from funcmcp.client.results import (
     Tool,
     objects_of,
 )
-from funcmcp.client.targets import HTTPEndpoint, StdioCommand
-from funcmcp.client.transport import Transport
-from funcmcp.protocol import envelope
-from funcmcp.protocol import headers as header_names
-from funcmcp.protocol.errors import (
-    HEADER_MISMATCH,
-    INTERNAL_ERROR,
-    METHOD_NOT_FOUND,
-    MISSING_CLIENT_CAPABILITY,
-    MCPError,
-)
-from funcmcp.protocol.levels import LEVELS
-from funcmcp.protocol.methods import METHODS
 from funcmcp.protocol.revisions import REVISIONS
 
 if TYPE_CHECKING:
@@ -52,8 +54,8 @@ if TYPE_CHECKING:
     from funcmcp.app import MCPServer
     from funcmcp.client.answers import Callback
     from funcmcp.client.notifications import LogMessage, ProgressUpdate
-    from funcmcp.client.results import WireObject
     from funcmcp.protocol.headers import MirroredParameter
+    from funcmcp.protocol.objects import WireObject
     from funcmcp.transports.http.messages import Exchange
 
     R = TypeVar("R", bound=WireObject)

@@ -6,20 +6,11 @@ An error that the server reports in a JSON-RPC response is `funcmcp.MCPError`. A
 
 from __future__ import annotations
 
-
-class ClientError(Exception):
-    """A request failed. Its subclasses are the reasons.
-
-    The message may quote the server: escape control characters before you print it on a terminal.
-    """
+from funcmcp.protocol.errors import ClientError
 
 
 class ConnectionFailedError(ClientError):
     """The server cannot be reached or started, or the connection ended before the response."""
-
-
-class InvalidResponseError(ClientError):
-    """The server sent something that does not follow the protocol."""
 
 
 class AuthenticationError(ClientError):

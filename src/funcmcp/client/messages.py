@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.client.errors import InvalidResponseError, one_line
+from funcmcp.client.errors import one_line
 from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode
-from funcmcp.protocol.errors import MCPError
+from funcmcp.protocol.errors import InvalidResponseError, MCPError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,10 +17,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.client.errors import ConnectionFailedError, InvalidResponseError, one_line
+from funcmcp.client.errors import ConnectionFailedError, one_line
 from funcmcp.client.messages import is_response, is_response_to, parse_message
 from funcmcp.client.targets import MEBIBYTE
 from funcmcp.protocol.codec import encode
+from funcmcp.protocol.errors import InvalidResponseError
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process

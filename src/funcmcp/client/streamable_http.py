@@ -13,17 +13,12 @@ import re
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.client.errors import (
-    AuthenticationError,
-    ClientError,
-    InvalidResponseError,
-    SessionEndedError,
-    one_line,
-)
+from funcmcp.client.errors import AuthenticationError, SessionEndedError, one_line
 from funcmcp.client.event_stream import EventReader
 from funcmcp.client.messages import is_response, is_response_to, parse_message
 from funcmcp.protocol import headers as header_names
 from funcmcp.protocol.codec import encode
+from funcmcp.protocol.errors import ClientError, InvalidResponseError
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest
 from funcmcp.transports.http.status import EVENT_STREAM, JSON
 

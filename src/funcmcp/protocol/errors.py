@@ -3,6 +3,8 @@
 There are two kinds of errors. `MCPError` becomes a JSON-RPC error object. Any other exception in a tool becomes a
 *result* with ``isError: true``. The client gets the text of a `ToolError`, and only an error id of other exceptions.
 
+For clients, a failure without a JSON-RPC error object is a `ClientError`.
+
 Source: JSON-RPC 2.0 section 5.1; MCP 2026-07-28 "basic/index, Error Codes".
 """
 
@@ -90,3 +92,14 @@ class ToolError(Exception):
     Args:
         message: Text for the model. It is sent unchanged.
     """
+
+
+class ClientError(Exception):
+    """A request failed. Its subclasses are the reasons.
+
+    The message may quote the server: escape control characters before you print it on a terminal.
+    """
+
+
+class InvalidResponseError(ClientError):
+    """The server sent something that does not follow the protocol."""

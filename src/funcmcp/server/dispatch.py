@@ -57,6 +57,7 @@ class Server:
     Attributes:
         revisions: The revisions by date.
         catalog: The features.
+        parts: What the handlers of methods use.
         routes: The methods and their handlers.
         guard: Decides which requests a caller may send; None without `auth`.
         results: Adds the members that every result of a revision has.
@@ -92,7 +93,7 @@ class Server:
         if tasks is not None:
             tasks.bind(options.name)
             self.tasks = Tasks(tasks, catalog=self.catalog, guard=self.guard, hub=self.hub, bus=self.bus)
-        parts = Parts(
+        self.parts = Parts(
             options,
             self.revisions,
             self.catalog,
@@ -104,7 +105,7 @@ class Server:
             self.load,
             self.tasks,
         )
-        self.routes = Routes(parts)
+        self.routes = Routes(self.parts)
         self._middleware: list[Middleware] = []
         self.answer: Respond = self._respond
         for function in middleware:

@@ -17,8 +17,8 @@ from funcmcp.client import (
     Resource,
     Tool,
 )
-from funcmcp.client.results import objects_of
 from funcmcp.protocol.errors import ToolError
+from funcmcp.protocol.objects import objects_of
 from tests import schemas
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)

@@ -13,8 +13,7 @@ import binascii
 from base64 import b64decode
 from typing import Any, TypeVar
 
-from funcmcp.client.errors import InvalidResponseError
-from funcmcp.protocol.errors import ToolError
+from funcmcp.protocol.errors import InvalidResponseError, ToolError
 
 T = TypeVar("T")
 D = TypeVar("D", bound="WireObject")
