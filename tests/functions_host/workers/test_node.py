@@ -179,7 +179,7 @@ async def test_log_records_and_output_arrive(kinds: ProcessWorker, caplog: pytes
     record = next(record for record in caplog.records if record.message == "logged")
     assert (record.levelname, record.__dict__["function"]) == ("WARNING", "log")
     assert "printed" in caplog.text
-    assert json.loads(await text_of(kinds, "where")) == [str(kinds._command.folder), "s"]
+    assert json.loads(await text_of(kinds, "where")) == [str(kinds._child._command.folder), "s"]
 
 
 async def test_http_requests_reach_functions(kinds: ProcessWorker) -> None:

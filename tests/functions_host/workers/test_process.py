@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from funcmcp.functions_host.workers.process import Command, ProcessWorker, found_program
+from funcmcp.functions_host.workers.child_process import Command
+from funcmcp.functions_host.workers.process import ProcessWorker
 from funcmcp.functions_host.workers.python import python_worker
 from funcmcp.functions_host.workers.worker import Invocation, LoadFailed, Value, WorkerGone
 from tests.functions_host.apps import KINDS, write_app
@@ -205,13 +206,3 @@ async def test_the_worker_ends_with_the_host(number: signal.Signals, tmp_path: P
     host.send_signal(number)
     await host.wait()
     await wait_for_end(pid, 3)
-
-
-async def test_a_program_is_found_from_the_folder_of_the_caller(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "python").symlink_to(sys.executable)
-    monkeypatch.chdir(tmp_path)
-    assert found_program("bin/python") == str(tmp_path / "bin" / "python")  # the worker's folder is the app's
-    assert found_program("no-such-program") == "no-such-program"

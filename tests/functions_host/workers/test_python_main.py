@@ -157,7 +157,7 @@ async def test_settings_and_log_records_and_output_arrive(
 ) -> None:
     caplog.set_level(logging.INFO, "funcmcp.app")
     folder, pid, setting, _ = json.loads((await call(kinds, "where")).data)
-    assert (folder, pid, setting) == (str(kinds._command.folder), kinds.pid, "s")
+    assert (folder, pid, setting) == (str(kinds._child._command.folder), kinds.pid, "s")
     await call(kinds, "where")
     assert "printed by where" in caplog.text
     record = next(record for record in caplog.records if record.message == "logged by where")

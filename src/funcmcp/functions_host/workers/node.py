@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from funcmcp.functions_host.workers.process import Command, ProcessWorker, found_program
+from funcmcp.functions_host.workers.child_process import Command, program_path, until_parent_ends
+from funcmcp.functions_host.workers.process import ProcessWorker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _PROGRAM = Path(__file__).with_name("node_main.cjs")
-# Node has no way to call prctl, so Python does before it becomes Node: a blocked event loop sees no closed socket.
-_UNTIL_PARENT_ENDS = """
-import ctypes, os, sys
-ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
-os.execvp(sys.argv[1], sys.argv[1:])
-"""
 
 
 def node_worker(folder: Path, environment: Mapping[str, str], *, node: str | None = None) -> ProcessWorker:
@@ -29,8 +22,5 @@ def node_worker(folder: Path, environment: Mapping[str, str], *, node: str | Non
         environment: The environment of the worker's process.
         node: The program; by default the ``node`` on the PATH.
     """
-    program = found_program(node or "node")
-    arguments = [program, str(_PROGRAM)]
-    if sys.platform == "linux" and os.access(program, os.X_OK):
-        arguments = [sys.executable, "-I", "-S", "-c", _UNTIL_PARENT_ENDS, *arguments]
+    arguments = until_parent_ends([program_path(node or "node"), str(_PROGRAM)])
     return ProcessWorker(Command(arguments, folder, environment))

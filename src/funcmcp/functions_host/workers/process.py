@@ -11,17 +11,11 @@ When the connection breaks, every open call fails with `WorkerGone`, which says 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
-import logging
-import os
-import shutil
-import signal
 import socket
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from funcmcp.functions_host.workers.child_process import ChildProcess, app_log, printable
 from funcmcp.functions_host.workers.frames import FrameError, FrameReader, encode_frame
 from funcmcp.functions_host.workers.worker import (
     NULL,
@@ -34,40 +28,11 @@ from funcmcp.functions_host.workers.worker import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
+    from funcmcp.functions_host.workers.child_process import Command
     from funcmcp.functions_host.workers.frames import Frame
     from funcmcp.functions_host.workers.worker import Invocation
-
-app_log = logging.getLogger("funcmcp.app")
-"""What the app and its worker write."""
-
-_EXIT_SECONDS = 2.0
-_MAX_LINE = 8192
-_CHUNK = 65536
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """How to start a worker's program.
-
-    Attributes:
-        arguments: The program and its arguments, without the socket's descriptor, which is put behind them.
-        folder: The app's folder, where the program runs.
-        environment: All environment variables of the program.
-        start_seconds: The time that loading the app may take.
-    """
-
-    arguments: Sequence[str]
-    folder: Path
-    environment: Mapping[str, str]
-    start_seconds: float = 60.0
-
-
-def found_program(name: str) -> str:
-    """Return the absolute path of a program on the PATH or in a folder; the name itself if there is none."""
-    path = shutil.which(name)
-    return name if path is None else str(Path(path).absolute())
 
 
 class ProcessWorker:
@@ -78,25 +43,24 @@ class ProcessWorker:
     """
 
     def __init__(self, command: Command) -> None:
-        self._command = command
+        self._child = ChildProcess(command)
+        self._start_seconds = command.start_seconds
         self.functions: list[FunctionInfo] = []
         self.http_url: str | None = None
         self.description = ""
         """The language, its version and the library that runs the functions, for people."""
-        self._process: asyncio.subprocess.Process | None = None
         self._link: _Link | None = None
-        self._output: asyncio.Task[None] | None = None
         self._numbers = itertools.count(1)
 
     @property
     def pid(self) -> int | None:
-        """The process, once it was started."""
-        return None if self._process is None else self._process.pid
+        """The process id; None before the start."""
+        return self._child.pid
 
     @property
     def exit_code(self) -> int | None:
         """The exit code of the process, or the negative number of the signal that ended it; None while it runs."""
-        return None if self._process is None else self._process.returncode
+        return self._child.exit_code
 
     @property
     def ended(self) -> asyncio.Future[None]:
@@ -116,31 +80,19 @@ class ProcessWorker:
         ours.setblocking(False)
         with theirs:
             try:
-                self._process = await asyncio.create_subprocess_exec(
-                    *self._command.arguments,
-                    str(theirs.fileno()),
-                    cwd=self._command.folder,
-                    env=dict(self._command.environment),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.STDOUT,
-                    pass_fds=(theirs.fileno(),),
-                    start_new_session=True,
-                )
-            except OSError as error:
+                await self._child.start([str(theirs.fileno())], pass_fds=[theirs.fileno()])
+            except LoadFailed:
                 ours.close()
-                raise LoadFailed(f"{self._command.arguments[0]} can't be started: {error.strerror}.") from error
-        if self._process.stdout is not None:
-            self._output = asyncio.create_task(_log_output(self._process.stdout))
+                raise
         _, self._link = await loop.create_connection(_Link, sock=ours)
         try:
-            async with asyncio.timeout(self._command.start_seconds):
+            async with asyncio.timeout(self._start_seconds):
                 header = await self._link.loaded
         except (WorkerGone, TimeoutError) as error:
             reason = "ended" if isinstance(error, WorkerGone) else "did not answer"
             await self.aclose()
-            code = self._process.returncode
-            raise LoadFailed(f"The worker {reason} before the app was loaded (exit code {code}).") from error
+            text = f"The worker {reason} before the app was loaded (exit code {self.exit_code})."
+            raise LoadFailed(text) from error
         except BaseException:
             await self.aclose()
             raise
@@ -194,25 +146,7 @@ class ProcessWorker:
         """End the process: close the socket, then SIGTERM, then SIGKILL for all of its process group."""
         if self._link is not None:
             self._link.close()
-        if self._process is None:
-            return
-        for number in (None, signal.SIGTERM):
-            self._signal(number)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_EXIT_SECONDS):
-                    await self._process.wait()
-                break
-        self._signal(signal.SIGKILL)
-        await self._process.wait()
-        if self._output is not None:
-            self._output.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._output
-
-    def _signal(self, number: signal.Signals | None) -> None:
-        if number is not None and self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number)
+        await self._child.aclose()
 
 
 class _Call:
@@ -332,7 +266,7 @@ class _Link(asyncio.Protocol):
         level = int(header["level"])
         if app_log.isEnabledFor(level):
             extra = {"function": header.get("function", ""), "invocation": header.get("invocation", "")}
-            app_log.log(level, "%s", _shown(str(header["text"])), extra=extra)
+            app_log.log(level, "%s", printable(str(header["text"])), extra=extra)
 
 
 def value_of(packed: dict[str, Any], parts: Sequence[bytes]) -> Value:
@@ -378,29 +312,3 @@ def _packed(value: Value, parts: list[bytes], places: dict[int, int]) -> dict[st
         parts.append(data if kind == "bytes" else data.encode())
         place = places[id(data)] = len(parts) - 1
     return {"t": kind, "p": place}
-
-
-async def _log_output(stream: asyncio.StreamReader) -> None:
-    """Write what a process prints to the log, line by line; a very long line comes in pieces."""
-    line = b""
-    while chunk := await stream.read(_CHUNK):
-        *lines, line = (line + chunk).split(b"\n")
-        for text in lines:
-            _log_line(text)
-        while len(line) > _MAX_LINE:
-            _log_line(line[:_MAX_LINE])
-            line = line[_MAX_LINE:]
-    _log_line(line)
-
-
-def _log_line(line: bytes) -> None:
-    text = line.decode("utf-8", "replace").rstrip()
-    if text:
-        app_log.info("%s", _shown(text))
-
-
-def _shown(text: str) -> str:
-    """Return a text of the app without control characters, with which it could forge lines of the log."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from funcmcp.functions_host.workers.process import Command, ProcessWorker, found_program
+from funcmcp.functions_host.workers.child_process import Command, program_path
+from funcmcp.functions_host.workers.process import ProcessWorker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,7 @@ def python_worker(
         engine: The library that runs the functions: azure-functions-runtime ("runtime"), azure-functions alone
             ("library"), or "auto" for the first one where it is installed on Python 3.13 and later.
     """
-    program = found_program(python) if python else interpreter_of(folder)
+    program = program_path(python) if python else interpreter_of(folder)
     variables = {**environment, "PYTHONUNBUFFERED": "1"}
     return ProcessWorker(Command((program, "-c", _BOOT, str(_PROGRAM), engine), folder, variables))
 

@@ -26,8 +26,7 @@ from funcmcp.functions_host.workers.worker import LoadFailed, Outcome, WorkerGon
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from funcmcp.functions_host.workers.process import ProcessWorker
-    from funcmcp.functions_host.workers.worker import FunctionInfo, Invocation
+    from funcmcp.functions_host.workers.worker import FunctionInfo, Invocation, SingleWorker
 
 _log = logging.getLogger("funcmcp.host")
 
@@ -67,20 +66,20 @@ class Supervised:
 
     def __init__(
         self,
-        make: Callable[[], ProcessWorker],
+        make: Callable[[], SingleWorker],
         policy: RestartPolicy | None = None,
         on_start: Callable[[Sequence[FunctionInfo]], None] = lambda _: None,
     ) -> None:
         self._make = make
         self._on_start = on_start
         self._policy = policy or RestartPolicy()
-        self._worker: ProcessWorker | None = None
+        self._worker: SingleWorker | None = None
         self._available = asyncio.Event()
         self._away_since: float | None = None
         self._watch: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._checked: ProcessWorker | None = None
-        self._running: set[ProcessWorker] = set()
+        self._checked: SingleWorker | None = None
+        self._running: set[SingleWorker] = set()
         self.functions: Sequence[FunctionInfo] = ()
         self.description = ""
         """What runs the functions, for people."""
@@ -145,18 +144,18 @@ class Supervised:
         self._worker = None
         await asyncio.gather(*(self._end(worker) for worker in tuple(self._running)))
 
-    async def _end(self, worker: ProcessWorker) -> None:
+    async def _end(self, worker: SingleWorker) -> None:
         """End a process; one that is not through with it when it is cancelled is ended by `aclose`."""
         await worker.aclose()
         self._running.discard(worker)
 
-    def _use(self, worker: ProcessWorker) -> None:
+    def _use(self, worker: SingleWorker) -> None:
         if self._watch is not None:
             self._watch.cancel()
         self._take(worker)
         self._watch = asyncio.create_task(self._keep_running(worker))
 
-    def _take(self, worker: ProcessWorker) -> None:
+    def _take(self, worker: SingleWorker) -> None:
         self._worker = worker
         self._running.add(worker)
         self._away_since = None
@@ -164,13 +163,13 @@ class Supervised:
         self._on_start(worker.functions)
         self._available.set()
 
-    def _lose(self, worker: ProcessWorker) -> None:
+    def _lose(self, worker: SingleWorker) -> None:
         if self._worker is worker:
             self._worker = None
             self._away_since = time.monotonic()
             self._available.clear()
 
-    async def _wait_for_worker(self) -> ProcessWorker:
+    async def _wait_for_worker(self) -> SingleWorker:
         try:
             async with asyncio.timeout(self._policy.wait_seconds):
                 while self._worker is None:
@@ -179,7 +178,7 @@ class Supervised:
             raise WorkerGone(begun=False) from None
         return self._worker
 
-    async def _keep_running(self, worker: ProcessWorker) -> None:
+    async def _keep_running(self, worker: SingleWorker) -> None:
         """Start the next process whenever one ends."""
         failures = 0
         while True:
@@ -193,7 +192,7 @@ class Supervised:
             worker, failures = await self._start_next(failures)
             self._take(worker)
 
-    async def _start_next(self, failures: int) -> tuple[ProcessWorker, int]:
+    async def _start_next(self, failures: int) -> tuple[SingleWorker, int]:
         """Return a started worker, and the number of starts in a row."""
         reason = ""
         while True:
@@ -211,13 +210,13 @@ class Supervised:
                 continue
             return worker, failures
 
-    def _check(self, worker: ProcessWorker) -> None:
+    def _check(self, worker: SingleWorker) -> None:
         """End a process that does not answer; look at one process once at a time."""
         if self._checked is not worker:
             self._checked = worker
             self._spawn(self._end_if_hanging(worker))
 
-    async def _end_if_hanging(self, worker: ProcessWorker) -> None:
+    async def _end_if_hanging(self, worker: SingleWorker) -> None:
         try:
             if not await worker.ping(self._policy.ping_seconds) and not worker.ended.done():
                 _log.error("The function app does not answer. It is ended.")
@@ -225,7 +224,7 @@ class Supervised:
         finally:
             self._checked = None
 
-    async def _drain(self, worker: ProcessWorker) -> None:
+    async def _drain(self, worker: SingleWorker) -> None:
         """Let the calls of a process finish, then end it."""
         try:
             with contextlib.suppress(TimeoutError):

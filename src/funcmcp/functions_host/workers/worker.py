@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Mapping, Sequence
 
 
@@ -128,3 +129,29 @@ class Worker(Protocol):
 
     async def aclose(self) -> None:
         """End the process."""
+
+
+class SingleWorker(Worker, Protocol):
+    """A worker with one process, which is started once. `Supervised` starts the next one when it ends."""
+
+    @property
+    def description(self) -> str:
+        """The language, its version and the library that runs the functions, for people."""
+
+    @property
+    def pid(self) -> int | None:
+        """The process id; None before the start."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of the process, or the negative number of the signal that ended it; None while it runs."""
+
+    @property
+    def ended(self) -> asyncio.Future[None]:
+        """Done when the worker can't take calls any more."""
+
+    async def ping(self, seconds: float) -> bool:
+        """Return whether the worker answers in this time."""
+
+    async def idle(self) -> None:
+        """Wait until no call is open, or the process has ended."""
