@@ -81,6 +81,7 @@ EXCEPTIONS = {
     "src/funcmcp/cli/doctor/project.py": "tests/cli/doctor/test_examine",
     "src/funcmcp/cli/failure.py": "tests/cli/test_targets",
     "src/funcmcp/cli/faults.py": "tests/cli/test_run",
+    "src/funcmcp/cli/install/entries.py": "tests/cli/install/test_clients",
     "src/funcmcp/cli/show.py": "tests/cli/test_inspect",
     "src/funcmcp/cli/function_app.py": "tests/cli/test_host",
     "src/funcmcp/functions_host/features.py": "tests/functions_host/test_served",

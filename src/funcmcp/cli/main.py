@@ -6,14 +6,15 @@ import sys
 
 from funcmcp.cli.failure import Failure
 
-_EXTRA_LIBRARIES = {"httpx2", "rich", "typer", "uvicorn", "watchfiles"}
+_EXTRA_LIBRARIES = {"httpx2", "rich", "tomlkit", "typer", "uvicorn", "watchfiles"}
 """The libraries that ``pip install "funcmcp[cli]"`` installs."""
 
 
 def main() -> None:
     """Run the command. A failure is one line on stderr, and exit code 1."""
     try:
-        import funcmcp.cli.host  # noqa: F401, PLC0415 - it adds its command to the app
+        import funcmcp.cli.host  # noqa: PLC0415 - it adds its command to the app
+        import funcmcp.cli.install.command  # noqa: F401, PLC0415 - as above
         from funcmcp.cli.commands import app  # noqa: PLC0415 - it cannot be imported without the extra
 
         app()

@@ -1,0 +1,82 @@
+"""``funcmcp install`` in a process of its own, and the entry that it writes, started by a client."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from funcmcp.client import Client, StdioCommand
+from tests.cli.processes import funcmcp
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SERVER = """
+from funcmcp import MCPServer
+
+mcp = MCPServer("Sums")
+
+
+@mcp.tool
+def add(a: int, b: int) -> int:
+    return a + b
+"""
+
+
+async def test_a_client_starts_the_entry_that_the_command_wrote(tmp_path: Path) -> None:
+    (tmp_path / "sums.py").write_text(SERVER)
+    home = tmp_path / "home"
+    variables = {"HOME": str(home)}
+    file = home / ".cursor" / "mcp.json"
+    shown = funcmcp("install", "cursor", "sums.py", "--dry-run", folder=tmp_path, env=variables)
+    assert (shown.returncode, shown.stderr, home.exists()) == (0, "", False)
+    assert shown.stdout.startswith(f"--- {file}\n+++ {file}\n@@ -0,0 +1,")
+    written = funcmcp("install", "cursor", "sums.py", "--write", folder=tmp_path, env=variables)
+    assert (written.returncode, written.stderr) == (0, "")
+    assert written.stdout.startswith(f"Wrote sums to {file}. Restart Cursor")
+    entry = json.loads(file.read_text())["mcpServers"]["sums"]
+    async with Client(StdioCommand(entry["command"], *entry["args"], cwd="/")) as client:
+        assert (await client.call_tool("add", {"a": 1, "b": 2}))["structuredContent"] == {"result": 3}
+    again = funcmcp("install", "cursor", "sums.py", "--write", folder=tmp_path, env=variables)
+    assert again.stdout == f"{file} has this entry already.\n"
+    assert [path.name for path in file.parent.iterdir()] == ["mcp.json"]
+
+
+def test_the_configuration_is_printed_for_a_pipe(tmp_path: Path) -> None:
+    shown = funcmcp(
+        "install", "vscode", "https://example.com/mcp", "--header", "Authorization: Bearer ${TOKEN}",
+        "--workspace", ".", folder=tmp_path,
+    )  # fmt: skip
+    assert shown.returncode == 0
+    configuration = json.loads(shown.stdout)
+    server = {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${input:TOKEN}"}}
+    assert configuration["servers"] == {"example-com": server}
+    assert configuration["inputs"][0]["password"] is True
+    assert shown.stderr.splitlines() == [
+        f"Add it to {tmp_path}/.vscode/mcp.json, or pass --write.",
+        "The client opens the browser if the server requires a sign-in.",
+        "Visual Studio Code asks for TOKEN when it starts the server.",
+    ]
+
+
+def test_a_broken_file_is_refused_and_unchanged(tmp_path: Path) -> None:
+    file = tmp_path / "broken.json"
+    file.write_text('{"mcpServers": {\n  oops')
+    done = funcmcp("install", "claude-desktop", "https://e.com", "--file", str(file), "--write", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"{file} is not a configuration of Claude Desktop: line 2, column 3: the name of a member is missing. "
+        "The file is unchanged; correct it first.\n"
+    )
+    assert file.read_text() == '{"mcpServers": {\n  oops'
+    assert [path.name for path in tmp_path.iterdir()] == ["broken.json"]
+
+
+def test_an_unknown_client_and_a_missing_workspace_file_are_refused(tmp_path: Path) -> None:
+    done = funcmcp("install", "vs-code", "https://e.com", folder=tmp_path)
+    assert (done.returncode, done.stderr.startswith("Unknown client 'vs-code'. Did you mean vscode? Valid")) == (
+        1,
+        True,
+    )
+    done = funcmcp("install", "windsurf", "https://e.com", "--workspace", ".", folder=tmp_path)
+    assert done.stderr == "Windsurf reads no file in a project's folder. Leave out --workspace.\n"

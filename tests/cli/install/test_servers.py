@@ -1,0 +1,88 @@
+"""The commands that clients start: absolute paths, the right interpreter, and names that every client accepts."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from funcmcp.cli.failure import Failure
+from funcmcp.cli.install.servers import server_at
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SERVER = 'from funcmcp import MCPServer\nmcp = MCPServer("Order Desk, Köln")\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    return tmp_path
+
+
+def test_a_file_is_run_by_this_interpreter(project: Path) -> None:
+    (project / "desk_file.py").write_text(SERVER)
+    server = server_at("desk_file.py:mcp", None, env=["A=b=c", "TOKEN"], headers=[], runner="auto")
+    assert server.command == (
+        sys.executable, "-m", "funcmcp", "run", f"{project}/desk_file.py:mcp", "--stdio",
+    )  # fmt: skip
+    assert (server.name, server.env) == ("order-desk-k-ln", {"A": "b=c", "TOKEN": "${TOKEN}"})
+
+
+def test_a_module_of_this_folder_gets_its_path(project: Path) -> None:
+    (project / "desk_module.py").write_text(SERVER)
+    server = server_at("desk_module", "desk", env=[], headers=[], runner="python")
+    assert server.command[3:] == ("run", "desk_module", "--stdio")
+    assert (server.name, server.env) == ("desk", {"PYTHONPATH": str(project)})
+
+
+def test_a_project_of_uv_is_run_by_uv(project: Path) -> None:
+    (project / "desk_uv.py").write_text(SERVER)
+    (project / "pyproject.toml").touch()
+    (project / "bin").mkdir()
+    uv = project / "bin" / "uv"
+    uv.touch(mode=0o755)
+    assert server_at("desk_uv.py", None, env=[], headers=[], runner="auto").command[0] == sys.executable
+    (project / "uv.lock").touch()
+    server = server_at("desk_uv.py", None, env=[], headers=[], runner="auto")
+    expected = (str(uv), "run", "--project", str(project), "funcmcp", "run", f"{project}/desk_uv.py", "--stdio")
+    assert server.command == expected
+    assert server_at("desk_uv.py", None, env=[], headers=[], runner="python").command[0] == sys.executable
+    uv.unlink()
+    with pytest.raises(Failure, match="uv is not on PATH"):
+        server_at("desk_uv.py", None, env=[], headers=[], runner="uv")
+
+
+def test_a_function_app_is_served_by_the_functions_host(project: Path) -> None:
+    (project / "host.json").write_text("{}")
+    (project / "function_app.py").write_text("import azure.functions\n")
+    server = server_at(".", None, env=[], headers=[], runner="auto")
+    assert server.command[3:] == ("host", str(project), "--stdio")
+
+
+def test_a_url_has_headers_and_the_name_of_its_host(project: Path) -> None:
+    server = server_at("https://Orders.example.com/mcp", None, env=[], headers=["X-Key: a:b "], runner="auto")
+    assert (server.name, server.headers, server.command) == ("orders-example-com", {"X-Key": "a:b"}, ())
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "env", "headers", "message"),
+    [
+        ("https://example.com", None, ["A=1"], [], "--env is for servers that the client starts"),
+        ("https://", None, [], [], "has no host"),
+        ("https://example.com", None, [], ["X"], "must be NAME:VALUE"),
+        ("https://example.com", "a b", [], [], "'a b' is not a valid name"),
+        ("server.py", None, [], ["X: 1"], "--header is for servers at a URL"),
+        ("server.py", None, ["1=2"], [], "--env must be"),
+        ("missing.py", None, [], [], "missing.py is not a Python file"),
+    ],
+)
+def test_wrong_options_are_refused(
+    project: Path, target: str, name: str | None, env: list[str], headers: list[str], message: str
+) -> None:
+    with pytest.raises(Failure, match=message):
+        server_at(target, name, env=env, headers=headers, runner="auto")
