@@ -21,6 +21,6 @@ def run_with_peers(program: Path) -> None:
     if not mark.exists() or mark.read_text() != requirements:
         subprocess.run([sys.executable, "-m", "venv", "--clear", HERE / ".venv"], check=True)
         install = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*install, "-r", str(HERE / "requirements.txt"), "-e", f"{HERE.parent}[auth]"], check=True)
+        subprocess.run([*install, "-r", str(HERE / "requirements.txt"), "-e", f"{HERE.parent}[auth,redis]"], check=True)
         mark.write_text(requirements)
     os.execv(PYTHON, [str(PYTHON), str(program), *sys.argv[1:]])

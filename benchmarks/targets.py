@@ -69,6 +69,11 @@ class Target:
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
 
+    def cpu(self) -> float:
+        """Return the CPU seconds that the process has used."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def stop(self) -> None:
         """End the server."""
         self._process.terminate()

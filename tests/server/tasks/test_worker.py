@@ -24,7 +24,9 @@ RESULT = Outcome(b'{"content":[]}')
 
 
 class FaultyTasks(MemoryTasks):
-    """A store that fails as often as a test says."""
+    """A store that fails as often as a test says, and that other processes might share."""
+
+    shared = True
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

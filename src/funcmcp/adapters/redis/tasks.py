@@ -11,6 +11,9 @@ A write reads the hash, applies the transition in Python, and stores the success
 same. This one script also adds or removes the entry in the stream, so that record and queue never disagree. Redis does
 not look into any JSON: its Lua library would change it (``[]`` becomes ``{}``, and large integers lose digits).
 
+A worker reads several entries at once, loads their tasks with one script, and stores their claims in one pipeline. The
+end of a run is stored without reading the task again: a claim has the version of its record.
+
 Needs ``pip install "funcmcp[redis]"``. While Redis is away, every method raises StoreAwayError, in a bounded time.
 """
 
@@ -18,27 +21,30 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import dataclass
+from hashlib import sha1
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 try:
-    from redis.exceptions import ResponseError
+    from redis.exceptions import NoScriptError, ResponseError
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Redis needs: pip install "funcmcp[redis]"', name=error.name) from None
 
 from funcmcp.adapters.redis.link import link_to
 from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.tasks import record as transitions
 from funcmcp.state.tasks.record import Claim, TaskKey, claimed, current, from_json, new_record, to_json
 from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TransitionStore, position
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from redis.asyncio import Redis
 
     from funcmcp.adapters.redis.link import RedisLink
-    from funcmcp.state.tasks.record import NewTask, TaskRecord
+    from funcmcp.state.tasks.record import NewTask, Outcome, Question, TaskRecord
 
 _WAIT = 1.0
 """Seconds for which one reading of the stream waits."""
@@ -52,7 +58,23 @@ _KEY = re.compile(r"(?P<owner>-|[0-9a-f]{1,64}):(?P<id>[A-Za-z0-9_-]{1,64})")
 _MAX_CONFLICTS = 20
 """Writes of one record that other writers may overtake; more than that means that Redis does not work."""
 
-_CREATE = """
+
+class _Script:
+    """A script that Redis keeps by its digest."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.digest = sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+    async def run(self, redis: Redis, keys: Sequence[str], *arguments: Any) -> Any:
+        """Run the script; send its text only if Redis does not have it."""
+        try:
+            return await redis.evalsha(self.digest, len(keys), *keys, *arguments)
+        except NoScriptError:
+            return await redis.eval(self.text, len(keys), *keys, *arguments)
+
+
+_CREATE = _Script("""
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function full(key, limit)
@@ -79,7 +101,7 @@ if #KEYS > 3 then
   end
 end
 return {0, 0}
-"""
+""")
 """Create a task and its entry in the stream, unless a set of tasks is full.
 
 KEYS: task, stream, all tasks; of a principal also its tasks and its live tasks. ARGV: record, call, member, expiry,
@@ -88,13 +110,17 @@ there may be room. The write that takes memory comes first: a full Redis refuses
 write.
 """
 
-_LOAD = """
+_LOAD = _Script("""
 local time = redis.call('TIME')
-local fields = redis.call('HMGET', KEYS[1], 'v', 's', 'o', 'e', unpack(ARGV))
-return {time[1] * 1000 + math.floor(time[2] / 1000), unpack(fields, 1, 4 + #ARGV)}
-"""
+local reply = {time[1] * 1000 + math.floor(time[2] / 1000)}
+for index, key in ipairs(KEYS) do
+  reply[index + 1] = redis.call('HMGET', key, 'v', 's', 'o', 'e', unpack(ARGV))
+end
+return reply
+""")
+"""Return the time, and for each task its version, record, outcome, entry, and the fields in ARGV."""
 
-_REPLACE = """
+_REPLACE = _Script("""
 local fields = redis.call('HMGET', KEYS[1], 'v', 'e')
 if fields[1] ~= ARGV[1] then return 0 end
 local time = redis.call('TIME')
@@ -124,7 +150,7 @@ if #ARGV > 6 then
   end
 end
 return 1
-"""
+""")
 """Replace a record whose version is still the same and that has not expired; return whether that was so.
 
 KEYS: task, stream, delayed tasks, all tasks; of a principal also its tasks and its live tasks. ARGV: version, expiry,
@@ -132,13 +158,13 @@ record, attempt of the worker, what becomes of the entry ('stays', 'leaves', 'du
 of a task that ends also outcome, removal, position, id.
 """
 
-_RENEW = """
+_RENEW = _Script("""
 local fields = redis.call('HMGET', KEYS[1], 'a', 'e')
 if fields[1] ~= ARGV[1] or not fields[2] then return 0 end
 return #redis.call('XCLAIM', KEYS[2], ARGV[2], ARGV[3], 0, fields[2], 'JUSTID')
-"""
+""")
 
-_PROMOTE = """
+_PROMOTE = _Script("""
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 100)) do
@@ -148,13 +174,13 @@ for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT
   end
 end
 return 0
-"""
+""")
 """Add entries for delayed tasks that are due now."""
 
-_DROP = """
+_DROP = _Script("""
 redis.call('XACK', KEYS[1], 'workers', ARGV[1])
 return redis.call('XDEL', KEYS[1], ARGV[1])
-"""
+""")
 
 
 class _Stored(NamedTuple):
@@ -173,6 +199,17 @@ class _Stored(NamedTuple):
     record: TaskRecord | None
     entry: bytes | None
     call: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _RedisClaim(Claim):
+    """A claim with the version of its record.
+
+    Attributes:
+        version: Of the record after the claim.
+    """
+
+    version: bytes
 
 
 class RedisTasks(TransitionStore):
@@ -203,6 +240,7 @@ class RedisTasks(TransitionStore):
         self.lease = lease
         self._link = link_to(redis)
         self._lapsed_at = 0.0
+        self._promoted_at = 0.0
         self._skew: float | None = None
         self.bind("")
 
@@ -230,7 +268,7 @@ class RedisTasks(TransitionStore):
             *(limits.total, limits.per_principal, limits.live_per_principal),
         )
         keys = [self._hash(task.key), self._stream, self._all, *self._sets(task.key)]
-        full, wait = await self._link.do(lambda redis: redis.eval(_CREATE, len(keys), *keys, *arguments), list)
+        full, wait = await self._link.do(lambda redis: _CREATE.run(redis, keys, *arguments), list)
         if full:
             raise TasksFullError(int(wait) // 1000 + 1, own=full == 2)  # noqa: PLR2004 - the script's number
         return record
@@ -252,21 +290,25 @@ class RedisTasks(TransitionStore):
             # As in RedisLink.do: exceptions of the event loop and of the parser pass through the library.
             self._link.note_failure(error)
             raise StoreAwayError from error
-        results = await asyncio.gather(*(self._claim(*entry) for entry in entries), return_exceptions=True)
-        claims = [result for result in results if isinstance(result, Claim)]
-        failures = [result for result in results if isinstance(result, BaseException)]
-        if failures and not claims:
-            raise failures[0]
-        return claims  # entries that failed stay pending, and are due again when their lease lapses
+        return await self._claim_all(entries) if entries else []
 
     def wake(self) -> None:
         """Do nothing: Redis answers within a second."""
 
     async def renew(self, claim: Claim) -> bool:
         """Do what `TaskStore.renew` says; raise StoreAwayError."""
-        arguments = (self._hash(claim.key), self._stream, claim.attempt, _GROUP, _CONSUMER)
-        renewed: int = await self._link.do(lambda redis: redis.eval(_RENEW, 2, *arguments), int)
+        keys = (self._hash(claim.key), self._stream)
+        arguments = (claim.attempt, _GROUP, _CONSUMER)
+        renewed: int = await self._link.do(lambda redis: _RENEW.run(redis, keys, *arguments), int)
         return renewed > 0
+
+    async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
+        """Do what `TaskStore.ask` says; raise StoreAwayError."""
+        return await self._end_run(claim, lambda record, now: transitions.asking(record, claim.attempt, now, questions))
+
+    async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
+        """Do what `TaskStore.finish` says; raise StoreAwayError."""
+        return await self._end_run(claim, lambda record, now: transitions.finished(record, claim.attempt, now, outcome))
 
     async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
         """Do what `TaskStore.page` says; raise StoreAwayError."""
@@ -291,6 +333,18 @@ class RedisTasks(TransitionStore):
         changed = await self._replace(key, transition)
         return None if changed is None else changed.record
 
+    async def _end_run(
+        self, claim: Claim, transition: Callable[[TaskRecord, float], TaskRecord | None]
+    ) -> TaskRecord | None:
+        """Apply a transition to the record of a claim, without reading it first if nobody has changed it."""
+        if isinstance(claim, _RedisClaim):
+            now = time() + (self._skew or 0.0)
+            changed = transition(claim.record, now)
+            stored = _Stored(now, claim.version, claim.record, None, b"")
+            if changed is not None and await self._store(stored, changed):
+                return changed
+        return await self._change(claim.key, transition)
+
     async def _replace(
         self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None], *, entry: bytes | None = None
     ) -> _Stored | None:
@@ -303,11 +357,8 @@ class RedisTasks(TransitionStore):
         """
         for _ in range(_MAX_CONFLICTS):
             stored = await self._load(key, "c")
-            if stored is None or stored.record is None or (entry is not None and stored.entry != entry):
-                return None
-            record = current(stored.record, stored.now)
-            changed = None if record is None else transition(record, stored.now)
-            if changed is None:
+            changed = _successor(stored, transition, entry)
+            if stored is None or changed is None:
                 return None
             if await self._store(stored, changed):
                 return stored._replace(record=changed)
@@ -315,6 +366,12 @@ class RedisTasks(TransitionStore):
 
     async def _store(self, stored: _Stored, changed: TaskRecord) -> bool:
         """Replace a record; return whether it was still the same."""
+        keys, arguments = self._replacement(stored, changed)
+        replaced: int = await self._link.do(lambda redis: _REPLACE.run(redis, keys, *arguments), int)
+        return replaced == 1
+
+    def _replacement(self, stored: _Stored, changed: TaskRecord) -> tuple[list[str], list[Any]]:
+        """Return the keys and arguments of `_REPLACE`."""
         key = changed.key
         keys = [self._hash(key), self._stream, self._delayed, self._all, *self._sets(key)]
         arguments: list[Any] = [
@@ -327,20 +384,22 @@ class RedisTasks(TransitionStore):
         ]
         if changed.outcome is not None:
             arguments += [changed.outcome.text, _milliseconds(changed.removed), position(changed), key.task_id]
-        replaced: int = await self._link.do(lambda redis: redis.eval(_REPLACE, len(keys), *keys, *arguments), int)
-        return replaced == 1
+        return keys, arguments
 
     async def _load(self, key: TaskKey, *fields: str) -> _Stored | None:
         """Return a task, and note the time of Redis."""
         if not _KEY.fullmatch(_member(key)):
             return None
-        reply = await self._link.do(lambda redis: redis.eval(_LOAD, 1, self._hash(key), *fields), list)
-        now, version, state, outcome, entry, *others = reply
-        self._skew = now / 1000 - time()
-        if version is None or state is None:
-            return None
-        record = from_json(key, state, outcome)
-        return _Stored(now / 1000, version, record, entry, others[0] if others and others[0] is not None else b"")
+        (stored,) = await self._load_all([key], *fields)
+        return stored
+
+    async def _load_all(self, keys: Sequence[TaskKey], *fields: str) -> list[_Stored | None]:
+        """Return tasks whose keys are valid, and note the time of Redis."""
+        names = [self._hash(key) for key in keys]
+        milliseconds, *replies = await self._link.do(lambda redis: _LOAD.run(redis, names, *fields), list)
+        now = milliseconds / 1000
+        self._skew = now - time()
+        return [_stored(key, now, reply) for key, reply in zip(keys, replies, strict=True)]
 
     async def _lapsed(self, count: int) -> list[tuple[bytes, bytes]]:
         """Return entries whose workers have not renewed their leases. It asks for them three times in a lease."""
@@ -368,7 +427,10 @@ class RedisTasks(TransitionStore):
         replies: list[Any] = []
 
         async def read(redis: Redis) -> Any:
-            await redis.eval(_PROMOTE, 2, self._delayed, self._stream, f"{self._prefix}:task:")
+            now = monotonic()
+            if now >= self._promoted_at + _WAIT:
+                await _PROMOTE.run(redis, (self._delayed, self._stream), f"{self._prefix}:task:")
+                self._promoted_at = now
             return await redis.xreadgroup(_GROUP, _CONSUMER, {self._stream: ">"}, count=count, block=int(_WAIT * 1000))
 
         async def keep_reply(redis: Redis) -> None:
@@ -378,20 +440,62 @@ class RedisTasks(TransitionStore):
         self._link.note_success()
         return [entry for _, entries in replies for entry in _entries(entries)]
 
-    async def _claim(self, entry: bytes, member: bytes) -> Claim | None:
-        """Give the task of an entry to this worker. An entry that stands for no task to run is removed."""
-        match = _KEY.fullmatch(member.decode(errors="replace"))
-        if match is not None:
-            owner = None if match["owner"] == _ANONYMOUS else match["owner"]
-            key = TaskKey(owner, match["id"])
-            # The lease is the idle time of the entry. The record is due for whoever has the entry.
-            stored = await self._replace(key, lambda record, now: claimed(record, now, 0.0), entry=entry)
+    async def _claim_all(self, entries: Sequence[tuple[bytes, bytes]]) -> list[Claim]:
+        """Give the tasks of entries to this worker.
+
+        If Redis fails meanwhile, entries without a claim stay pending, and are due again when their lease lapses.
+        """
+        keys = [_key_of(member) for _, member in entries]
+        loaded = iter(await self._load_all([key for key in keys if key is not None], "c"))
+        replacements: list[tuple[_Stored, TaskRecord]] = []
+        unclaimed: list[tuple[bytes, TaskKey | None]] = []
+        for (entry, _), key in zip(entries, keys, strict=True):
+            stored = None if key is None else next(loaded)
+            changed = _successor(stored, _claimed_by_entry, entry)
+            if stored is None or changed is None:
+                unclaimed.append((entry, key))
+            else:
+                replacements.append((stored, changed))
+        claims: list[Claim] = []
+        replies = await self._store_all(replacements) if replacements else []
+        for (stored, changed), replaced in zip(replacements, replies, strict=True):
+            if replaced:
+                claims.append(_claim(stored, changed))
+            elif stored.entry is not None:
+                unclaimed.append((stored.entry, changed.key))
+        for entry, key in unclaimed:
+            try:
+                claim = await self._claim(entry, key)
+            except StoreAwayError:
+                if not claims:
+                    raise
+                break
+            if claim is not None:
+                claims.append(claim)
+        return claims
+
+    async def _store_all(self, replacements: Sequence[tuple[_Stored, TaskRecord]]) -> list[bool]:
+        """Replace records in one pipeline; return for each whether Redis has done so."""
+
+        async def send(redis: Redis) -> list[Any]:
+            pipeline = redis.pipeline(transaction=False)
+            for stored, changed in replacements:
+                keys, arguments = self._replacement(stored, changed)
+                pipeline.evalsha(_REPLACE.digest, len(keys), *keys, *arguments)
+            return await pipeline.execute(raise_on_error=False)
+
+        return [reply == 1 for reply in await self._link.do(send, list)]
+
+    async def _claim(self, entry: bytes, key: TaskKey | None) -> Claim | None:
+        """Give the task of one entry to this worker. An entry that stands for no task to run is removed."""
+        if key is not None:
+            stored = await self._replace(key, _claimed_by_entry, entry=entry)
             if stored is not None and stored.record is not None:
-                return Claim(stored.record, stored.call, stored.now)
+                return _claim(stored, stored.record)
             stored = await self._load(key)
             if stored is not None and stored.record is None:
                 return None  # another version wrote it, and may read it: it gets the entry when the lease lapses
-        await self._link.do(lambda redis: redis.eval(_DROP, 1, self._stream, entry), int)
+        await self._link.do(lambda redis: _DROP.run(redis, (self._stream,), entry), int)
         return None
 
     def _hash(self, key: TaskKey) -> str:
@@ -422,6 +526,51 @@ async def _with_group(redis: Redis, stream: str, work: Callable[[Redis], Any]) -
 def _entries(entries: Any) -> list[tuple[bytes, bytes]]:
     """Return ids and members of entries of the stream; an entry that was removed has no fields."""
     return [(name, fields.get(b"k", b"")) for name, fields in entries if fields is not None]
+
+
+def _key_of(member: bytes) -> TaskKey | None:
+    """Return the key that an entry of the stream names."""
+    match = _KEY.fullmatch(member.decode(errors="replace"))
+    if match is None:
+        return None
+    return TaskKey(None if match["owner"] == _ANONYMOUS else match["owner"], match["id"])
+
+
+def _stored(key: TaskKey, now: float, reply: Sequence[Any]) -> _Stored | None:
+    """Return a task from the reply of `_LOAD`."""
+    version, state, outcome, entry, *fields = reply
+    if version is None or state is None:
+        return None
+    call = fields[0] if fields and fields[0] is not None else b""
+    return _Stored(now, version, from_json(key, state, outcome), entry, call)
+
+
+def _successor(
+    stored: _Stored | None,
+    transition: Callable[[TaskRecord, float], TaskRecord | None],
+    entry: bytes | None,
+) -> TaskRecord | None:
+    """Return what a transition makes of a task; None if it changes nothing.
+
+    Args:
+        stored: The task.
+        transition: See `TransitionStore`.
+        entry: The entry of the stream that brought the task here.
+    """
+    if stored is None or stored.record is None or (entry is not None and stored.entry != entry):
+        return None
+    record = current(stored.record, stored.now)
+    return None if record is None else transition(record, stored.now)
+
+
+def _claimed_by_entry(record: TaskRecord, now: float) -> TaskRecord | None:
+    """Claim a task. The lease is the idle time of its entry: the record is due for whoever has the entry."""
+    return claimed(record, now, 0.0)
+
+
+def _claim(stored: _Stored, changed: TaskRecord) -> Claim:
+    """Return the claim after `_REPLACE`, which has increased the version."""
+    return _RedisClaim(changed, stored.call, stored.now, b"%d" % (int(stored.version) + 1))
 
 
 def _place(stored: _Stored, changed: TaskRecord) -> str:

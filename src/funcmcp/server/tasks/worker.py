@@ -1,9 +1,9 @@
 """Runs tasks that are due, in this process.
 
 How it works: one asyncio task claims tasks of the store, as many as this process may run at once, and starts an asyncio
-task for each. While a tool runs, its claim is renewed: at a third of the lease, and every five seconds at least, so
-that a cancellation at another instance stops the run even if its message was lost. A renewal that is refused ends the
-run. Nothing that goes wrong in one run, or in the store, ends the claiming.
+task for each. While a tool runs, its claim in a shared store is renewed: at a third of the lease, and every five
+seconds at least, so that a cancellation at another instance stops the run even if its message was lost. A renewal that
+is refused ends the run. Nothing that goes wrong in one run, or in the store, ends the claiming.
 
 When the server stops, nothing more is claimed, and runs have `DRAIN_SECONDS` to end. A run that does not end is
 cancelled: the task is released for another worker if the tool may be started again, else it fails.
@@ -145,7 +145,8 @@ class TaskWorker:
         if claim.record.over:
             self._changed(claim.record)
             return
-        renewing = asyncio.ensure_future(self._renew(run))
+        # The tasks of one process end only here: nobody else can take or cancel them.
+        renewing = asyncio.ensure_future(self._renew(run)) if self._store.shared else None
         reports = _Reports(self._store, claim, self._changed)
         try:
             end = await self._end_of(run, reports)
@@ -156,7 +157,8 @@ class TaskWorker:
         except Exception as error:  # noqa: BLE001 - a fault of the server; the lease lapses, and the task is due again
             log_failure(error, os.urandom(8).hex(), f"task of {claim.record.tool}")
         finally:
-            renewing.cancel()
+            if renewing is not None:
+                renewing.cancel()
 
     async def _end_of(self, run: _Run, reports: _Reports) -> RunEnd:
         """Run the tool; return how the run ended."""

@@ -381,7 +381,10 @@ def from_json(key: TaskKey, state: bytes, outcome: bytes | None) -> TaskRecord |
         return None
     if not isinstance(value, dict) or value.keys() != _TYPES.keys() or value["v"] != _VERSION:
         return None
-    if not all(_has_type(value[name], types) for name, types in _TYPES.items()) or value["status"] not in STATUSES:
+    for name, types in _TYPES.items():
+        if type(value[name]) not in types:
+            return None
+    if value["status"] not in STATUSES:
         return None
     questions = {name: _question(item) for name, item in value["questions"].items()}
     answers = {name: _answer(item) for name, item in value["answers"].items()}
@@ -422,10 +425,6 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "watched": (bool,),
     "removed": _NUMBER,
 }
-
-
-def _has_type(value: object, types: tuple[type, ...]) -> bool:
-    return type(value) in types
 
 
 def _question(value: object) -> Question | None:
