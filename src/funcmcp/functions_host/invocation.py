@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from funcmcp.server.calls.context import RequestContext
+    from funcmcp.transports.http.messages import HttpRequest
 
 SSE_PATH = "/sse"
 """The end of the path of the HTTP+SSE endpoint."""
@@ -97,6 +98,19 @@ def http_trigger(params: Mapping[str, str], query: Mapping[str, str], headers: M
     trigger.add_group("query", query)
     trigger.add_group("headers", headers)
     return trigger
+
+
+def http_metadata(request: HttpRequest, params: Mapping[str, str]) -> dict[str, Value]:
+    """Return the binding data of an HTTP request whose body goes to the worker by HTTP.
+
+    Functions get the headers of the request from here, and not from the HTTP request to the worker.
+    """
+    headers = {name: value for name, value in request.headers.items() if name not in _HOST_SECRETS}
+    return {
+        **{name: Value("string", value) for name, value in params.items()},
+        "Headers": Value("json", json.dumps(headers)),
+        "Query": Value("json", json.dumps(dict(request.query))),
+    }
 
 
 def texts_of(arguments: Mapping[str, Any]) -> dict[str, str]:

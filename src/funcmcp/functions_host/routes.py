@@ -1,7 +1,8 @@
 """The HTTP triggers of an app, beside its MCP endpoint.
 
 Source: "Azure Functions HTTP trigger" (routes, constraints, authLevel, ``routePrefix`` of host.json). The whole body
-of a request is sent to the worker in one message, and so is the response.
+of a request is sent to the worker in one message, and so is the response; a worker that serves HTTP itself gets the
+request there and streams its response (`http_proxy`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from funcmcp.functions_host.bindings import BindingError, HTTPTrigger
 from funcmcp.functions_host.blobs import BlobError
 from funcmcp.functions_host.expressions import ExpressionError
 from funcmcp.functions_host.extras import Extras, plan_extras
-from funcmcp.functions_host.invocation import http_trigger
+from funcmcp.functions_host.invocation import http_metadata, http_trigger
 from funcmcp.functions_host.keys import MASTER_KEY, NAMES_BY_LEVEL
 from funcmcp.functions_host.workers.worker import FunctionFailed, Invocation, Value, WorkerGone
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
@@ -34,8 +35,11 @@ if TYPE_CHECKING:
     from funcmcp.functions_host.bindings import Function
     from funcmcp.functions_host.extras import Storage
     from funcmcp.functions_host.features import LeftOut
+    from funcmcp.functions_host.http_proxy import HTTPProxy
+    from funcmcp.functions_host.invocation import Trigger
     from funcmcp.functions_host.keys import Keys
-    from funcmcp.functions_host.workers.worker import Worker
+    from funcmcp.functions_host.workers.supervised import WorkerPool
+    from funcmcp.functions_host.workers.worker import Outcome
     from funcmcp.server.dispatch import Server
     from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.options import HTTPOptions
@@ -182,7 +186,7 @@ class HTTPTriggers:
     """
 
     def __init__(
-        self, server: Server, worker: Worker, options: HTTPOptions, *, keys: Keys, seconds: float | None
+        self, server: Server, worker: WorkerPool, options: HTTPOptions, *, keys: Keys, seconds: float | None
     ) -> None:
         self._server = server
         self._worker = worker
@@ -190,7 +194,13 @@ class HTTPTriggers:
         self._admission = Admission(server, options, checks, None)
         self._keys = keys
         self._seconds = seconds
+        self._proxy: HTTPProxy | None = None
         self._entries: list[_Entry] = []
+
+    async def aclose(self) -> None:
+        """Close the connections to the workers."""
+        if self._proxy is not None:
+            await self._proxy.aclose()
 
     def update(self, functions: Sequence[Function], prefix: str, storage: Storage) -> list[LeftOut]:
         """Serve these functions and no others; return those that can't be served."""
@@ -250,12 +260,32 @@ class HTTPTriggers:
         trigger = http_trigger(params, dict(request.query), dict(request.headers))
         try:
             inputs = {entry.trigger.parameter: value, **await entry.extras.read(trigger)}
+            worker = await self._worker.available()
+            if worker.http_url is not None:
+                invocation = Invocation(entry.function, inputs, http_metadata(request, params))
+                finish = partial(_write_outputs, entry, trigger)
+                proxy = self._proxy = self._proxy or _make_proxy()
+                return await proxy.exchange(worker, invocation, request, body, seconds=self._seconds, finish=finish)
             outcome = await self._worker.invoke(Invocation(entry.function, inputs), self._seconds)
             await entry.extras.write(trigger, outcome.outputs)
         except _FAILURES as error:
             _log.error("The function %s failed. %s", entry.function, error)
             return refuse(500, INTERNAL_ERROR, "The function failed.")
         return _response_of(outcome.value)
+
+
+def _make_proxy() -> HTTPProxy:
+    from funcmcp.functions_host.http_proxy import HTTPProxy  # noqa: PLC0415 - few apps need it, and httpx2 is large
+
+    return HTTPProxy()
+
+
+async def _write_outputs(entry: _Entry, trigger: Trigger, outcome: Outcome) -> None:
+    """Store the outputs of a function whose response was sent; what fails is logged."""
+    try:
+        await entry.extras.write(trigger, outcome.outputs)
+    except (BlobError, ExpressionError) as error:
+        _log.error("The function %s failed. %s", entry.function, error)
 
 
 def _split(route: str) -> list[str]:

@@ -175,6 +175,7 @@ class FunctionsHost(Served):
             self._reloading.cancel()
             await asyncio.gather(self._reloading, return_exceptions=True)
         await self._serving.aclose()
+        await self._triggers.aclose()
         await self.worker.aclose()
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:

@@ -360,10 +360,28 @@ async function loadApp() {
     if (programmingModel === undefined) {
         throw new Error(`${main} registers no function with @azure/functions 4`);
     }
-    const capabilities = await programmingModel.getCapabilities({});
+    const capabilities = await capabilitiesOf(programmingModel);
     await runHooks("appStart", { hookData: appHookData, appHookData });
     hasLoaded = true;
     return capabilities.HttpUri || null;
+}
+
+/** Return the library's capabilities. The HTTP server that it may start listens on loopback, not on all addresses. */
+async function capabilitiesOf(model) {
+    const listen = net.Server.prototype.listen;
+    net.Server.prototype.listen = function (...options) {
+        const [callback] = options;
+        return typeof callback === "function" ? listen.call(this, 0, "127.0.0.1", callback) : listen.apply(this, options);
+    };
+    try {
+        const capabilities = await model.getCapabilities({});
+        if (capabilities.HttpUri) {
+            capabilities.HttpUri = capabilities.HttpUri.replace("//localhost:", "//127.0.0.1:");
+        }
+        return capabilities;
+    } finally {
+        net.Server.prototype.listen = listen;
+    }
 }
 
 function loadingError(error) {

@@ -294,6 +294,8 @@ def _invoke_frame(number: int, invocation: Invocation) -> tuple[dict[str, Any], 
     }
     if invocation.trace_parent:
         header["trace"] = invocation.trace_parent
+    if invocation.id:
+        header["iid"] = invocation.id
     return header, parts
 
 

@@ -105,6 +105,10 @@ class Supervised:
         await worker.start()
         self._use(worker)
 
+    async def available(self) -> SingleWorker:
+        """Return the worker that runs now, or the next one; raise WorkerGone."""
+        return self._worker or await self._wait_for_worker()
+
     async def invoke(self, invocation: Invocation, seconds: float | None) -> Outcome:
         """Call a function; see `Worker`."""
         loop = asyncio.get_running_loop()
@@ -285,13 +289,21 @@ class WorkerPool:
             await self.aclose()
             raise
 
+    async def available(self) -> SingleWorker:
+        """Return a process that runs, or the next one; raise WorkerGone."""
+        return await self._next_worker().available()
+
     async def invoke(self, invocation: Invocation, seconds: float | None) -> Outcome:
         """Call a function; see `Worker`."""
+        return await self._next_worker().invoke(invocation, seconds)
+
+    def _next_worker(self) -> Supervised:
+        """Return the next worker in turn that runs; the next one of all if none runs."""
         for _ in self._workers:
             worker = next(self._next)
             if worker.pid is not None:
                 break
-        return await worker.invoke(invocation, seconds)
+        return worker
 
     async def replace(self) -> None:
         """Replace all workers, one after the other; raise LoadFailed, with the rest of them as they were."""

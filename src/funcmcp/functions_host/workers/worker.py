@@ -50,12 +50,14 @@ class Invocation:
         inputs: Values for the trigger and the input bindings, by the bindings' names.
         metadata: The trigger's binding data, by name.
         trace_parent: The W3C trace context of the call; empty without one.
+        id: Identifies the call in the worker; empty for an id that the worker makes.
     """
 
     function: str
     inputs: Mapping[str, Value]
     metadata: Mapping[str, Value] = field(default_factory=dict)
     trace_parent: str = ""
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
