@@ -19,7 +19,6 @@ from funcmcp.client import (
     InvalidResponseError,
     LogMessage,
     ProgressUpdate,
-    SessionEndedError,
 )
 from funcmcp.client.http_exchange import HTTPExchange
 from funcmcp.client.streamable_http import post
@@ -153,15 +152,43 @@ async def test_leaving_ends_the_session_over_http(url: str) -> None:
         assert (await client.call_tool("count_sessions")).structured_content["result"] == during
 
 
-async def test_a_session_that_has_ended_is_a_clear_error(url: str) -> None:
+async def test_a_session_that_has_ended_is_replaced_by_a_new_one(url: str) -> None:
     async with Client(url, revision="2025-11-25") as client:
+        ended = client.session_id
         exchange = HTTPExchange(HTTPEndpoint(url))
         exchange.open()
-        await post(exchange, "/mcp", b"", {"mcp-session-id": client.session_id or ""}, method="DELETE")
+        await post(exchange, "/mcp", b"", {"mcp-session-id": ended or ""}, method="DELETE")
         await exchange.aclose()
-        with pytest.raises(SessionEndedError, match=r"ended the session .* Connect again"):
-            await client.list_tools()
-        assert client.session_id is None
+        assert await client.list_tools()
+        assert client.session_id not in {None, ended}
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        (
+            "http://ada:s3cret@127.0.0.1:1/mcp?code=s3cret#s",
+            "No server answers at http://ada:***@127.0.0.1:1/mcp?***#s.",
+        ),
+        ("http://s3cret@127.0.0.1:1/mcp", "No server answers at http://s3cret@127.0.0.1:1/mcp."),
+    ],
+)
+async def test_errors_show_no_password_and_no_query_of_a_url(url: str, message: str) -> None:
+    with pytest.raises(ConnectionFailedError) as caught:
+        await connect(url)
+    assert str(caught.value).startswith(message)
+
+
+def test_the_error_about_an_invalid_url_shows_no_password() -> None:
+    with pytest.raises(ValueError, match=r"'http://ada:\*\*\*@/mcp' is not a URL"):
+        Client("http://ada:s3cret@/mcp")
+
+
+async def test_errors_about_redirections_show_no_password_and_no_query() -> None:
+    location = redirect("http://bob:s3cret@other.example.com/mcp?code=s3cret")
+    with sending(location) as url, pytest.raises(ConnectionFailedError, match="to another server") as caught:
+        await connect(url.replace("127.0.0.1", "ada:s3cret@127.0.0.1"))
+    assert "s3cret" not in str(caught.value)
 
 
 async def test_a_client_can_connect_again(url: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from funcmcp.client import (
     InvalidResponseError,
     LogMessage,
     ProgressUpdate,
+    RequestTimeoutError,
     StdioCommand,
 )
 from funcmcp.client.stdio import StdioTransport, default_environment
@@ -282,7 +284,7 @@ async def test_a_server_that_ends_at_an_unknown_method_is_started_again_for_the_
 async def test_a_server_that_leaves_an_unknown_method_unanswered_is_asked_for_the_handshake(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("funcmcp.client.connection._PROBE_SECONDS", 0.3)
+    monkeypatch.setattr("funcmcp.client.requests._PROBE_SECONDS", 0.3)
     answer = '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'
     command = script(
         "import sys",
@@ -294,11 +296,19 @@ async def test_a_server_that_leaves_an_unknown_method_unanswered_is_asked_for_th
 
 
 async def test_a_program_that_never_answers_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("funcmcp.client.connection._PROBE_SECONDS", 0.2)
+    monkeypatch.setattr("funcmcp.client.requests._PROBE_SECONDS", 0.2)
     lines = "import sys\nfor line in sys.stdin: pass"
     command = StdioCommand(sys.executable, "-c", lines, start_seconds=0.3)
     with pytest.raises(ConnectionFailedError, match=r"did not answer within 0\.3 seconds\."):
         await connect(command)
+
+
+async def test_the_timeout_of_a_client_also_limits_the_first_requests() -> None:
+    lines = "import sys\nfor line in sys.stdin: pass"
+    started = time.monotonic()
+    with pytest.raises(RequestTimeoutError, match=r"initialize got no response within 0\.2 seconds"):
+        await connect(StdioCommand(sys.executable, "-c", lines), timeout=0.2)
+    assert time.monotonic() - started < 5  # the first request alone would take 10 seconds
 
 
 async def test_a_process_that_ignores_the_end_of_stdin_and_sigterm_is_killed() -> None:

@@ -16,8 +16,8 @@ def test_a_command_needs_a_program() -> None:
 
 
 def test_the_representation_of_a_target_has_no_secrets() -> None:
-    endpoint = HTTPEndpoint("http://127.0.0.1/mcp", headers={"authorization": "Bearer secret"})
-    assert "secret" not in repr(endpoint)
+    endpoint = HTTPEndpoint("http://ada:secret@127.0.0.1/mcp?code=secret", headers={"authorization": "Bearer secret"})
+    assert repr(endpoint) == "HTTPEndpoint('http://ada:***@127.0.0.1/mcp?***')"
     assert repr(StdioCommand("python", "a.py", env={"KEY": "secret"})) == "StdioCommand('python', 'a.py')"
 
 

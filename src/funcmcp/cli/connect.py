@@ -15,7 +15,7 @@ from funcmcp.cli.output import write_line
 from funcmcp.cli.terminal import ProgressDisplay, answer
 from funcmcp.client.connection import Client
 from funcmcp.client.errors import AuthenticationError, one_line
-from funcmcp.client.targets import MEBIBYTE, HTTPEndpoint
+from funcmcp.client.targets import MEBIBYTE, HTTPEndpoint, visible_url
 from funcmcp.protocol.errors import ClientError, InvalidResponseError, MCPError
 from funcmcp.serving import serving_of
 
@@ -59,6 +59,11 @@ class Source:
     verbose: bool = False
     function_app: Path | None = None
     """The folder of a function app whose MCP triggers are served for the command. None for other targets."""
+
+    @property
+    def name(self) -> str:
+        """The target or the URL for messages."""
+        return visible_url(self.target)
 
 
 def open_source(
@@ -242,7 +247,7 @@ async def _reporting(source: Source) -> AsyncIterator[None]:
     except AuthenticationError as error:
         raise Failure(_advice(source, error)) from error
     except InvalidResponseError as error:
-        raise Failure(f"{source.target} does not answer as an MCP server. {one_line(error, 2000)}") from error
+        raise Failure(f"{source.name} does not answer as an MCP server. {one_line(error, 2000)}") from error
     except ClientError as error:
         raise Failure(one_line(error, 2000)) from error
     finally:
@@ -273,7 +278,5 @@ def _client_of(target: MCPServer | HTTPEndpoint | Exchange, source: Source, disp
 
 def _advice(source: Source, error: AuthenticationError) -> str:
     if error.status == _UNAUTHORIZED:
-        return (
-            f"{source.target} requires credentials (401). Pass valid ones with --bearer TOKEN or --header NAME:VALUE."
-        )
-    return f"{source.target} denies access with these credentials (403): {one_line(error.challenge)}"
+        return f"{source.name} requires credentials (401). Pass valid ones with --bearer TOKEN or --header NAME:VALUE."
+    return f"{source.name} denies access with these credentials (403): {one_line(error.challenge)}"

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
         ConnectionFailedError,
         RequestTimeoutError,
         SessionEndedError,
+        TaskCancelledError,
     )
     from funcmcp.client.notifications import LogMessage, ProgressUpdate
     from funcmcp.client.targets import HTTPEndpoint, StdioCommand
+    from funcmcp.client.tool_tasks import ToolTask
     from funcmcp.client.transport import Transport
     from funcmcp.protocol.errors import ClientError, InvalidResponseError
     from funcmcp.protocol.objects import (
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
         Resource,
         ResourceContents,
         ResourceTemplate,
+        Task,
         Tool,
     )
 
@@ -66,7 +69,10 @@ __all__ = [
     "ResourceTemplate",
     "SessionEndedError",
     "StdioCommand",
+    "Task",
+    "TaskCancelledError",
     "Tool",
+    "ToolTask",
     "Transport",
 ]
 
@@ -77,6 +83,7 @@ _HOMES = {
         "ConnectionFailedError",
         "RequestTimeoutError",
         "SessionEndedError",
+        "TaskCancelledError",
     ],
     "client.notifications": ["LogMessage", "ProgressUpdate"],
     "protocol.errors": ["ClientError", "InvalidResponseError"],
@@ -92,9 +99,11 @@ _HOMES = {
         "Resource",
         "ResourceContents",
         "ResourceTemplate",
+        "Task",
         "Tool",
     ],
     "client.targets": ["HTTPEndpoint", "StdioCommand"],
+    "client.tool_tasks": ["ToolTask"],
     "client.transport": ["Transport"],
 }
 

@@ -33,10 +33,21 @@ class AuthenticationError(ClientError):
 
 
 class SessionEndedError(ClientError):
-    """The server no longer has the session (HTTP status 404). Connect again for a new one."""
+    """The server no longer has the session (HTTP status 404).
+
+    The client starts a new session by itself, once for each request. It raises this error if the server ends that
+    session as well, and for a notification.
+    """
 
     def __init__(self) -> None:
         super().__init__("The server has ended the session (HTTP status 404). Connect again.")
+
+
+class TaskCancelledError(ClientError):
+    """The task of a call was cancelled, by this client or by another one."""
+
+    def __init__(self) -> None:
+        super().__init__("The task was cancelled.")
 
 
 class RequestTimeoutError(ClientError, TimeoutError):

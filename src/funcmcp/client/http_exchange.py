@@ -16,7 +16,7 @@ import httpx2
 
 from funcmcp.client.errors import ConnectionFailedError, one_line
 from funcmcp.client.streamable_http import StreamableHTTP
-from funcmcp.client.targets import MEBIBYTE, HTTPEndpoint
+from funcmcp.client.targets import MEBIBYTE, HTTPEndpoint, visible_url
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import EVENT_STREAM
 
@@ -75,8 +75,11 @@ class HTTPExchange:
 
     def __init__(self, endpoint: HTTPEndpoint) -> None:
         if not _is_url(endpoint.url):
-            raise ValueError(f"{endpoint.url!r} is not a URL of an endpoint, such as http://127.0.0.1:8000/mcp.")
+            raise ValueError(
+                f"{visible_url(endpoint.url)!r} is not a URL of an endpoint, such as http://127.0.0.1:8000/mcp."
+            )
         self._endpoint = endpoint
+        self._visible_url = visible_url(endpoint.url)
         self._url = httpx2.URL(endpoint.url)
         self._client: httpx2.AsyncClient | None = None
         self._total = 0
@@ -105,9 +108,7 @@ class HTTPExchange:
             return await self._read(await self._send(self._client, request))
         except TimeoutError:
             seconds = self._endpoint.silence_seconds
-            raise ConnectionFailedError(
-                f"{self._endpoint.url} takes more than {seconds:g} seconds to answer."
-            ) from None
+            raise ConnectionFailedError(f"{self._visible_url} takes more than {seconds:g} seconds to answer.") from None
         except httpx2.HTTPError as error:
             raise self._failure(error) from error
 
@@ -125,7 +126,7 @@ class HTTPExchange:
             await response.aclose()
             self._url = _redirected(self._url, response.headers["location"])
         raise ConnectionFailedError(
-            f"{self._endpoint.url} redirects more than {_MAX_REDIRECTS} times. Use the server's own URL."
+            f"{self._visible_url} redirects more than {_MAX_REDIRECTS} times. Use the server's own URL."
         )
 
     async def _read(self, response: httpx2.Response) -> HttpResponse:
@@ -134,7 +135,7 @@ class HTTPExchange:
         if coding.lower() != "identity":
             await response.aclose()
             raise ConnectionFailedError(
-                f"{self._endpoint.url} answers with content coding {coding!r}, which the client did not accept."
+                f"{self._visible_url} answers with content coding {coding!r}, which the client did not accept."
             )
         fields = tuple((name.lower(), value) for name, value in response.headers.multi_items())
         parts = self._parts(response)
@@ -163,12 +164,12 @@ class HTTPExchange:
         self._total += part_size
         limit, total_limit = self._endpoint.max_response_bytes, self._endpoint.max_total_bytes
         if response_size > limit:
-            raise ConnectionFailedError(f"{self._endpoint.url} answers with more than {_size(limit)}.")
+            raise ConnectionFailedError(f"{self._visible_url} answers with more than {_size(limit)}.")
         if total_limit is not None and self._total > total_limit:
-            raise ConnectionFailedError(f"{self._endpoint.url} sends more than {_size(total_limit)}.")
+            raise ConnectionFailedError(f"{self._visible_url} sends more than {_size(total_limit)}.")
 
     def _failure(self, error: httpx2.HTTPError) -> ConnectionFailedError:
-        url = self._endpoint.url
+        url = self._visible_url
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
             return ConnectionFailedError(
                 f"No server answers at {url}. Check that the server is running and that the address is right."
@@ -182,12 +183,17 @@ def _redirected(url: httpx2.URL, location: str) -> httpx2.URL:
     try:
         target = url.join(location)
     except (ValueError, httpx2.InvalidURL):
-        raise ConnectionFailedError(f"{url} redirects to {location!r}, which is not a URL.") from None
+        raise ConnectionFailedError(
+            f"{visible_url(str(url))} redirects to {visible_url(location)!r}, which is not a URL."
+        ) from None
     same_origin = (target.scheme, target.host, target.port) == (url.scheme, url.host, url.port)
     to_https = (url.scheme, url.port, target.scheme, target.port) == ("http", None, "https", None)
     if same_origin or (to_https and target.host == url.host):
         return target
-    raise ConnectionFailedError(f"{url} redirects to another server, {target}. If you trust that server, use its URL.")
+    raise ConnectionFailedError(
+        f"{visible_url(str(url))} redirects to another server, {visible_url(str(target))}. If you trust that server, "
+        "use its URL."
+    )
 
 
 def _is_url(url: str) -> bool:

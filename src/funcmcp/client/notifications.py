@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.protocol.objects import number_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -52,10 +54,3 @@ def log_message_of(params: Mapping[str, Any]) -> LogMessage:
     """Return the log message in a ``notifications/message``."""
     logger = params.get("logger")
     return LogMessage(str(params.get("level", "info")), params.get("data"), logger if isinstance(logger, str) else None)
-
-
-def number_of(value: object) -> float | None:
-    """Return a number. Return None for anything else that a server may send in its place."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value

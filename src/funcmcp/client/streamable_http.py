@@ -96,24 +96,31 @@ class StreamableHTTP:
                 await _discard(await post(self._exchange, self._path, b"", fields, method="DELETE"))
 
     async def _post(self, message: Message, headers: Mapping[str, str]) -> HttpResponse:
+        session_id = self.session_id
         fields = {**self._headers, **headers}
-        if self.session_id is not None:
-            fields[header_names.SESSION_ID] = self.session_id
+        if session_id is not None:
+            fields[header_names.SESSION_ID] = session_id
         http_response = await post(self._exchange, self._path, encode(message), fields)
-        error = self._error_of(http_response)
+        error = self._error_of(http_response, session_id)
         if error is not None:
             await _discard(http_response)
             raise error
         return http_response
 
-    def _error_of(self, http_response: HttpResponse) -> ClientError | None:
-        """Return the error that a response's status stands for. Return None if its body decides."""
+    def _error_of(self, http_response: HttpResponse, session_id: str | None) -> ClientError | None:
+        """Return the error that a response's status stands for. Return None if its body decides.
+
+        Args:
+            http_response: The response.
+            session_id: The session id of the request.
+        """
         status = http_response.status
         challenge = _field(http_response, "www-authenticate")
         if status == _UNAUTHORIZED or (status == _FORBIDDEN and challenge is not None):
             return AuthenticationError(status, challenge)
-        if status == _NOT_FOUND and self.session_id is not None:
-            self.session_id = None
+        if status == _NOT_FOUND and session_id is not None:
+            if self.session_id == session_id:  # else a new session has begun in the meantime
+                self.session_id = None
             return SessionEndedError()
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,16 @@ if TYPE_CHECKING:
 
 MEBIBYTE = 1024 * 1024
 
+_PASSWORD = re.compile(r"(?<=//)([^/?#@:]*):[^/?#]*@")
+_QUERY = re.compile(r"(?<=\?)[^#]+")
 
-@dataclass(frozen=True, slots=True)
+
+def visible_url(url: str) -> str:
+    """Return a URL for messages: without its password, and without its query, which may contain a key."""
+    return _QUERY.sub("***", _PASSWORD.sub(r"\1:***@", url))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class HTTPEndpoint:
     """A Streamable HTTP endpoint, with limits for what the server may send.
 
@@ -26,11 +35,14 @@ class HTTPEndpoint:
     """
 
     url: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
     connect_seconds: float = 10.0
     silence_seconds: float = 300.0
     max_response_bytes: int = 64 * MEBIBYTE
     max_total_bytes: int | None = None
+
+    def __repr__(self) -> str:
+        return f"HTTPEndpoint({visible_url(self.url)!r})"
 
 
 class StdioCommand:

@@ -14,9 +14,13 @@ from base64 import b64decode
 from typing import Any, TypeVar
 
 from funcmcp.protocol.errors import InvalidResponseError, ToolError
+from funcmcp.protocol.tasks import STATUSES, TERMINAL
 
 T = TypeVar("T")
 D = TypeVar("D", bound="WireObject")
+
+_MAX_MILLISECONDS = 2**53
+"""The bound of times that a server may send. Beyond it, floats are not exact."""
 
 
 class WireObject(dict[str, Any]):
@@ -55,6 +59,13 @@ class WireObject(dict[str, Any]):
             return b64decode(text, validate=True)
         except binascii.Error:
             raise InvalidResponseError(f"{name!r} of {type(self).__name__} is not base64.") from None
+
+
+def number_of(value: object) -> float | None:
+    """Return a number. Return None for anything else that a server may send in its place."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value
 
 
 def objects_of(items: list[Any], kind: type[D]) -> list[D]:
@@ -165,6 +176,58 @@ class CallToolResult(WireObject):
             raise ToolError(self.text or "The tool failed without a text.")
 
 
+class Task(WireObject):
+    """The state of a task.
+
+    The members for times differ between the revisions. The properties read both forms.
+    """
+
+    @property
+    def task_id(self) -> str:
+        """The id."""
+        return self._required("taskId", str)
+
+    @property
+    def status(self) -> str:
+        """The status: working, input_required, completed, failed or cancelled."""
+        status = self._required("status", str)
+        if status not in STATUSES:
+            raise InvalidResponseError(f"The server sent a task with the unknown status {status!r:.50}.")
+        return status
+
+    @property
+    def status_message(self) -> str | None:
+        """What the task does at the moment, or why it ended, for people. None if the server does not say it."""
+        return self._optional("statusMessage", str)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the status cannot change any more."""
+        return self.status in TERMINAL
+
+    @property
+    def poll_seconds(self) -> float | None:
+        """Seconds between two requests for the state that the server asks for. None if it does not say it."""
+        return self._seconds("pollIntervalMs", "pollInterval")
+
+    @property
+    def ttl_seconds(self) -> float | None:
+        """Seconds from the creation for which the server keeps the task. None for no limit."""
+        return self._seconds("ttlMs", "ttl")
+
+    @property
+    def input_requests(self) -> dict[str, Any]:
+        """The questions that wait for an answer, by key. Empty in 2025-11-25, which sends them as requests."""
+        return self._optional("inputRequests", dict) or {}
+
+    def _seconds(self, *names: str) -> float | None:
+        for name in names:
+            milliseconds = number_of(self.get(name))
+            if milliseconds is not None and abs(milliseconds) < _MAX_MILLISECONDS:
+                return milliseconds / 1000
+        return None
+
+
 class ReadResourceResult(WireObject):
     """The result of reading a resource."""
 
@@ -247,6 +310,12 @@ class Definition(WireObject):
 
 class Tool(Definition):
     """The definition of a tool."""
+
+    @property
+    def task_support(self) -> str:
+        """Whether a call may become a task, in 2025-11-25: forbidden, optional or required."""
+        execution = self._optional("execution", dict) or {}
+        return str(execution.get("taskSupport", "forbidden"))
 
     @property
     def input_schema(self) -> dict[str, Any]:
