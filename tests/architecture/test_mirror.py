@@ -81,6 +81,8 @@ EXCEPTIONS = {
     "src/funcmcp/cli/doctor/project.py": "tests/cli/doctor/test_examine",
     "src/funcmcp/cli/failure.py": "tests/cli/test_targets",
     "src/funcmcp/cli/faults.py": "tests/cli/test_run",
+    "src/funcmcp/cli/diff/differences.py": "tests/cli/diff/test_schemas and test_compare",
+    "src/funcmcp/cli/diff/snapshots.py": "tests/cli/diff/test_command",
     "src/funcmcp/cli/install/entries.py": "tests/cli/install/test_clients",
     "src/funcmcp/cli/show.py": "tests/cli/test_inspect",
     "src/funcmcp/cli/function_app.py": "tests/cli/test_host",

@@ -31,11 +31,25 @@ Bearer = Annotated[
     str | None, typer.Option("--bearer", envvar="FUNCMCP_BEARER", metavar="TOKEN", help="A token to sign in with.")
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show log messages and progress as lines on stderr.")]
+Calls = Annotated[
+    Path | None,
+    typer.Option(
+        "--calls",
+        metavar="FILE",
+        help='Make the calls in a file: [{"tool": NAME, "arguments": {...}}, {"resource": URI}, {"prompt": NAME}].',
+        show_default=False,
+    ),
+]
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(:[0-9]{1,5})?")
 _TARGET = "path/to/server.py, path/to/server.py:name, package.module, package.module:name or a project's folder"
 Target = Annotated[str, typer.Argument(metavar="TARGET", help=f"The server: {_TARGET}.", show_default=False)]
 TargetOrURL = Annotated[
-    str, typer.Argument(metavar="TARGET|URL", help=f"A server ({_TARGET}) or an endpoint's URL.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="TARGET|URL",
+        help=f"A server ({_TARGET}), an endpoint's URL, or a command such as 'uvx some-server'.",
+        show_default=False,
+    ),
 ]
 
 
@@ -330,16 +344,20 @@ def inspect(
     target: TargetOrURL,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    calls: Calls = None,
     header: Headers = None,
     bearer: Bearer = None,
 ) -> None:
     """Show a server's description, tools, resources and prompts. The exit code is 1 if one cannot be listed."""
+    from funcmcp.cli.calls import read_calls
     from funcmcp.cli.connect import inspect_server, open_source
     from funcmcp.cli.output import write_json
     from funcmcp.cli.show import print_server
 
+    if calls is not None and not as_json:
+        raise typer.BadParameter("--calls needs --json.")
     source = open_source(target, headers=header or [], bearer=bearer)
-    facts, faults = asyncio.run(inspect_server(source))
+    facts, faults = asyncio.run(inspect_server(source, [] if calls is None else read_calls(calls)))
     if as_json:
         write_json(facts)
     else:

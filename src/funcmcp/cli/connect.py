@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from funcmcp.cli.arguments import read_json, read_pairs, warnings_of
+from funcmcp.cli.calls import outcome_of
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.faults import faults_of
 from funcmcp.cli.output import write_line
 from funcmcp.cli.terminal import ProgressDisplay, answer
 from funcmcp.client.connection import Client
 from funcmcp.client.errors import AuthenticationError, one_line
-from funcmcp.client.targets import MEBIBYTE, HTTPEndpoint, visible_url
+from funcmcp.client.targets import MEBIBYTE, HTTPEndpoint, StdioCommand, visible_url
 from funcmcp.protocol.errors import ClientError, InvalidResponseError, MCPError
 from funcmcp.serving import serving_of
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from funcmcp import MCPServer
+    from funcmcp.cli.calls import Call
     from funcmcp.cli.faults import Fault
     from funcmcp.protocol.objects import CallToolResult, Definition
     from funcmcp.transports.http.messages import Exchange
@@ -47,8 +51,8 @@ class Source:
     """A server that a command uses.
 
     Attributes:
-        target: The target or the URL on the command line.
-        server: The server of a target. None for a URL and for a function app.
+        target: The target, the URL or the command on the command line.
+        server: The server of a target. None for a URL, a command and a function app.
         headers: Header fields of every request, such as credentials.
         verbose: Show log messages and progress as lines.
     """
@@ -59,6 +63,8 @@ class Source:
     verbose: bool = False
     function_app: Path | None = None
     """The folder of a function app whose MCP triggers are served for the command. None for other targets."""
+    command: tuple[str, ...] = ()
+    """The program and its arguments that serve on stdio. Empty for other targets."""
 
     @property
     def name(self) -> str:
@@ -69,10 +75,10 @@ class Source:
 def open_source(
     target: str, *, headers: Sequence[str] = (), bearer: str | None = None, verbose: bool = False
 ) -> Source:
-    """Return the server of a target or a URL. A target is imported here, outside of any event loop.
+    """Return the server of a target, a URL or a command. A target is imported here, outside of any event loop.
 
     Args:
-        target: A target or a URL.
+        target: A target, a URL, or a command with a space in it, such as ``python server.py``.
         headers: Header fields as ``NAME:VALUE``.
         bearer: A token for ``Authorization: Bearer``.
         verbose: Show log messages and progress as lines.
@@ -85,12 +91,24 @@ def open_source(
         fields |= [_header(f"authorization:Bearer {bearer}")]
     if target.startswith(("http://", "https://")):
         return Source(target, None, fields, verbose)
+    if is_command(target):
+        if fields:
+            raise Failure("--header and --bearer are for URLs. A command gets the environment variables of this shell.")
+        return Source(target, None, verbose=verbose, command=tuple(shlex.split(target)))
     from funcmcp.cli.targets import function_app_in, load  # noqa: PLC0415 - a URL does not need it
 
     folder = function_app_in(target)
     if folder is not None:
         return Source(target, None, fields, verbose, function_app=folder)
     return Source(target, load(target), fields, verbose)
+
+
+def is_command(target: str) -> bool:
+    """Return whether a target is a command, such as ``uvx mcp-server-time``, and not a path with a space in it."""
+    try:
+        return len(shlex.split(target)) > 1 and not os.path.exists(target.rpartition(":")[0] or target)  # noqa: PTH110
+    except ValueError as error:
+        raise Failure(f"{target} is not a command: {error}.") from error
 
 
 def _header(text: str) -> tuple[str, str]:
@@ -104,11 +122,12 @@ def _header(text: str) -> tuple[str, str]:
     return name, match[2]
 
 
-async def inspect_server(source: Source) -> tuple[dict[str, Any], list[Fault]]:
+async def inspect_server(source: Source, calls: Sequence[Call] = ()) -> tuple[dict[str, Any], list[Fault]]:
     """Return a server's description and lists, and the features of a target that cannot be listed.
 
     The description has the keys ``server``, ``revision``, ``capabilities`` and ``instructions``. The lists have the
-    keys ``tools``, ``resources``, ``resourceTemplates`` and ``prompts``. Every item is as the server sends it.
+    keys ``tools``, ``resources``, ``resourceTemplates`` and ``prompts``. Every item is as the server sends it. With
+    calls there is a key ``calls``, with the result or the error of each.
     """
     async with _connected(source, None) as (client, faults):
         facts = {
@@ -121,6 +140,8 @@ async def inspect_server(source: Source) -> tuple[dict[str, Any], list[Fault]]:
             "resourceTemplates": await _items(client, "resources", "resources/templates/list", "resourceTemplates"),
             "prompts": await _items(client, "prompts", "prompts/list", "prompts"),
         }
+        if calls:
+            facts["calls"] = [{**call, **await outcome_of(client, call)} for call in calls]
         return facts, faults
 
 
@@ -257,12 +278,16 @@ async def _reporting(source: Source) -> AsyncIterator[None]:
 
 def _client(source: Source, display: ProgressDisplay | None) -> Client:
     """Return a client of a server, not connected yet. It asks for what is displayed."""
+    if source.command:
+        return _client_of(StdioCommand(*source.command, env=os.environ), source, display)
     if source.server is None:
         return _client_of(HTTPEndpoint(source.target, max_total_bytes=_MAX_TOTAL_BYTES), source, display)
     return _client_of(source.server, source, display)
 
 
-def _client_of(target: MCPServer | HTTPEndpoint | Exchange, source: Source, display: ProgressDisplay | None) -> Client:
+def _client_of(
+    target: MCPServer | HTTPEndpoint | StdioCommand | Exchange, source: Source, display: ProgressDisplay | None
+) -> Client:
     try:
         return Client(
             target,

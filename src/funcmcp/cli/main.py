@@ -13,7 +13,8 @@ _EXTRA_LIBRARIES = {"httpx2", "rich", "tomlkit", "typer", "uvicorn", "watchfiles
 def main() -> None:
     """Run the command. A failure is one line on stderr, and exit code 1."""
     try:
-        import funcmcp.cli.host  # noqa: PLC0415 - it adds its command to the app
+        import funcmcp.cli.diff.command  # noqa: PLC0415 - it adds its command to the app
+        import funcmcp.cli.host  # noqa: PLC0415 - as above
         import funcmcp.cli.install.command  # noqa: F401, PLC0415 - as above
         from funcmcp.cli.commands import app  # noqa: PLC0415 - it cannot be imported without the extra
 

@@ -1,0 +1,43 @@
+"""One difference between two servers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+Level: TypeAlias = Literal["breaking", "compatible", "wording"]
+
+LEVELS: tuple[Level, ...] = ("breaking", "compatible", "wording")
+_MAX_LENGTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A difference between two servers.
+
+    Attributes:
+        level: "breaking" if a client of the old server can fail with the new one, "wording" if only texts for the model
+            or for people differ, "compatible" otherwise.
+        subject: The feature, such as "tool add".
+        text: What differs.
+    """
+
+    level: Level
+    subject: str
+    text: str
+
+
+def short(value: Any) -> str:
+    """Return a value as JSON on one line, shortened."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 3]}..."
+
+
+def changed(name: str, before: Any, after: Any) -> str:
+    """Return the text about a member that changed, is new or is missing. None stands for a missing one."""
+    if before is None:
+        return f"{name} is new: {short(after)}"
+    if after is None:
+        return f"{name} is missing; it was {short(before)}"
+    return f"{name} changed from {short(before)} to {short(after)}"
