@@ -369,6 +369,28 @@ class MCPServer(DirectCalls, ASGIApplication):
         self._server.add_middleware(middleware)
 
     @on_instance
+    def add_lifespan(self, function: F) -> F:
+        """Add code that runs when the server starts and when it stops, inside the existing ones: ``@mcp.add_lifespan``.
+
+        The server starts with its ASGI server, its host application (see `lifespan`), stdio or a client in memory. On
+        Azure Functions, and under an ASGI server without lifespan, the first request starts it.
+
+        Args:
+            function: An async function with one ``yield``: the part before it runs at the start, the part behind it at
+                the end. Contexts have the yielded value as `lifespan_context`. Several functions yield dicts, which are
+                joined. A function with ``@asynccontextmanager`` is as good. If it has a parameter, it gets the server.
+
+        Returns:
+            The function.
+
+        Raises:
+            TypeError: The function is not an async generator function and has no ``@asynccontextmanager``.
+            RuntimeError: The server has started.
+        """
+        self._services.lifespans.add(function, self)
+        return function
+
+    @on_instance
     def trace(self, tracer_provider: TracerProvider | None = None) -> None:
         """Create an OpenTelemetry span for each request; see docs/guides/telemetry.md. Call it before serving.
 
@@ -423,7 +445,7 @@ class MCPServer(DirectCalls, ASGIApplication):
         Args:
             app: Ignored. Starlette and FastAPI pass the application.
         """
-        self._serving.begin()
+        await self._serving.start()
         try:
             yield
         finally:

@@ -33,7 +33,7 @@ def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, 
     if kind == "stdio":
         from funcmcp.transports import stdio  # noqa: PLC0415 - only servers on stdio need it
 
-        stdio.run(serving.server, serving.aclose)
+        stdio.run(serving.server, serving.aclose, serving.enter_lifespans)
         return
     uvicorn, endpoint = _uvicorn_adapter(), _endpoint(serving, transport)
     port = uvicorn.default_port() if port is None else port
@@ -41,6 +41,9 @@ def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, 
         uvicorn.serve(
             mcp, host=host or _LOOPBACK, port=port, on_ready=lambda origin: uvicorn.announce(origin + endpoint)
         )
+    except uvicorn.StartError as error:
+        sys.stderr.write(f"{error}\n")
+        raise SystemExit(1) from None
     except uvicorn.AddressError as error:
         sys.stderr.write(f"{error.strerror}. Choose another address with host= and port=.\n")
         raise SystemExit(1) from None  # Without the text: a thread that ends so would not show it.
@@ -52,7 +55,7 @@ async def run_async(mcp: ASGIApplication, transport: Transport | None, *, host: 
     if _kind_of_transport(transport, host, port) == "stdio":
         from funcmcp.transports import stdio  # noqa: PLC0415 - only servers on stdio need it
 
-        await stdio.run_async(serving.server, serving.aclose)
+        await stdio.run_async(serving.server, serving.aclose, serving.enter_lifespans)
         return
     uvicorn, endpoint = _uvicorn_adapter(), _endpoint(serving, transport)
     port = uvicorn.default_port() if port is None else port

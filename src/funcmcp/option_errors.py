@@ -22,7 +22,7 @@ _OPTIONS_ELSEWHERE = {
     "host": "mcp.run(host=...)",
     "keys": "sessions=SignedSessions(keys=...), or keys= of another store",
     "lax": "mcp.lax = True before the tools are registered",
-    "lifespan": "mcp.services for what functions need, and mcp.lifespan() in the lifespan of an application around it",
+    "lifespan": "@mcp.add_lifespan",
     "mask_error_details": "show_errors=",
     "port": "mcp.run(port=...)",
     "sse_path": "http=HTTPOptions(sse=...)",

@@ -4,11 +4,12 @@ How it works: each `MCPServer` makes one `Serving` in its constructor. Authors u
 Functions, stdio and the command line use the `Serving`, which `serving_of` returns. Its lifetime has these steps:
 
 - Made: the endpoints exist, and features may be added at any time.
-- `begin`: the process is about to serve. The bus to the other instances starts, and the log gets warnings about the
-  configuration. ASGI servers call it in the lifespan; without a lifespan the first request does.
+- `start`: the process is about to serve. The bus to the other instances starts, the log gets warnings about the
+  configuration (`begin`), and the author's lifespans are entered. ASGI servers call it in the lifespan; without a
+  lifespan the first request does.
 - `on_listening`: the address is known. The log gets a warning if other machines can reach a server with a random key.
 - `drain`: the process is about to stop. Streams that would stay open end.
-- `aclose`: services with app scope and the bus are closed.
+- `aclose`: services with app scope and the bus are closed, and the lifespans are left.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from typing import TYPE_CHECKING, cast
 from funcmcp.adapters.asgi.application import Served, served_by
 from funcmcp.adapters.asgi.websocket import serve_websocket
 from funcmcp.auth.access import PRINCIPALS_ONLY
+from funcmcp.authoring.calling.lifespans import LifespanError
+from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.dispatch import Server
-from funcmcp.server.log import logger
+from funcmcp.server.log import log_failure, logger
 from funcmcp.state.bus import LocalBus
 from funcmcp.state.keys import VARIABLE, configured_keys
 from funcmcp.state.sessions.memory import MemorySessions
@@ -35,6 +38,7 @@ from funcmcp.transports.http.admission.cors import CORS
 from funcmcp.transports.http.endpoints.http_sse import HTTPSSE
 from funcmcp.transports.http.endpoints.resource_metadata import ResourceMetadata
 from funcmcp.transports.http.endpoints.streamable import StreamableHTTP
+from funcmcp.transports.http.status import refuse
 from funcmcp.transports.websocket import WebSocket
 
 if TYPE_CHECKING:
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
     from funcmcp.server.options import ServerOptions
     from funcmcp.state.seal import KeyRing
     from funcmcp.state.tasks.store import TaskStore
-    from funcmcp.transports.http.messages import Exchange
+    from funcmcp.transports.http.messages import Exchange, HttpRequest, HttpResponse
     from funcmcp.transports.http.options import HTTPOptions
 
     Sessions: TypeAlias = SessionStore | Literal["signed", "memory"] | None
@@ -117,6 +121,8 @@ class Serving(Served):
         )
         self._websocket = WebSocket(self.server, http, path=http.websocket, authentication=self._authentication)
         super().__init__(self._make_exchange(), options.limits)
+        self._has_entered = False
+        services.lifespans.listeners.append(self._use_lifespans)
         self.has_websocket = http.websocket is not None
 
     @property
@@ -158,6 +164,22 @@ class Serving(Served):
                 self.name,
             )
 
+    async def start(self) -> None:
+        """Begin, and enter the author's lifespans; raise LifespanError if one of them fails."""
+        self.begin()
+        try:
+            await self.enter_lifespans()
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def enter_lifespans(self) -> None:
+        """Enter the author's lifespans until `aclose`; raise LifespanError if one of them fails."""
+        await self.services.lifespans.enter()
+        if self._has_entered:  # another request has entered them in the meantime
+            await self.services.lifespans.leave()
+        self._has_entered = True
+
     def on_listening(self, address: str) -> None:
         """Warn of a random key if other machines can reach the server."""
         if not _is_loopback(address):
@@ -167,7 +189,7 @@ class Serving(Served):
         """Begin and warn if the application around the server does not run its lifespan."""
         if not self.has_begun:
             self.begin()
-            if self.services.has_app_scope or not isinstance(self.server.bus, LocalBus):
+            if self.services.has_app_scope or self.services.lifespans or not isinstance(self.server.bus, LocalBus):
                 logger.warning(
                     "%s is served without its lifespan, so its services with scope='app' and its connections are not "
                     "closed at the end. Enter `async with mcp.lifespan():` in the lifespan of the application around "
@@ -182,14 +204,21 @@ class Serving(Served):
         self.server.hub.close()
 
     async def aclose(self) -> None:
-        """Stop the tasks, and close the services with app scope and the bus."""
+        """Stop the tasks, close the services with app scope, leave the lifespans and close the bus."""
         if self.server.tasks is not None:
             await self.server.tasks.stop()
         await self.services.aclose()
-        await self.server.bus.aclose()
+        try:
+            if self._has_entered:
+                self._has_entered = False
+                await self.services.lifespans.leave()
+        finally:
+            await self.server.bus.aclose()
 
     async def serve_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a WebSocket of an ASGI server, or refuse it."""
+        if self.has_websocket and self.services.lifespans and not self.services.lifespans.is_running:
+            await self.enter_lifespans()
         await serve_websocket(self._websocket, scope, receive, send, seconds=self.limits.write_seconds)
 
     def _make_authentication(self) -> Authentication | None:
@@ -209,7 +238,23 @@ class Serving(Served):
             exchange = ResourceMetadata(self._auth.resource, self._http, otherwise=exchange)
         if self._http.allowed_origins:
             exchange = CORS(self._http, otherwise=exchange)
+        if self.services.lifespans:
+            exchange = partial(self._start_and_answer, exchange)
         return exchange
+
+    def _use_lifespans(self) -> None:
+        """Let the first request enter the lifespans, where no ASGI server does."""
+        self.exchange = self._make_exchange()
+
+    async def _start_and_answer(self, exchange: Exchange, request: HttpRequest) -> HttpResponse:
+        """Answer a request after the lifespans have been entered."""
+        if not self.services.lifespans.is_running:
+            try:
+                await self.enter_lifespans()
+            except LifespanError as error:
+                log_failure(error, os.urandom(8).hex(), "add_lifespan")
+                return refuse(503, INTERNAL_ERROR, "The server can't start; its log has the reason.")
+        return await exchange(request)
 
     def _warn_of_random_key(self, reason: str) -> None:
         """Warn once that sessions or questions are sealed with a key that no other process has."""

@@ -163,6 +163,7 @@ def test_the_constructor_of_a_server_has_at_most_12_parameters() -> None:
 
 METHODS_FOR_AUTHORS = {
     "add",
+    "add_lifespan",
     "add_middleware",
     "call_tool",
     "get_prompt",

@@ -68,8 +68,16 @@ async def opened():
 mcp = MCPServer("shop")
 mcp.services.register_factory(Shop, opened, scope="app")
 
+@mcp.add_lifespan
+async def lifespan():
+    note("entered")
+    await asyncio.sleep(0.05)
+    yield "value"
+    note("left")
+
 @mcp.tool
 def where(context: ToolContext, shop: Shop) -> str:
+    assert context.lifespan_context == "value"
     return context.http_request.url
 
 app = func.FunctionApp()
@@ -171,6 +179,7 @@ def test_32_first_requests_at_once_start_the_services_once(tmp_path: Path, notes
         answers = [json.loads(call.result(SECONDS).value["body"]) for call in calls]
     assert {answer["result"]["content"][0]["text"] for answer in answers} == {f"{URL}?x=1"}
     assert notes.read_text().split().count("opened") == 1
+    assert notes.read_text().split().count("entered") == 1
 
 
 @needs_worker
@@ -179,7 +188,7 @@ def test_services_are_closed_when_the_worker_is_told_to_end(tmp_path: Path, note
         loaded.invoke("mcp", {"req": where()})
         loaded.terminate()
         assert loaded.exit_code() == -signal.SIGTERM
-    assert notes.read_text().split() == ["opened", "closed"]
+    assert notes.read_text().split() == ["entered", "opened", "closed", "left"]
 
 
 @needs_worker
@@ -188,7 +197,9 @@ def test_services_are_closed_when_the_worker_closes_its_event_loop(tmp_path: Pat
         loaded.invoke("mcp", {"req": where()})
         loaded.finish()
         assert loaded.exit_code() == 0
-    assert notes.read_text().split() == ["opened", "closed"]
+    # The worker cancels all tasks at once, so the lifespan may end before the services.
+    assert notes.read_text().split()[:2] == ["entered", "opened"]
+    assert sorted(notes.read_text().split()[2:]) == ["closed", "left"]
 
 
 @needs_worker

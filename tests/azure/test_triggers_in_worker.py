@@ -45,6 +45,11 @@ class Shop:
 
 mcp.services.register_factory(Shop, Shop, scope="app")
 
+@mcp.add_lifespan
+async def lifespan():
+    started.append("lifespan")
+    yield
+
 @mcp.tool
 def meet(number: int, shop: Shop) -> list[int]:
     together.wait(30)  # passes only if 32 calls are in here at once
@@ -165,7 +170,7 @@ def test_a_resource_that_is_not_there_is_a_failed_invocation_with_words_for_the_
 def test_32_calls_of_a_plain_function_run_at_once_and_start_its_services_once(many: Worker) -> None:
     futures = [many.submit("tool_meet", context(name="meet", arguments={"number": n})) for n in range(32)]
     results = [read_tool(value_of(future.result(60)))["structuredContent"]["result"] for future in futures]
-    assert results == [[number, 1] for number in range(32)]
+    assert results == [[number, 2] for number in range(32)]
 
 
 def test_bindings_of_one_argument_have_every_key_that_the_host_needs(many: Worker) -> None:

@@ -205,8 +205,10 @@ def _allow_hosts(names: list[str], host: str | None) -> None:
 
 
 def _serve_stdio(target: str) -> None:
+    from funcmcp.authoring.calling.lifespans import LifespanError
     from funcmcp.cli.failure import Failure
     from funcmcp.cli.targets import load
+    from funcmcp.server.log import log_failure
     from funcmcp.serving import serving_of
     from funcmcp.transports.stdio import StreamError, serve, standard_streams
 
@@ -216,7 +218,10 @@ def _serve_stdio(target: str) -> None:
             if os.isatty(source):
                 write_line(f"{server.name} waits for JSON-RPC messages, one on a line (Ctrl+D ends it)", error=True)
             serving = serving_of(server)
-            serve(serving.server, serving.aclose, source=source, sink=sink)
+            serve(serving.server, serving.aclose, serving.enter_lifespans, source=source, sink=sink)
+    except LifespanError as error:
+        log_failure(error, "-", "add_lifespan")
+        raise Failure(str(error)) from error
     except StreamError as error:
         raise Failure(f"{error.strerror}. With --stdio the server exchanges messages with its client there.") from error
 
@@ -250,6 +255,7 @@ def _serve_http(target: str, options: _HTTPOptions) -> None:
         AddressError,
         Certificate,
         CertificateError,
+        StartError,
         WorkerError,
         default_port,
         serve,
@@ -290,6 +296,8 @@ def _serve_http(target: str, options: _HTTPOptions) -> None:
         raise Failure(f"{error.strerror}. Choose another address with --host and --port.") from error
     except CertificateError as error:
         raise Failure(f"{error.strerror}. Correct --tls-cert and --tls-key.") from error
+    except StartError as error:
+        raise Failure(str(error)) from error
     except WorkerError as error:
         raise Failure(f"{error} Its message is above.") from error
 

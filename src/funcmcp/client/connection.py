@@ -429,12 +429,11 @@ def _transport_for(target: Target, headers: Mapping[str, str]) -> Transport:
 
         return StdioTransport(target)
     from funcmcp.app import MCPServer  # noqa: PLC0415 - see above
-    from funcmcp.client.streamable_http import StreamableHTTP  # noqa: PLC0415 - see above
+    from funcmcp.client.streamable_http import MemoryTransport, StreamableHTTP  # noqa: PLC0415 - see above
     from funcmcp.serving import serving_of  # noqa: PLC0415 - see above
 
     if isinstance(target, MCPServer):
-        serving = serving_of(target)
-        return StreamableHTTP(serving.exchange, serving.path, headers)
+        return MemoryTransport(serving_of(target), headers)
     if isinstance(target, Transport):
         return target
     if callable(target):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from funcmcp.client.transport import Message, Receive
+    from funcmcp.serving import Serving
     from funcmcp.transports.http.messages import Exchange, HttpResponse, Received
 
 _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 401, 403, 404
@@ -123,6 +124,37 @@ class StreamableHTTP:
                 self.session_id = None
             return SessionEndedError()
         return None
+
+
+class MemoryTransport(StreamableHTTP):
+    """A transport to a server in this process. The author's lifespans are entered while it is connected.
+
+    Args:
+        serving: Serves the server.
+        headers: Header fields of every request.
+    """
+
+    def __init__(self, serving: Serving, headers: Mapping[str, str]) -> None:
+        super().__init__(serving.exchange, serving.path, headers)
+        self._serving = serving
+        self._is_connected = False
+
+    async def connect(self, receive: Receive) -> None:
+        """Enter the lifespans; raise LifespanError if one of them fails."""
+        if not self._is_connected:
+            await self._serving.services.lifespans.enter()
+            self._is_connected = True
+        self._exchange = self._serving.exchange
+        await super().connect(receive)
+
+    async def aclose(self) -> None:
+        """End the session, and leave the lifespans."""
+        try:
+            await super().aclose()
+        finally:
+            if self._is_connected:
+                self._is_connected = False
+                await self._serving.services.lifespans.leave()
 
 
 class MemoryRequest(HttpRequest):

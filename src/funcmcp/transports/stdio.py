@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from funcmcp.server.dispatch import Server
 
     Close = Callable[[], Awaitable[None]]
+    Start = Callable[[], Awaitable[None]]
 
 _CHUNK_BYTES = 65536
 _MAX_CHUNKS = 2
@@ -52,12 +53,13 @@ class StreamError(OSError):
     """stdin or stdout is not open."""
 
 
-def run(server: Server, close: Close) -> None:
+def run(server: Server, close: Close, start: Start | None = None) -> None:
     """Serve the client on stdin and stdout until one of them ends, or until SIGTERM or SIGINT.
 
     Args:
         server: Answers the requests.
         close: Is awaited at the end.
+        start: Is awaited before the first message is read. What it raises ends the server.
 
     Raises:
         StreamError: stdin or stdout is not open.
@@ -65,15 +67,15 @@ def run(server: Server, close: Close) -> None:
     with standard_streams() as (source, sink):
         write_to_stderr()
         _explain(server, source)
-        serve(server, close, source=source, sink=sink)
+        serve(server, close, start, source=source, sink=sink)
 
 
-async def run_async(server: Server, close: Close) -> None:
+async def run_async(server: Server, close: Close, start: Start | None = None) -> None:
     """Serve as `run` does, in the running event loop."""
     with standard_streams() as (source, sink):
         write_to_stderr()
         _explain(server, source)
-        shutdown = await _serve(server, close, source, sink)
+        shutdown = await _serve(server, close, start, source, sink)
         shutdown.cancel_deadline()
 
 
@@ -117,20 +119,25 @@ def standard_streams() -> Iterator[tuple[int, int]]:
             os.dup2(sink, 1)
 
 
-def serve(server: Server, close: Close, *, source: int, sink: int) -> None:
+def serve(server: Server, close: Close, start: Start | None = None, *, source: int, sink: int) -> None:
     """Serve the client on two descriptors until one of them ends, or until SIGTERM or SIGINT.
 
     Args:
         server: Answers the requests.
         close: Is awaited at the end.
+        start: Is awaited before the first message is read.
         source: A blocking descriptor to read from.
         sink: A blocking descriptor to write to.
     """
-    shutdown = asyncio.run(_serve(server, close, source, sink))
+    shutdown = asyncio.run(_serve(server, close, start, source, sink))
     shutdown.cancel_deadline()
 
 
-async def _serve(server: Server, close: Close, source_descriptor: int, sink_descriptor: int) -> _Shutdown:
+async def _serve(
+    server: Server, close: Close, start: Start | None, source_descriptor: int, sink_descriptor: int
+) -> _Shutdown:
+    if start is not None:
+        await start()
     shutdown = _Shutdown(asyncio.get_running_loop())
     source = _Source(source_descriptor, server.options.limits.message_bytes)
     sink = _Sink(sink_descriptor)

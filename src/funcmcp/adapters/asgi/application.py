@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -66,6 +67,10 @@ class Served:
     def begin(self) -> None:
         """Prepare for requests: the process is about to serve."""
         self.has_begun = True
+
+    async def start(self) -> None:
+        """Begin, and enter what lives as long as the application. Raises RuntimeError if that fails."""
+        self.begin()
 
     def on_listening(self, address: str) -> None:
         """Take note of the address that the ASGI server listens on."""
@@ -138,10 +143,18 @@ class ASGIApplication:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                self._served.begin()
+                try:
+                    await self._served.start()
+                except Exception:
+                    await send({"type": "lifespan.startup.failed", "message": traceback.format_exc()})
+                    raise
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
-                await self._served.aclose()
+                try:
+                    await self._served.aclose()
+                except Exception:
+                    await send({"type": "lifespan.shutdown.failed", "message": traceback.format_exc()})
+                    raise
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 

@@ -107,6 +107,10 @@ def _refuse_password() -> str:
     raise ValueError("the key has a password")
 
 
+class StartError(RuntimeError):
+    """The application's lifespan failed at the start. The log has the reason."""
+
+
 class WorkerError(RuntimeError):
     """A worker process exited before it could serve."""
 
@@ -141,6 +145,7 @@ def serve(
     Raises:
         AddressError: The address can't be listened on.
         CertificateError: The certificate is not valid.
+        StartError: The application's lifespan failed at the start.
     """
     if certificate is not None:
         certificate.check()
@@ -283,15 +288,17 @@ class _Server(uvicorn.Server):
                 await _end_unanswered(send)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and report it."""
-        await super().startup(sockets=sockets)
-        if self.started and self._served is not None:
+        """Start, and report it; raise StartError if the application's lifespan fails."""
+        with contextlib.suppress(SystemExit):  # newer versions of uvicorn raise it, older ones return
+            await super().startup(sockets=sockets)
+        if not self.started:
+            raise StartError("The server could not start. The reason is above.")
+        if self._served is not None:
             if self._served.has_websocket and self.config.ws_protocol_class is None:
                 _log.warning('The WebSocket endpoint is not served. It needs: pip install "funcmcp[websocket]"')
             for listener in sockets or ():
                 self._served.on_listening(listener.getsockname()[0])
-        if self.started:
-            self._on_ready()
+        self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop. uvicorn would close WebSockets at once, so they get time to end by themselves before."""

@@ -73,7 +73,7 @@ class CompleterCall(FunctionCall[CompletionArguments, Completion]):
         return Completion(texts, completion.total, completion.has_more)
 
     def _new_context(self, context: RequestContext, arguments: CompletionArguments) -> ResourceContext:  # noqa: ARG002 - it has no URI
-        return ResourceContext(context)
+        return ResourceContext(context, self._services.lifespans)
 
 
 def completers_of(

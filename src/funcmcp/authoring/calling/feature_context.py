@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from funcmcp.auth.principal import Principal
+    from funcmcp.authoring.calling.lifespans import Lifespans
     from funcmcp.authoring.calling.questions import Question, SampleOptions
     from funcmcp.authoring.values.content import Content
     from funcmcp.server.calls.context import HTTPRequestInfo, RequestContext
@@ -43,7 +44,7 @@ _OTHER_NAMES = {
     "error": 'context.log("error", ...)',
     "report_progress": "context.progress(...)",
     "request_id": "the id of a parameter of the type JSONRPCRequest",
-    "request_context": "context.meta, context.http_request or context.client_info",
+    "request_context": "context.lifespan_context, context.meta, context.http_request or context.client_info",
     "client_id": "context.principal",
     "session": "context.session_id",
 }
@@ -89,10 +90,11 @@ class FeatureContext:
     async methods through `wait`: ``context.wait(context.progress(1, 10))``.
     """
 
-    __slots__ = ("_closed", "_context", "_counts", "_loop", "_progress", "_waits")
+    __slots__ = ("_closed", "_context", "_counts", "_lifespans", "_loop", "_progress", "_waits")
 
-    def __init__(self, context: RequestContext) -> None:
+    def __init__(self, context: RequestContext, lifespans: Lifespans) -> None:
         self._context = context
+        self._lifespans = lifespans
         self._loop = asyncio.get_running_loop()
         self._counts: dict[str, int] = {}
         self._progress: float | None = None
@@ -143,6 +145,14 @@ class FeatureContext:
         """The client's W3C trace context: those of ``traceparent``, ``tracestate`` and ``baggage`` that it sent."""
         meta = self.meta
         return {name: meta[name] for name in _TRACE if isinstance(meta.get(name), str)}
+
+    @property
+    def lifespan_context(self) -> Any:
+        """What the functions of `MCPServer.add_lifespan` have yielded: one value, or the members of several dicts.
+
+        It is an empty dict for a server without them. Raises RuntimeError if the server has not started.
+        """
+        return self._lifespans.value
 
     def can(self, capability: str) -> bool:
         """Return whether the client declared a capability: ``"elicitation"``, ``"sampling"`` or ``"roots"``."""
@@ -297,8 +307,10 @@ class ToolContext(FeatureContext):
 
     __slots__ = ("arguments", "tool_name")
 
-    def __init__(self, context: RequestContext, tool_name: str, arguments: Mapping[str, Any]) -> None:
-        super().__init__(context)
+    def __init__(
+        self, context: RequestContext, lifespans: Lifespans, tool_name: str, arguments: Mapping[str, Any]
+    ) -> None:
+        super().__init__(context, lifespans)
         self.tool_name = tool_name
         self.arguments = arguments
 
@@ -351,8 +363,8 @@ class ResourceContext(FeatureContext):
 
     __slots__ = ("uri",)
 
-    def __init__(self, context: RequestContext, uri: str = "") -> None:
-        super().__init__(context)
+    def __init__(self, context: RequestContext, lifespans: Lifespans, uri: str = "") -> None:
+        super().__init__(context, lifespans)
         self.uri = uri
 
 
@@ -366,8 +378,10 @@ class PromptContext(FeatureContext):
 
     __slots__ = ("arguments", "prompt_name")
 
-    def __init__(self, context: RequestContext, prompt_name: str, arguments: Mapping[str, str]) -> None:
-        super().__init__(context)
+    def __init__(
+        self, context: RequestContext, lifespans: Lifespans, prompt_name: str, arguments: Mapping[str, str]
+    ) -> None:
+        super().__init__(context, lifespans)
         self.prompt_name = prompt_name
         self.arguments = arguments
 

@@ -122,7 +122,7 @@ class PromptCall(FunctionCall["dict[str, str]", "PromptCallResult"]):
         return functools.partial(prompt_result, description=description, prefix=description_prefix(description))
 
     def _new_context(self, context: RequestContext, arguments: dict[str, str]) -> PromptContext:
-        return PromptContext(context, self.name, arguments)
+        return PromptContext(context, self._services.lifespans, self.name, arguments)
 
 
 def _json_value(name: str, example: str, text: str) -> Any:

@@ -68,4 +68,4 @@ class ResourceListCall(FunctionCall[None, "list[dict[str, Any]]"]):
         return definitions
 
     def _new_context(self, context: RequestContext, arguments: None) -> ResourceContext:  # noqa: ARG002 - a list has no URI
-        return ResourceContext(context)
+        return ResourceContext(context, self._services.lifespans)

@@ -115,7 +115,7 @@ class ResourceRead(FunctionCall[RequestedURI, EncodedResult]):
         return readers
 
     def _new_context(self, context: RequestContext, arguments: RequestedURI) -> ResourceContext:
-        return ResourceContext(context, arguments.uri)
+        return ResourceContext(context, self._services.lifespans, arguments.uri)
 
 
 def check_lists(name: str, template: URITemplate, parameters: Iterable[Parameter]) -> None:

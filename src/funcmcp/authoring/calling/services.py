@@ -17,6 +17,7 @@ import inspect
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_type_hints
 
+from funcmcp.authoring.calling.lifespans import Lifespans
 from funcmcp.authoring.calling.threads import Threads
 from funcmcp.server.catalog.registry import RegistrationError
 
@@ -29,7 +30,7 @@ T = TypeVar("T")
 
 
 class Services:
-    """The services of one server, and the worker threads of its plain functions.
+    """The services of one server, its lifespans, and the worker threads of its plain functions.
 
     A factory's own parameters are also injected by type. A factory may be async. It may also be a generator, async or
     not, that yields the service once and then cleans up: at the end of the request, or in `aclose` for the scope
@@ -47,6 +48,7 @@ class Services:
 
     def __init__(self, *, lax: bool = False) -> None:
         self.threads = Threads()
+        self.lifespans = Lifespans()
         self.lax = lax
         self._values: dict[Any, Any] = {}
         self._app_types: set[Any] = set()

@@ -92,7 +92,7 @@ class ToolCall(FunctionCall["dict[str, Any]", "ToolCallResult"]):
         return self._rendering().render
 
     def _new_context(self, context: RequestContext, arguments: dict[str, Any]) -> ToolContext:
-        return ToolContext(context, self.name, arguments)
+        return ToolContext(context, self._services.lifespans, self.name, arguments)
 
     def _check_result(self, result: ToolCallResult, context: RequestContext) -> None:
         if isinstance(result, RawResponse):

@@ -87,6 +87,9 @@ class Served(Protocol):
     server: Server
     services: Services
 
+    async def enter_lifespans(self) -> None:
+        """Enter the author's lifespans."""
+
     def drain(self) -> None:
         """End the streams that would stay open."""
 
@@ -130,8 +133,15 @@ def register(served: Served, app: FunctionApp, bindings: Mapping[str, Sequence[I
     if not functions:
         raise RegistrationError("The server has no features yet; call trigger_app after they are registered.")
     _check_bound(bindings, [function.key for function in functions])
+    lifespans = served.services.lifespans
+
+    async def begin() -> None:
+        await lifetime.begin()
+        if lifespans and not lifespans.is_running:
+            await served.enter_lifespans()
+
     for function in functions:
-        _register(app, function, bindings.get(function.key, ()), lifetime)
+        _register(app, function, bindings.get(function.key, ()), begin)
     warn_of_lost(server)
     watch(server)
 
@@ -181,12 +191,12 @@ def _name(kind: str, feature: str, taken: set[str]) -> str:
 
 
 def _register(
-    app: FunctionApp, function: _Function, bindings: Sequence[Input | Output], lifetime: WorkerLifetime
+    app: FunctionApp, function: _Function, bindings: Sequence[Input | Output], begin: Callable[[], Awaitable[None]]
 ) -> None:
     run = function.run
 
     async def invoke(**values: Any) -> str:
-        await lifetime.begin()
+        await begin()
         invocation = Invocation(values.pop(_TRIGGER))
         before = _current.set(Bindings(values))
         try:

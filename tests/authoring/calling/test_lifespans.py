@@ -1,0 +1,402 @@
+"""Lifespans: what the author's code opens when the server starts, and closes when it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import subprocess
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from funcmcp import MCPServer, ToolContext
+from funcmcp.authoring.calling.lifespans import LifespanError
+from funcmcp.client import Client
+from funcmcp.serving import serving_of
+from tests.cli.processes import PYTHON, START_SECONDS, environment, running
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+
+class Shop:
+    """A server whose lifespans note when they run."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.mcp = MCPServer("shop")
+
+        @self.mcp.tool
+        def state(context: ToolContext) -> dict[str, Any]:
+            value = context.lifespan_context
+            return value if isinstance(value, dict) else {"value": value}
+
+    def add(self, name: str, value: Any = None) -> None:
+        @self.mcp.add_lifespan
+        async def lifespan() -> AsyncIterator[Any]:
+            self.notes.append(f"+{name}")
+            await asyncio.sleep(0)
+            try:
+                yield value
+            finally:
+                self.notes.append(f"-{name}")
+
+    async def state(self) -> Any:
+        return (await self.mcp.call_tool("state", raise_on_error=True)).structured_content
+
+
+async def run_asgi(app: Any, *messages: str) -> list[dict[str, Any]]:
+    """Run the lifespan of an ASGI application, and return what it has sent."""
+    sent: list[dict[str, Any]] = []
+    incoming = iter([{"type": f"lifespan.{message}"} for message in messages])
+
+    async def receive() -> dict[str, Any]:
+        return next(incoming)
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    await app({"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}, receive, send)
+    return sent
+
+
+async def post(app: Any) -> int:
+    """Send a ping to an ASGI application without a lifespan, and return the status."""
+    sent: list[dict[str, Any]] = []
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    headers = {"host": "127.0.0.1", "content-type": "application/json", "accept": "application/json, text/event-stream"}
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    fields = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": fields, "server": ("127.0.0.1", 80)}
+    await app(scope, receive, send)
+    status: int = sent[0]["status"]
+    return status
+
+
+async def test_a_host_application_starts_and_stops_it() -> None:
+    shop = Shop()
+    shop.add("database", "connection")
+    async with shop.mcp.lifespan():
+        assert shop.notes == ["+database"]
+        assert await shop.state() == {"value": "connection"}
+    assert shop.notes == ["+database", "-database"]
+
+
+async def test_a_client_in_memory_starts_and_stops_it() -> None:
+    shop = Shop()
+    shop.add("database", {"connection": 1})
+    async with Client(shop.mcp) as first, Client(shop.mcp) as second:
+        assert (await first.call_tool("state")).structured_content == {"connection": 1}
+        assert (await second.call_tool("state")).structured_content == {"connection": 1}
+        assert shop.notes == ["+database"]
+    assert shop.notes == ["+database", "-database"]
+    async with Client(shop.mcp):
+        assert shop.notes == ["+database", "-database", "+database"]
+
+
+async def test_a_client_in_memory_leaves_a_server_running_that_another_one_has_started() -> None:
+    shop = Shop()
+    shop.add("database")
+    async with shop.mcp.lifespan():
+        async with Client(shop.mcp):
+            pass
+        assert shop.notes == ["+database"]
+
+
+async def test_an_asgi_server_starts_and_stops_it() -> None:
+    shop = Shop()
+    shop.add("database")
+    sent = await run_asgi(shop.mcp, "startup", "shutdown")
+    assert [message["type"] for message in sent] == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    assert shop.notes == ["+database", "-database"]
+
+
+async def test_a_starlette_application_that_mounts_the_server_starts_and_stops_it() -> None:
+    shop = Shop()
+    shop.add("database")
+    app = Starlette(routes=[Mount("/shop", shop.mcp)], lifespan=shop.mcp.lifespan)
+    await run_asgi(app, "startup", "shutdown")
+    assert shop.notes == ["+database", "-database"]
+
+
+async def test_several_are_nested_in_their_order_and_their_dicts_are_joined() -> None:
+    shop = Shop()
+    shop.add("first", {"a": 1, "b": 1})
+    shop.add("second")
+    shop.add("third", {"b": 3})
+    async with shop.mcp.lifespan():
+        assert await shop.state() == {"a": 1, "b": 3}
+    assert shop.notes == ["+first", "+second", "+third", "-third", "-second", "-first"]
+
+
+async def test_several_values_that_are_not_dicts_are_refused() -> None:
+    shop = Shop()
+    shop.add("first", {"a": 1})
+    shop.add("second", "connection")
+    with pytest.raises(LifespanError, match=r"several lifespans with values, so .*lifespan must yield a dict"):
+        async with shop.mcp.lifespan():
+            pass
+    assert shop.notes == ["+first", "+second", "-second", "-first"]
+
+
+async def test_without_a_lifespan_the_context_is_an_empty_dict() -> None:
+    assert await Shop().state() == {}
+    shop = Shop()
+    shop.add("quiet")
+    async with shop.mcp.lifespan():
+        assert await shop.state() == {}
+
+
+async def test_a_direct_call_does_not_start_it_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    shop = Shop()
+    shop.add("database", "connection")
+    assert (await shop.mcp.call_tool("state")).is_error
+    assert "async with mcp.lifespan():" in caplog.text
+    assert shop.notes == []
+
+
+async def test_a_function_may_take_the_server_and_be_a_context_manager() -> None:
+    mcp = MCPServer("shop")
+    servers = []
+
+    @mcp.add_lifespan
+    @asynccontextmanager
+    async def lifespan(server: MCPServer) -> AsyncIterator[None]:
+        servers.append(server)
+        yield
+
+    async with mcp.lifespan():
+        assert servers == [mcp]
+
+
+async def test_it_is_left_in_the_task_that_has_entered_it() -> None:
+    mcp = MCPServer("shop")
+
+    @mcp.add_lifespan
+    async def lifespan() -> AsyncIterator[None]:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.sleep_forever)
+            yield
+            tasks.cancel_scope.cancel()
+
+    assert await asyncio.create_task(post(mcp)) == 400  # a ping before `initialize`
+    await asyncio.create_task(serving_of(mcp).aclose())
+
+
+async def test_the_first_request_starts_it_under_a_server_without_lifespan(caplog: pytest.LogCaptureFixture) -> None:
+    shop = Shop()
+    shop.add("database")
+    await asyncio.gather(post(shop.mcp), post(shop.mcp), post(shop.mcp))
+    assert shop.notes == ["+database"]
+    assert "served without its lifespan" in caplog.text
+    await serving_of(shop.mcp).aclose()
+    assert shop.notes == ["+database", "-database"]
+
+
+async def test_a_request_is_refused_while_it_fails_to_start(caplog: pytest.LogCaptureFixture) -> None:
+    mcp, failures = MCPServer("shop"), [ConnectionError("refused")]
+
+    @mcp.add_lifespan
+    async def database() -> AsyncIterator[None]:
+        for failure in failures:
+            raise failure
+        yield
+
+    with caplog.at_level(logging.ERROR):
+        assert [await post(mcp), await post(mcp)] == [503, 503]
+    assert "database failed with ConnectionError: refused" in caplog.text
+    failures.clear()
+    assert await post(mcp) == 400
+    await serving_of(mcp).aclose()
+
+
+async def test_an_asgi_server_gets_the_reason_of_a_failed_start() -> None:
+    shop = Shop()
+    shop.add("first")
+
+    @shop.mcp.add_lifespan
+    async def database() -> AsyncIterator[None]:
+        for failure in [ConnectionError("refused")]:
+            raise failure
+        yield
+
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "lifespan.startup"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    with pytest.raises(LifespanError, match=r"^The server can't start: its lifespan .*database failed with"):
+        await shop.mcp({"type": "lifespan"}, receive, send)
+    assert [message["type"] for message in sent] == ["lifespan.startup.failed"]
+    assert "ConnectionError: refused" in sent[0]["message"]
+    assert shop.notes == ["+first", "-first"]
+
+
+async def test_an_asgi_server_gets_the_reason_of_a_failed_end() -> None:
+    mcp = MCPServer("shop")
+
+    @mcp.add_lifespan
+    async def database() -> AsyncIterator[None]:
+        yield
+        raise ConnectionError("lost")
+
+    with pytest.raises(ConnectionError, match="lost"):
+        await run_asgi(mcp, "startup", "shutdown")
+
+
+async def test_a_start_that_is_cancelled_ends_what_has_been_opened() -> None:
+    shop = Shop()
+    shop.add("first")
+    waiting = asyncio.Event()
+
+    @shop.mcp.add_lifespan
+    async def database() -> AsyncIterator[None]:
+        waiting.set()
+        await asyncio.Event().wait()
+        yield
+
+    first = asyncio.create_task(serving_of(shop.mcp).start())
+    await waiting.wait()
+    lifespans = serving_of(shop.mcp).services.lifespans
+    task = lifespans._task  # the end of an event loop cancels it
+    assert task is not None
+    task.cancel()
+    with pytest.raises(LifespanError, match="its start was cancelled"):
+        await first
+    await asyncio.wait([task])
+    assert shop.notes == ["+first", "-first"]
+
+
+async def test_a_request_that_is_cancelled_does_not_cancel_the_start() -> None:
+    shop, opened = Shop(), asyncio.Event()
+
+    @shop.mcp.add_lifespan
+    async def database() -> AsyncIterator[None]:
+        await opened.wait()
+        yield
+
+    lifespans = serving_of(shop.mcp).services.lifespans
+    cancelled, waiting = asyncio.create_task(lifespans.enter()), asyncio.create_task(lifespans.enter())
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    await asyncio.wait([cancelled])
+    opened.set()
+    await waiting
+    assert lifespans.is_running
+    await lifespans.leave()
+    assert not lifespans.is_running
+
+
+def test_the_end_of_an_event_loop_stops_it_and_the_next_one_starts_it_again() -> None:
+    shop = Shop()
+    shop.add("database")
+    asyncio.run(post(shop.mcp))
+    assert shop.notes == ["+database", "-database"]
+    asyncio.run(post(shop.mcp))
+    assert shop.notes == ["+database", "-database"] * 2
+
+
+async def plain() -> None: ...
+
+
+@pytest.mark.parametrize("function", [plain, "database", None, lambda: (yield)])
+def test_what_can_not_be_a_lifespan_is_refused(function: Any) -> None:
+    with pytest.raises(TypeError, match="A lifespan is an async function with one yield"):
+        MCPServer("shop").add_lifespan(function)
+
+
+async def test_a_function_that_returns_something_else_is_refused_at_the_start() -> None:
+    mcp = MCPServer("shop")
+    mcp.add_lifespan(lambda: 5)
+    with pytest.raises(LifespanError, match="must return an async context manager, not int"):
+        async with mcp.lifespan():
+            pass
+
+
+async def test_none_can_be_added_to_a_server_that_has_started() -> None:
+    shop = Shop()
+    shop.add("first")
+    async with shop.mcp.lifespan():
+        with pytest.raises(RuntimeError, match=r"The server has started\. Call mcp\.add_lifespan before that\."):
+            shop.add("second")
+
+
+SERVER = """
+import sys
+from funcmcp import MCPServer
+
+mcp = MCPServer("shop")
+
+@mcp.add_lifespan
+async def database():
+    if "fail" in sys.argv:
+        raise ConnectionError("refused")
+    print("opened", file=sys.stderr, flush=True)
+    yield
+    print("closed", file=sys.stderr, flush=True)
+
+if __name__ == "__main__":
+    mcp.run("http" if "http" in sys.argv else "stdio", port=0 if "http" in sys.argv else None)
+"""
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lifespans") / "server.py"
+    path.write_text(SERVER)
+    return path
+
+
+def run(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PYTHON, str(script), *arguments],
+        input='{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+
+
+def test_stdio_starts_and_stops_it(script: Path) -> None:
+    ended = run(script)
+    assert (ended.returncode, ended.stderr) == (0, "opened\nclosed\n")
+    assert ended.stdout == '{"jsonrpc":"2.0","id":1,"result":{}}\n'
+
+
+def test_stdio_does_not_start_without_it(script: Path) -> None:
+    ended = run(script, "fail")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "The server can't start: its lifespan database failed with ConnectionError: refused" in ended.stderr
+
+
+def test_http_starts_and_stops_it(script: Path) -> None:
+    with running([PYTHON, str(script), "http"]) as process:
+        process.endpoint()
+        process.process.send_signal(signal.SIGTERM)
+        assert process.ended() == 0
+    assert process.output.splitlines()[0] == "opened"
+    assert process.output.splitlines()[-1] == "closed"
+
+
+def test_http_does_not_start_without_it(script: Path) -> None:
+    ended = run(script, "http", "fail")
+    assert ended.returncode == 1
+    assert "its lifespan database failed with ConnectionError: refused" in ended.stderr
+    assert ended.stderr.endswith("The server could not start. The reason is above.\n")
