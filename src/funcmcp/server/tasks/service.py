@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from funcmcp.server.connections.hub import Hub
     from funcmcp.server.tasks.worker import RunTool
     from funcmcp.state.bus import Bus, Message
-    from funcmcp.state.tasks.record import TaskRecord
+    from funcmcp.state.tasks.record import Claim, TaskRecord
     from funcmcp.state.tasks.store import TaskStore
 
 METHOD = "notifications/tasks"
@@ -80,6 +80,10 @@ class Tasks:
         """Begin to run tasks that other processes, or an earlier start, may have created."""
         if self.store.shared and self.has_tools:
             self.start()
+
+    async def run(self, claim: Claim) -> bool:
+        """Run a task that a platform has brought; return False if the platform has to bring it again."""
+        return self._worker is not None and await self._worker.run(claim)
 
     async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
         """Run no more tasks, and close the store."""

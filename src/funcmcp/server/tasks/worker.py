@@ -5,6 +5,8 @@ task for each. While a tool runs, its claim in a shared store is renewed: at a t
 seconds at least, so that a cancellation at another instance stops the run even if its message was lost. A renewal that
 is refused ends the run. Nothing that goes wrong in one run, or in the store, ends the claiming.
 
+A platform may also bring a task that it has claimed (`TaskWorker.run`).
+
 When the server stops, nothing more is claimed, and runs have `DRAIN_SECONDS` to end. A run that does not end is
 cancelled: the task is released for another worker if the tool may be started again, else it fails.
 """
@@ -83,21 +85,33 @@ class TaskWorker:
             return
         if self._loop is loop and self._claiming is not None and not self._claiming.done():
             return
-        self._loop = loop
-        self._runs = {}
-        self._stopping = False
-        self._freed = asyncio.Event()
+        self._begin_on(loop)
         self._claiming = loop.create_task(self._claim_tasks())
+
+    async def run(self, claim: Claim) -> bool:
+        """Run a task that a platform has brought, on the running event loop.
+
+        Return whether the end of the run is stored. If it is not, the platform has to bring the task again.
+        """
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._begin_on(loop)
+        run = self._begin(claim)
+        if self._stopping:
+            run.end(NoOutcome.STOPPED)
+        await asyncio.wait([run.task])
+        return run.is_stored
 
     async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
         """Claim nothing more, and wait for the runs."""
         self._stopping = True
         self._freed.set()
-        if self._loop is not asyncio.get_running_loop() or self._claiming is None:
+        if self._loop is not asyncio.get_running_loop():
             return
         claiming, self._claiming = self._claiming, None
-        self._store.wake()
-        await asyncio.wait([claiming])  # a claim that is under way must be released or run
+        if claiming is not None:
+            self._store.wake()
+            await asyncio.wait([claiming])  # a claim that is under way must be released or run
         running = [run.task for run in self._runs.values()]
         if running:
             await asyncio.wait(running, timeout=drain_seconds)
@@ -111,6 +125,12 @@ class TaskWorker:
         run = self._runs.get(key)
         if run is not None:
             run.end(NoOutcome.LOST)
+
+    def _begin_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._runs = {}
+        self._stopping = False
+        self._freed = asyncio.Event()
 
     async def _claim_tasks(self) -> None:
         while not self._stopping:
@@ -128,11 +148,12 @@ class TaskWorker:
                 log_failure(error, os.urandom(8).hex(), "task worker")
                 await asyncio.sleep(_FAULT_PAUSE)
 
-    def _begin(self, claim: Claim) -> None:
+    def _begin(self, claim: Claim) -> _Run:
         run = _Run(claim)
         run.task = asyncio.ensure_future(self._work(run))
         self._runs[claim.key] = run
         run.task.add_done_callback(lambda _task: self._ended(run))
+        return run
 
     def _ended(self, run: _Run) -> None:
         if self._runs.get(run.claim.key) is run:
@@ -144,6 +165,7 @@ class TaskWorker:
         claim = run.claim
         if claim.record.over:
             self._changed(claim.record)
+            run.is_stored = True
             return
         # The tasks of one process end only here: nobody else can take or cancel them.
         renewing = asyncio.ensure_future(self._renew(run)) if self._store.shared else None
@@ -194,9 +216,11 @@ class TaskWorker:
                     return
                 await asyncio.sleep(_AWAY_PAUSE)
                 continue
+            run.is_stored = True
             if record is not None:
                 self._changed(record)
             return
+        run.is_stored = True  # by the one who has the task now
 
     async def _written(self, claim: Claim, end: RunEnd) -> TaskRecord | None:
         store = self._store
@@ -230,6 +254,7 @@ class _Run:
         task: The asyncio task of the run.
         reason: Why the run is to end without an outcome; None as long as it is not.
         cancellable: Whether the tool runs now.
+        is_stored: Whether the store has the end of the run.
     """
 
     def __init__(self, claim: Claim) -> None:
@@ -237,6 +262,7 @@ class _Run:
         self.task: asyncio.Task[None]
         self.reason: NoOutcome | None = None
         self.cancellable = False
+        self.is_stored = False
 
     def end(self, reason: NoOutcome) -> None:
         """Cancel the run, unless that has been done."""

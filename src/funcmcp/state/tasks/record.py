@@ -222,6 +222,14 @@ def claimed(record: TaskRecord, now: float, lease: float) -> TaskRecord | None:
     return replace(record, attempt=record.attempt + 1, starts=record.starts + 1, claimed=True, due=now + lease)
 
 
+def abandoned(record: TaskRecord, now: float, deliveries: int) -> TaskRecord | None:
+    """Fail a task that is due, because none of several deliveries to a worker led to an outcome."""
+    if record.over or record.due is None or record.due > now:
+        return None
+    outcome = failure(f"The task was delivered to a worker {deliveries} times, and no run of it ended.")
+    return _ended(record, FAILED, outcome, now)
+
+
 def renewed(record: TaskRecord, attempt: int, now: float, lease: float) -> TaskRecord | None:
     """Extend the lease of a claim."""
     return replace(record, due=now + lease) if _holds(record, attempt) else None
