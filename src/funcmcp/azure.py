@@ -37,6 +37,8 @@ def http_app(
 ) -> FunctionApp:
     """Serve an MCP server with HTTP triggers of a function app.
 
+    With ``MCPServer(tasks=AzureTasks())`` the app also gets a function with a queue trigger, which runs the tasks.
+
     Args:
         mcp: The server.
         route: The route of the endpoint, below the route prefix of host.json (``"api"`` by default).
@@ -52,7 +54,8 @@ def http_app(
         The function app. Assign it to a global variable of function_app.py.
 
     Raises:
-        ValueError: The Functions host can't serve the route, or clients can't find the server's metadata.
+        ValueError: The Functions host can't serve the route, clients can't find the server's metadata, or the store of
+            its tasks is no store for a function app.
         ImportError: Another package has HTTP streams switched on in this app, or a package is missing.
     """
     from funcmcp.adapters.azure import http_trigger as azure_http  # noqa: PLC0415 - vendor code, loaded when it is used

@@ -87,7 +87,9 @@ def _check_auth(auth: object) -> None:
 
 
 def _check_tasks(tasks: object) -> None:
-    if tasks is not None and (isinstance(tasks, type) or not hasattr(tasks, "bind")):
+    if tasks is None or tasks == "memory":
+        return
+    if isinstance(tasks, type) or not hasattr(tasks, "bind"):
         name = getattr(tasks, "__name__", type(tasks).__name__)
         raise TypeError(f"tasks must be a store of tasks, such as SQLiteTasks('tasks.db'); got {name}.")
 

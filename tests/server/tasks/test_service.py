@@ -120,3 +120,17 @@ def test_tasks_without_a_worker_can_be_found_and_not_run() -> None:
     tasks.start()
     tasks._stop_run(TaskKey(None, "x"))
     assert asking("tasks/get", {}).principal is None
+
+
+async def test_a_platform_brings_a_task_to_the_server_that_runs_it() -> None:
+    store = MemoryTasks()
+    store.pulls = False
+    served = server(tool("job", task=TaskOptions()), tasks=store)
+    assert served.tasks is not None
+    task_id = await create(served, "job")
+    (claim,) = await store.claim(1)
+    assert await served.tasks.run(claim) is True
+    assert (await get(served, task_id))["status"] == "completed"
+    served.tasks._worker = None
+    assert await served.tasks.run(claim) is False
+    await served.tasks.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -457,3 +458,63 @@ async def test_a_worker_with_all_its_places_taken_stops_too() -> None:
     await asyncio.sleep(0.01)
     async with asyncio.timeout(PATIENCE):
         await bench.worker.stop(0.01)
+
+
+async def brought(bench: Bench, **options: Any) -> Claim:
+    """Return a claim of a new task, as a platform brings it."""
+    await bench.create(**options)
+    (claim,) = await bench.store.claim(1)
+    return claim
+
+
+async def test_a_task_that_a_platform_brings_is_run_and_its_end_is_stored() -> None:
+    bench = Bench()
+    bench.store.pulls = False
+    bench.go.set()
+    claim = await brought(bench)
+    assert await bench.worker.run(claim) is True
+    assert (await bench.until(claim.key, "completed")).outcome == RESULT
+    assert await bench.worker.run(await brought(bench, task_id="b")) is True
+    await bench.worker.stop()
+
+
+async def test_a_task_that_failed_when_it_was_claimed_is_not_run() -> None:
+    bench = Bench(MemoryTasks())
+    claim = await brought(bench)
+    assert await bench.store.release(claim)
+    failed = replace(claim, record=replace(claim.record, status="failed", outcome=RESULT))
+    assert await bench.worker.run(failed) is True
+    assert bench.running == []
+
+
+async def test_a_platform_brings_a_task_again_if_its_end_could_not_be_stored() -> None:
+    store = FaultyTasks()
+    bench = Bench(store)
+    bench.go.set()
+    claim = await brought(bench)
+    store.lease = 0.01
+    store.faults["finish"] = [StoreAwayError()] * 10
+    assert await bench.worker.run(claim) is False
+    await bench.worker.stop()
+
+
+async def test_a_task_that_was_cancelled_elsewhere_is_not_brought_again() -> None:
+    bench = Bench()
+    claim = await brought(bench)
+    running = asyncio.ensure_future(bench.worker.run(claim))
+    await asyncio.sleep(0)
+    await bench.store.cancel(claim.key)
+    assert await running is True
+
+
+async def test_a_server_that_stops_returns_what_a_platform_brings() -> None:
+    bench = Bench()
+    claim = await brought(bench, attempts=2)
+    running = asyncio.ensure_future(bench.worker.run(claim))
+    await asyncio.sleep(0.01)
+    await bench.worker.stop(0.01)
+    assert await running is True
+    (again,) = await bench.store.claim(1)
+    assert await bench.worker.run(again) is True
+    (again,) = await bench.store.claim(1)
+    assert (again.attempt, bench.running) == (3, ["a"])

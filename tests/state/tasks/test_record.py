@@ -126,6 +126,7 @@ def test_an_end_keeps_the_message_unless_it_has_one() -> None:
 def test_nothing_happens_to_a_task_that_is_over(status: str) -> None:
     record = replace(finished(), status=status, claimed=True, attempt=1, due=0.0, questions={"name.1": QUESTION})
     assert transitions.claimed(record, 1001.0, 30) is None
+    assert transitions.abandoned(record, 1001.0, 5) is None
     assert transitions.renewed(record, 1, 1001.0, 30) is None
     assert transitions.reported(record, 1, 1001.0, "x") is None
     assert transitions.asking(record, 1, 1001.0, {"name": QUESTION}) is None
@@ -140,3 +141,13 @@ def test_a_question_does_not_count_as_a_start_that_failed() -> None:
     record = transitions.claimed(answered(), 1002.0, 30)
     assert record is not None
     assert (record.status, record.attempt, record.starts) == ("working", 2, 1)
+
+
+def test_only_a_task_that_is_due_is_abandoned() -> None:
+    record = transitions.new_record(NewTask(KEY, "add", b"{}"), 1000.0)
+    assert transitions.abandoned(record, 999.0, 5) is None
+    assert transitions.abandoned(claimed(), 1001.0, 5) is None
+    failed = transitions.abandoned(record, 1000.0, 5)
+    assert failed is not None
+    assert (failed.status, failed.due) == ("failed", None)
+    assert failed.message == "The task was delivered to a worker 5 times, and no run of it ended."

@@ -19,6 +19,8 @@ except ModuleNotFoundError as error:
 
 from funcmcp.adapters.azure.app_functions import functions_of
 from funcmcp.adapters.azure.settings import hostname, is_local, route_prefix
+from funcmcp.adapters.azure.task_trigger import check_store
+from funcmcp.adapters.azure.task_trigger import register as register_tasks
 from funcmcp.adapters.azure.worker_lifetime import HasLifetime, WorkerLifetime
 from funcmcp.auth.protected_resource import WELL_KNOWN
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from funcmcp.auth.protected_resource import ProtectedResource
+    from funcmcp.server.dispatch import Server
     from funcmcp.transports.http.messages import Exchange, Received
 
 AuthLevel = func.AuthLevel
@@ -43,6 +46,7 @@ _ROOT_METADATA = WELL_KNOWN[1:]
 class Served(HasLifetime, Protocol):
     """A server, as far as a function app needs it."""
 
+    server: Server
     exchange: Exchange
     path: str
     metadata: ProtectedResource | None
@@ -152,6 +156,7 @@ class Site:
     def __init__(self, server: Served) -> None:
         self._server = server
         self._lifetime = WorkerLifetime(server)
+        self.begin = self._lifetime.begin
 
     async def answer(self, req: func.HttpRequest, path: str) -> func.HttpResponse:
         """Answer a request of the host."""
@@ -179,7 +184,7 @@ async def _gathered(body: AsyncIterator[bytes]) -> bytes:
 def register(
     server: Served, app: func.FunctionApp, *, route: str, auth_level: func.AuthLevel | str | None = None
 ) -> None:
-    """Register the functions of a server on an app: its endpoint, preflight requests, and its metadata if it has any.
+    """Register the functions of a server on an app: its endpoint, preflight requests, its metadata and its tasks.
 
     Args:
         server: answers the requests.
@@ -188,8 +193,10 @@ def register(
         auth_level: which of the platform's keys callers need; by default none if the server itself asks who calls.
 
     Raises:
-        ValueError: the route can't be one, or clients would not find the server's metadata where it says that it is.
+        ValueError: the route can't be one, clients would not find the server's metadata where it says that it is, or
+            its tasks can't run in a function app.
     """
+    check_store(server.server)
     site, route = Site(server), _checked(route.strip("/"))
     name = _name(route)
     metadata_route = None if server.metadata is None else _metadata_route(server.metadata, route_prefix())
@@ -215,6 +222,8 @@ def register(
         add(metadata, "_metadata", metadata_route, AuthLevel.ANONYMOUS, "GET")
         if not route_prefix() and not _has_route(app, _ROOT_METADATA):  # of several servers the first one has it
             add(metadata, "_metadata_root", _ROOT_METADATA, AuthLevel.ANONYMOUS, "GET")
+    if server.server.tasks is not None:
+        register_tasks(server.server.tasks, app, name=f"{name}_tasks", begin=site.begin)
 
 
 def _checked(route: str) -> str:

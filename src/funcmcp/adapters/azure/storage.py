@@ -15,13 +15,14 @@ Source: "Azure Functions developer guide, Connections" (the settings); azure-sto
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import os
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from funcmcp.server.log import logger
+from funcmcp.server.log import logger, quote
 from funcmcp.state.sessions.store import StoreAwayError
 
 if TYPE_CHECKING:
@@ -32,11 +33,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_STEP_SECONDS = 10.0
-"""Seconds that one step may take, retries included."""
+_LIST_SECONDS = 60.0
+"""Seconds that a list of many blobs may take."""
 
 _RETRIES = 2
-_PACKAGES = {"azure.storage.blob": "azure-storage-blob", "azure.storage.queue": "azure-storage-queue", "aiohttp": "aiohttp"}
+_PACKAGES = {
+    "azure.storage.blob": "azure-storage-blob",
+    "azure.storage.queue": "azure-storage-queue",
+    "aiohttp": "aiohttp",
+}
 
 _silent = logging.getLogger("funcmcp.azure_storage")
 """Gets the requests that the libraries log, at level INFO: their URLs contain the names of blobs."""
@@ -105,6 +110,12 @@ def check_packages() -> None:
             raise ModuleNotFoundError(f'AzureTasks needs {package}: pip install "funcmcp[azure-tasks]"', name=module)
 
 
+def _code_of(error: Exception) -> str:
+    """Return the code in an error response of the storage, such as "BlobNotFound"; empty if there is none."""
+    code = getattr(error, "error_code", None) or ""
+    return str(getattr(code, "value", code))
+
+
 class Clients:
     """The clients of a container and a queue.
 
@@ -152,35 +163,196 @@ def _credential(settings: StorageSettings) -> Any:
     return DefaultAzureCredential()
 
 
+class Blob(NamedTuple):
+    """A blob as it was read.
+
+    Attributes:
+        content: All of it.
+        version: The ETag, which each write changes.
+        metadata: Texts by name.
+    """
+
+    content: bytes
+    version: str
+    metadata: Mapping[str, str]
+
+
+class Message(NamedTuple):
+    """A message that was received.
+
+    Attributes:
+        content: The text.
+        deliveries: How often it was received, this time included.
+        receipt: What `Storage.delete_message` needs.
+    """
+
+    content: bytes
+    deliveries: int
+    receipt: Any
+
+
 class Storage:
-    """A container and a queue of a storage account.
+    """A container and a queue of a storage account. Each method raises StoreAwayError.
 
     Args:
         connection: See `storage_settings`.
         container: The name of the container.
         queue: The name of the queue.
+        timeout: Seconds that one step may take, retries included.
     """
 
-    def __init__(self, connection: str, container: str, queue: str) -> None:
+    def __init__(self, connection: str, container: str, queue: str, *, timeout: float = 10.0) -> None:
         self._connection = connection
+        self._timeout = timeout
         self._container = container
         self._queue = queue
         self._clients: Clients | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._away = False
 
-    async def do(self, work: Callable[[Clients], Awaitable[T]], *, seconds: float = _STEP_SECONDS) -> T:
+    async def create(self, name: str, content: bytes, metadata: Mapping[str, str]) -> None:
+        """Write a blob that does not exist. Its name must be unique."""
+
+        async def upload(clients: Clients) -> None:
+            from azure.core.exceptions import ResourceExistsError  # noqa: PLC0415 - slow to import
+
+            try:
+                await clients.container.upload_blob(name, content, metadata=dict(metadata))
+            except ResourceExistsError as error:
+                if _code_of(error) != "BlobAlreadyExists":
+                    raise
+                # The response to the write was lost, and the library sent the write again.
+
+        await self._do(upload)
+
+    async def write(self, name: str, content: bytes) -> None:
+        """Write a blob, whether it exists or not."""
+
+        async def upload(clients: Clients) -> None:
+            await clients.container.upload_blob(name, content, overwrite=True)
+
+        await self._do(upload)
+
+    async def replace(self, name: str, content: bytes, metadata: Mapping[str, str], version: str) -> bool:
+        """Replace a blob; return False if it does not have this version any more."""
+
+        async def upload(clients: Clients) -> bool:
+            from azure.core import MatchConditions  # noqa: PLC0415 - slow to import
+            from azure.core.exceptions import ResourceModifiedError, ResourceNotFoundError  # noqa: PLC0415
+
+            try:
+                await clients.container.upload_blob(
+                    name,
+                    content,
+                    overwrite=True,
+                    metadata=dict(metadata),
+                    etag=version,
+                    match_condition=MatchConditions.IfNotModified,
+                )
+            except ResourceModifiedError:
+                return False
+            except ResourceNotFoundError as error:
+                if _code_of(error) != "BlobNotFound":
+                    raise
+                return False
+            return True
+
+        return await self._do(upload)
+
+    async def read(self, name: str) -> Blob | None:
+        """Return a blob; None if it does not exist."""
+
+        async def download(clients: Clients) -> Blob | None:
+            from azure.core.exceptions import ResourceNotFoundError  # noqa: PLC0415 - slow to import
+
+            try:
+                blob = await clients.container.download_blob(name)
+            except ResourceNotFoundError as error:
+                if _code_of(error) != "BlobNotFound":
+                    raise
+                return None
+            properties = blob.properties
+            return Blob(await blob.readall(), properties.etag, properties.metadata or {})
+
+        return await self._do(download)
+
+    async def blobs(self, beginning: str) -> list[tuple[str, Mapping[str, str]]]:
+        """Return names and metadata of the blobs whose names begin with a text."""
+
+        async def listed(clients: Clients) -> list[tuple[str, Mapping[str, str]]]:
+            pages = clients.container.list_blobs(name_starts_with=beginning, include=["metadata"])
+            return [(blob.name, blob.metadata or {}) async for blob in pages]
+
+        return await self._do(listed, _LIST_SECONDS)
+
+    async def delete(self, name: str) -> None:
+        """Delete a blob, if it exists."""
+
+        async def delete(clients: Clients) -> None:
+            from azure.core.exceptions import ResourceNotFoundError  # noqa: PLC0415 - slow to import
+
+            try:
+                await clients.container.delete_blob(name)
+            except ResourceNotFoundError as error:
+                if _code_of(error) != "BlobNotFound":
+                    raise
+
+        await self._do(delete)
+
+    async def send(self, text: str, hidden: int) -> None:
+        """Send a message that does not expire, and that is hidden for some seconds."""
+        encoded = base64.b64encode(text.encode()).decode()  # as the functions host expects it by default
+
+        async def send(clients: Clients) -> None:
+            await clients.queue.send_message(encoded, visibility_timeout=hidden, time_to_live=-1)
+
+        await self._do(send)
+
+    async def receive(self, count: int, hidden: int) -> list[Message]:
+        """Return messages, which are hidden from other receivers for some seconds."""
+
+        async def receive(clients: Clients) -> list[Message]:
+            pages = clients.queue.receive_messages(
+                messages_per_page=count, max_messages=count, visibility_timeout=hidden
+            )
+            return [
+                Message(str(message.content).encode(), message.dequeue_count or 1, message) async for message in pages
+            ]
+
+        return await self._do(receive)
+
+    async def delete_message(self, message: Message) -> None:
+        """Delete a message, unless another receiver has it."""
+
+        async def delete(clients: Clients) -> None:
+            from azure.core.exceptions import ResourceNotFoundError  # noqa: PLC0415 - slow to import
+
+            try:
+                await clients.queue.delete_message(message.receipt)
+            except ResourceNotFoundError as error:
+                if _code_of(error) == "QueueNotFound":
+                    raise
+
+        await self._do(delete)
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        clients, self._clients = self._clients, None
+        if clients is not None and self._loop is asyncio.get_running_loop():
+            await clients.aclose()
+
+    async def _do(self, work: Callable[[Clients], Awaitable[T]], seconds: float | None = None) -> T:
         """Run a step and return the result of *work*; raise StoreAwayError if it fails or takes too long.
 
         Args:
             work: Sends the requests. It handles the responses that are no failure, such as a missing blob.
-            seconds: The time limit.
+            seconds: The time limit; None for that of the constructor.
         """
         from azure.core.exceptions import ResourceNotFoundError  # noqa: PLC0415 - slow to import
 
         try:
             clients = self._clients_of_loop()
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(self._timeout if seconds is None else seconds):
                 try:
                     result = await work(clients)
                 except ResourceNotFoundError as error:
@@ -195,12 +367,6 @@ class Storage:
             logger.warning("Azure Storage is back.")
         return result
 
-    async def aclose(self) -> None:
-        """Close the connections of this event loop."""
-        clients, self._clients = self._clients, None
-        if clients is not None and self._loop is asyncio.get_running_loop():
-            await clients.aclose()
-
     def _clients_of_loop(self) -> Clients:
         """Return the clients of the running event loop, to which their connections belong."""
         loop = asyncio.get_running_loop()
@@ -209,14 +375,14 @@ class Storage:
             self._loop = loop
         return self._clients
 
-    async def _create(self, clients: Clients, error: Any) -> None:
+    async def _create(self, clients: Clients, error: Exception) -> None:
         """Create what a step did not find; raise the error again if that is neither a container nor a queue."""
         from azure.core.exceptions import ResourceExistsError  # noqa: PLC0415 - slow to import
 
         try:
-            if error.error_code == "ContainerNotFound":
+            if _code_of(error) == "ContainerNotFound":
                 await clients.container.create_container()
-            elif error.error_code == "QueueNotFound":
+            elif _code_of(error) == "QueueNotFound":
                 await clients.queue.create_queue()
             else:
                 raise error
@@ -228,8 +394,13 @@ class Storage:
         if self._away:
             return
         self._away = True
-        code = getattr(error, "error_code", None)
-        detail = f"{type(error).__name__}, {getattr(code, 'value', code)}" if code else type(error).__name__
-        if isinstance(error, ValueError | ModuleNotFoundError):
-            detail = str(error)  # of the settings
-        logger.warning("The task store in Azure Storage fails (%s). Requests that need it are answered with 503.", detail)
+        detail = type(error).__name__
+        code = _code_of(error)
+        if code:
+            detail = f"{detail}, {code}"
+        elif isinstance(error, ValueError | ModuleNotFoundError):  # of the settings
+            detail = str(error)
+        logger.warning(
+            "The task store in Azure Storage fails (%s). Requests that need it are answered with 503.",
+            quote(detail, 500),
+        )

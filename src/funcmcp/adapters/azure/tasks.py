@@ -17,9 +17,9 @@ A message names a server, an owner and a digest, and nothing else. There are two
 - *remove*: delete the blobs of the task if their time is up, else come back then. It is sent first, so that a task
   whose creation stops half-way leaves nothing behind.
 
-In a function app, `http_app` adds a function with a queue trigger, and the functions host brings the messages. Elsewhere
-`claim` takes them from the queue. A message that brought a claim stays hidden for the length of the lease, and is
-deleted when it comes back and the task has ended.
+In a function app, `http_app` adds a function with a queue trigger, and the functions host brings the messages.
+Elsewhere `claim` takes them from the queue. A message that brought a claim stays hidden for the length of the lease,
+and is deleted when it comes back and the task has ended.
 
 A message may get lost between two writes. So `read` sends another one for a task that nobody has claimed, or whose
 lease has lapsed, for some time.
@@ -33,26 +33,41 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import hashlib
+import contextlib
 import json
 import math
 import re
 import secrets
 from dataclasses import dataclass, replace
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from funcmcp.adapters.azure.storage import Storage, check_packages
+from funcmcp.adapters.azure.task_blobs import (
+    NAME,
+    OWNER,
+    BlobName,
+    ListedTask,
+    digest_of,
+    folder_of,
+    from_content,
+    key_of,
+    listed_task,
+    metadata_of,
+    name_of,
+    number_in,
+    to_content,
+)
 from funcmcp.server.log import logger
 from funcmcp.state.sessions.store import StoreAwayError
 from funcmcp.state.tasks.record import Claim, TaskKey, abandoned, claimed, current, from_json, new_record, to_json
-from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TransitionStore, position
+from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TransitionStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from funcmcp.adapters.azure.storage import Clients
-    from funcmcp.state.tasks.record import NewTask, Outcome, TaskRecord
+    from funcmcp.adapters.azure.storage import Message
+    from funcmcp.state.tasks.record import NewTask, TaskRecord
 
 _WAIT = 1.0
 """Seconds for which `claim` waits."""
@@ -85,25 +100,8 @@ _COUNT_INTERVAL = 1.0
 _COUNT_SHARE = 50
 """The tasks are counted once in an interval, and not again before fifty times as long as the count took."""
 
-_ANONYMOUS = "anonymous"
-_OWNER = re.compile(r"[0-9a-f]{1,64}")
-_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_NAME = re.compile(r"(?P<owner>anonymous|[0-9a-f]{1,64})/(?P<digest>[0-9a-f]{64})\.json")
-_PREFIX = re.compile(r"[a-z0-9](?:-?[a-z0-9]){1,27}")
-_SIZES = re.compile(rb'\{"sizes":\[(\d{1,9}),(\d{1,9}),(\d{1,9})\],')
+_PREFIX = re.compile(r"(?=.{3,28}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 _RUN, _REMOVE = "run", "remove"
-
-
-class _Name(NamedTuple):
-    """Where a task is, below the folder of its server.
-
-    Attributes:
-        owner: The mark of its owner, or `_ANONYMOUS`.
-        digest: The digest of its id.
-    """
-
-    owner: str
-    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,34 +109,18 @@ class _Stored:
     """A task as it was read.
 
     Attributes:
-        etag: The version of the blob.
+        version: The version of the blob.
         metadata: What the blob has beside its content.
         removed: When the task may be removed.
         record: None if this version of the server can't read it.
         call: Empty if it has a blob of its own.
     """
 
-    etag: str
+    version: str
     metadata: Mapping[str, str]
     removed: float
     record: TaskRecord | None
     call: bytes
-
-
-class _Listed(NamedTuple):
-    """A task in a list of blobs.
-
-    Attributes:
-        key: Of the task.
-        position: See `position`.
-        live_until: When it has to have ended; None if it has ended.
-        removed: When it may be removed.
-    """
-
-    key: TaskKey
-    position: str
-    live_until: float | None
-    removed: float
 
 
 class AzureTasks(TransitionStore):
@@ -165,7 +147,7 @@ class AzureTasks(TransitionStore):
     shared = True
     pulls = True
 
-    def __init__(  # noqa: PLR0913 - keyword-only: the parts that operators choose
+    def __init__(
         self,
         connection: str = "AzureWebJobsStorage",
         *,
@@ -194,13 +176,13 @@ class AzureTasks(TransitionStore):
     def bind(self, server: str) -> None:
         """Use the tasks of the server of this name; each server has a folder and a queue of its own."""
         self._server = server
-        self._folder = _folder(server)
+        self._folder = folder_of(server)
         self.queue_name = f"{self._prefix}-{self._folder}"
         self._storage = Storage(self.connection, self._prefix, self.queue_name)
 
     async def create(self, task: NewTask) -> TaskRecord:
         """Do what `TaskStore.create` says; raise StoreAwayError."""
-        name = _name(task.key)
+        name = name_of(task.key)
         if name is None:
             raise ValueError("The key of the task is invalid.")
         now = self._clock()
@@ -214,7 +196,7 @@ class AzureTasks(TransitionStore):
 
     async def read(self, key: TaskKey) -> TaskRecord | None:
         """Do what `TaskStore.read` says; raise StoreAwayError."""
-        name = _name(key)
+        name = name_of(key)
         stored = None if name is None else await self._load(name)
         if name is None or stored is None or stored.record is None:
             return None
@@ -272,7 +254,7 @@ class AzureTasks(TransitionStore):
         end, pause = monotonic() + _WAIT, _FIRST_PAUSE
         claims: list[Claim] = []
         while True:
-            messages = await self._receive(min(count, _MAX_MESSAGES))
+            messages = await self._storage.receive(min(count, _MAX_MESSAGES), max(1, math.ceil(self.lease)))
             results = await asyncio.gather(*(self._handle(message) for message in messages), return_exceptions=True)
             failures = [result for result in results if isinstance(result, BaseException)]
             claims += [result for result in results if isinstance(result, Claim)]
@@ -290,7 +272,7 @@ class AzureTasks(TransitionStore):
 
     async def renew(self, claim: Claim) -> bool:
         """Do what `TaskStore.renew` says; raise StoreAwayError. The first third of a lease needs no write."""
-        name = _name(claim.key)
+        name = name_of(claim.key)
         stored = None if name is None else await self._load(name)
         if name is None or stored is None or stored.record is None:
             return False
@@ -302,13 +284,14 @@ class AzureTasks(TransitionStore):
 
     async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
         """Do what `TaskStore.page` says; raise StoreAwayError."""
-        if owner is None or not _OWNER.fullmatch(owner):
+        if owner is None or not OWNER.fullmatch(owner):
             return []
         now = self._clock()
-        listed = [task for task in await self._list(f"{owner}/") if task.removed > now]
+        listed = [task for task in await self._list(owner) if task.removed > now]
         listed.sort(key=lambda task: task.position)
         chosen = [task for task in listed if after is None or task.position > after][:size]
-        loaded = await asyncio.gather(*(self._load(_Name(owner, _digest(task.key.task_id))) for task in chosen))
+        names = [BlobName(owner, digest_of(task.key.task_id)) for task in chosen]
+        loaded = await asyncio.gather(*(self._load(name, with_outcome=False) for name in names))
         records = [stored.record for stored in loaded if stored is not None and stored.record is not None]
         shown = [current(record, now) for record in records]
         return [record for record in shown if record is not None]
@@ -320,13 +303,13 @@ class AzureTasks(TransitionStore):
     async def _change(
         self, key: TaskKey, transition: Callable[[TaskRecord, float], TaskRecord | None]
     ) -> TaskRecord | None:
-        name = _name(key)
+        name = name_of(key)
         changed = None if name is None else await self._replace(name, transition)
         return None if changed is None else changed[1]
 
     async def _replace(
         self,
-        name: _Name,
+        name: BlobName,
         transition: Callable[[TaskRecord, float], TaskRecord | None],
         stored: _Stored | None = None,
     ) -> tuple[_Stored, TaskRecord] | None:
@@ -354,7 +337,7 @@ class AzureTasks(TransitionStore):
             stored = None
         raise StoreAwayError
 
-    async def _write(self, name: _Name, stored: _Stored, changed: TaskRecord, writer: str) -> bool:
+    async def _write(self, name: BlobName, stored: _Stored, changed: TaskRecord, writer: str) -> bool:
         """Replace a record; return whether the blob was still the same.
 
         Args:
@@ -363,99 +346,73 @@ class AzureTasks(TransitionStore):
             changed: The successor.
             writer: Any text that no other writer has.
         """
-        from azure.core import MatchConditions  # noqa: PLC0415 - slow to import
-        from azure.core.exceptions import ResourceModifiedError, ResourceNotFoundError  # noqa: PLC0415
-
-        text = None if changed.outcome is None else changed.outcome.text
-        metadata = _metadata(changed, writer)
-        if changed.over:
-            call = b""
+        metadata = metadata_of(changed, writer)
+        call, text = b"", None
+        if changed.outcome is not None:
+            text = changed.outcome.text
+            if len(text) > _MAX_INLINE:
+                metadata["outcome"] = f"outcome-{writer}"
+                await self._storage.write(self._path(name, metadata["outcome"]), text)
+                text = None
         else:
             call = stored.call
             if "call" in stored.metadata:
                 metadata["call"] = stored.metadata["call"]
-        if text is not None and len(text) > _MAX_INLINE:
-            metadata["outcome"] = f"outcome-{writer}"
-            await self._upload(self._path(name, metadata["outcome"]), text)
-            text = None
-        content = _envelope(to_json(changed), call, text)
-
-        async def upload(clients: Clients) -> bool:
-            try:
-                await clients.container.upload_blob(
-                    self._path(name),
-                    content,
-                    overwrite=True,
-                    metadata=metadata,
-                    etag=stored.etag,
-                    match_condition=MatchConditions.IfNotModified,
-                )
-            except ResourceModifiedError:
-                return False
-            except ResourceNotFoundError as error:
-                if error.error_code != "BlobNotFound":
-                    raise
-                return False
-            return True
-
-        written = await self._storage.do(upload)
-        if not written:
+        content = to_content(to_json(changed), call, text)
+        is_written = await self._storage.replace(self._path(name), content, metadata, stored.version)
+        if not is_written:
             # If the response to a write is lost, the library sends the write again, and that is refused.
-            blob = await self._download(self._path(name))
-            written = blob is not None and blob[2].get("writer") == writer
-        if written and changed.over and "call" in stored.metadata:
-            await self._storage.do(lambda clients: _delete(clients, self._path(name, stored.metadata["call"])))
-        return written
+            blob = await self._storage.read(self._path(name))
+            is_written = blob is not None and blob.metadata.get("writer") == writer
+        if is_written and changed.over and "call" in stored.metadata:
+            with contextlib.suppress(StoreAwayError):  # it is deleted with the task, at the latest
+                await self._storage.delete(self._path(name, stored.metadata["call"]))
+        return is_written
 
-    async def _insert(self, name: _Name, record: TaskRecord, call: bytes) -> None:
+    async def _insert(self, name: BlobName, record: TaskRecord, call: bytes) -> None:
         """Write a new record."""
-        from azure.core.exceptions import ResourceExistsError  # noqa: PLC0415 - slow to import
-
-        metadata = _metadata(record, "")
+        metadata = metadata_of(record, "")
         if len(call) > _MAX_INLINE:
             metadata["call"] = "call"
-            await self._upload(self._path(name, "call"), call)
+            await self._storage.write(self._path(name, "call"), call)
             call = b""
-        content = _envelope(to_json(record), call, None)
+        await self._storage.create(self._path(name), to_content(to_json(record), call, None), metadata)
 
-        async def upload(clients: Clients) -> None:
-            try:
-                await clients.container.upload_blob(self._path(name), content, metadata=metadata)
-            except ResourceExistsError as error:
-                if error.error_code != "BlobAlreadyExists":
-                    raise
-                # Ids are random: the response to the write was lost, and the library sent the write again.
+    async def _load(self, name: BlobName, *, with_outcome: bool = True) -> _Stored | None:
+        """Return a task; None if it does not exist.
 
-        await self._storage.do(upload)
-
-    async def _load(self, name: _Name) -> _Stored | None:
-        """Return a task; None if it does not exist."""
-        blob = await self._download(self._path(name))
+        Args:
+            name: Of the task.
+            with_outcome: Whether to read an outcome that has a blob of its own. Otherwise its text is empty.
+        """
+        blob = await self._storage.read(self._path(name))
         if blob is None:
             return None
-        content, etag, metadata = blob
-        key, removed = _key_of(name, metadata), _number(metadata.get("removed"))
+        metadata = blob.metadata
+        key, removed = key_of(name, metadata), number_in(metadata.get("removed"))
         if key is None or removed is None:  # another program wrote it
-            return _Stored(etag, metadata, 0.0, None, b"")
-        parts = _parts_of(content)
-        if parts is None:
-            return _Stored(etag, metadata, removed, None, b"")
-        state, call, outcome = parts
-        if "outcome" in metadata:
-            part = await self._download(self._path(name, metadata["outcome"]))
-            outcome = None if part is None else part[0]
-        return _Stored(etag, metadata, removed, from_json(key, state, outcome), call or b"")
+            return _Stored(blob.version, metadata, 0.0, None, b"")
+        texts = from_content(blob.content)
+        if texts is None:
+            return _Stored(blob.version, metadata, removed, None, b"")
+        state, call, outcome = texts
+        if "outcome" in metadata and with_outcome:
+            part = await self._storage.read(self._path(name, metadata["outcome"]))
+            outcome = None if part is None else part.content
+        elif "outcome" in metadata:
+            outcome = b""
+        return _Stored(blob.version, metadata, removed, from_json(key, state, outcome), call or b"")
 
-    async def _call_of(self, name: _Name, stored: _Stored) -> bytes:
+    async def _call_of(self, name: BlobName, stored: _Stored) -> bytes:
         """Return the call of a task; raise StoreAwayError if its blob is missing."""
         if "call" not in stored.metadata:
             return stored.call
-        part = await self._download(self._path(name, stored.metadata["call"]))
+        part = await self._storage.read(self._path(name, stored.metadata["call"]))
         if part is None:
             raise StoreAwayError
-        return part[0]
+        return part.content
 
-    async def _come_back(self, name: _Name) -> None:
+    async def _come_back(self, name: BlobName) -> None:
         """Send a message for the time when a task is due, if that will be."""
         stored = await self._load(name)
         if stored is not None and stored.record is not None and not stored.record.over:
@@ -463,16 +420,17 @@ class AzureTasks(TransitionStore):
             if due is not None and now < stored.record.expires:
                 await self._send(name, _RUN, due - now)
 
-    async def _send_again(self, name: _Name) -> None:
+    async def _send_again(self, name: BlobName) -> None:
         """Send a message for a task that is overdue. The write decides which of several processes does it."""
 
         def postpone(record: TaskRecord, now: float) -> TaskRecord | None:
             return replace(record, due=now) if _has_lost_message(record, now) else None
 
-        if await self._replace(name, postpone) is not None:
+        changed = await self._replace(name, postpone)
+        if changed is not None and changed[1].claimed:  # for a task that nobody has claimed `_replace` has sent it
             await self._send(name, _RUN)
 
-    async def _remove(self, name: _Name) -> None:
+    async def _remove(self, name: BlobName) -> None:
         """Delete the blobs of a task if its time is up, else do so later."""
         stored = await self._load(name)
         now = self._clock()
@@ -480,12 +438,8 @@ class AzureTasks(TransitionStore):
             await self._send(name, _REMOVE, stored.removed - now)
             return
 
-        async def delete(clients: Clients) -> None:
-            names = clients.container.list_blob_names(name_starts_with=f"{self._folder}/{name.owner}/{name.digest}.")
-            async for blob in names:
-                await _delete(clients, blob)
-
-        await self._storage.do(delete)
+        for blob, _ in await self._storage.blobs(f"{self._folder}/{name.owner}/{name.digest}."):
+            await self._storage.delete(blob)
 
     async def _check_room(self, owner: str | None, now: float) -> None:
         """Raise TasksFullError if there is no room for one more task of an owner."""
@@ -494,7 +448,7 @@ class AzureTasks(TransitionStore):
             raise TasksFullError(_seconds_until(self._first_removed, now))
         if monotonic() >= self._count_until or self._count >= limits.total:
             begun = monotonic()
-            kept = [task.removed for task in await self._list("") if task.removed > now]
+            kept = [task.removed for task in await self._list() if task.removed > now]
             self._count = len(kept)
             self._count_until = monotonic() + max(_COUNT_INTERVAL, _COUNT_SHARE * (monotonic() - begun))
             if len(kept) >= limits.total:
@@ -502,95 +456,37 @@ class AzureTasks(TransitionStore):
                 raise TasksFullError(_seconds_until(self._first_removed, now))
         if owner is None:
             return
-        owned = [task for task in await self._list(f"{owner}/") if task.removed > now]
+        owned = [task for task in await self._list(owner) if task.removed > now]
         live = [task.live_until for task in owned if task.live_until is not None and task.live_until > now]
         if len(live) >= limits.live_per_principal:
             raise TasksFullError(_seconds_until(min(live), now), own=True)
         if len(owned) >= limits.per_principal:
             raise TasksFullError(_seconds_until(min(task.removed for task in owned), now), own=True)
 
-    async def _list(self, folder: str) -> list[_Listed]:
-        """Return the tasks in a folder of the server."""
-        beginning = len(self._folder) + 1
+    async def _list(self, owner: str = "") -> list[ListedTask]:
+        """Return the tasks of an owner, or those of all owners."""
+        folder = f"{self._folder}/"
+        tasks = []
+        for blob, metadata in await self._storage.blobs(f"{folder}{owner}/" if owner else folder):
+            match = NAME.fullmatch(blob.removeprefix(folder))
+            task = None if match is None else listed_task(BlobName(*match.groups()), metadata)
+            if task is not None:
+                tasks.append(task)
+        return tasks
 
-        async def listed(clients: Clients) -> list[_Listed]:
-            tasks = []
-            blobs = clients.container.list_blobs(name_starts_with=f"{self._folder}/{folder}", include=["metadata"])
-            async for blob in blobs:
-                match = _NAME.fullmatch(blob.name[beginning:])
-                task = None if match is None else _listed(_Name(*match.groups()), blob.metadata or {})
-                if task is not None:
-                    tasks.append(task)
-            return tasks
-
-        return await self._storage.do(listed, seconds=60.0)
-
-    async def _upload(self, path: str, content: bytes) -> None:
-        """Write a part."""
-
-        async def upload(clients: Clients) -> None:
-            await clients.container.upload_blob(path, content, overwrite=True)
-
-        await self._storage.do(upload)
-
-    async def _download(self, path: str) -> tuple[bytes, str, Mapping[str, str]] | None:
-        """Return the content, the version and the metadata of a blob; None if it does not exist."""
-        from azure.core.exceptions import ResourceNotFoundError  # noqa: PLC0415 - slow to import
-
-        async def download(clients: Clients) -> tuple[bytes, str, Mapping[str, str]] | None:
-            try:
-                blob = await clients.container.download_blob(path)
-            except ResourceNotFoundError as error:
-                if error.error_code == "BlobNotFound":
-                    return None
-                raise
-            properties = blob.properties
-            return await blob.readall(), properties.etag, properties.metadata
-
-        return await self._storage.do(download)
-
-    async def _send(self, name: _Name, kind: str, delay: float = 0.0) -> None:
+    async def _send(self, name: BlobName, kind: str, delay: float = 0.0) -> None:
         """Send a message that is hidden for some seconds."""
         content = {"server": self._server, "owner": name.owner, "task": name.digest, "for": kind}
-        text = base64.b64encode(json.dumps(content).encode()).decode()  # as the functions host expects it by default
-        hidden = min(max(math.ceil(delay), 0), _LONGEST_DELAY)
+        await self._storage.send(json.dumps(content), min(max(math.ceil(delay), 0), _LONGEST_DELAY))
 
-        async def send(clients: Clients) -> None:
-            await clients.queue.send_message(text, visibility_timeout=hidden, time_to_live=-1)
-
-        await self._storage.do(send)
-
-    async def _receive(self, count: int) -> list[Any]:
-        hidden = max(1, math.ceil(self.lease))
-
-        async def receive(clients: Clients) -> list[Any]:
-            pages = clients.queue.receive_messages(
-                messages_per_page=count, max_messages=count, visibility_timeout=hidden
-            )
-            return [message async for message in pages]
-
-        return await self._storage.do(receive)
-
-    async def _handle(self, message: Any) -> Claim | None:
+    async def _handle(self, message: Message) -> Claim | None:
         """Claim the task of a message of the queue, or delete the message."""
-        from azure.core.exceptions import ResourceNotFoundError  # noqa: PLC0415 - slow to import
-
-        claim = await self.take(str(message.content).encode(), message.dequeue_count or 1)
-        if claim is not None and not claim.record.over:
-            return claim
-
-        async def delete(clients: Clients) -> None:
-            try:
-                await clients.queue.delete_message(message)
-            except ResourceNotFoundError as error:
-                if error.error_code == "QueueNotFound":
-                    raise
-                # It was visible again in the meantime, and another worker has it.
-
-        await self._storage.do(delete)
+        claim = await self.take(message.content, message.deliveries)
+        if claim is None or claim.record.over:
+            await self._storage.delete_message(message)
         return claim
 
-    def _read_message(self, message: bytes) -> tuple[str, _Name] | None:
+    def _read_message(self, message: bytes) -> tuple[str, BlobName] | None:
         """Return what a message is for and the task; None if it is not a message of this server."""
         try:
             content = json.loads(message if message.startswith(b"{") else base64.b64decode(message, validate=True))
@@ -598,99 +494,12 @@ class AzureTasks(TransitionStore):
             return None
         match content:
             case {"server": self._server, "owner": str(owner), "task": str(digest), "for": "run" | "remove" as kind}:
-                name = _Name(owner, digest)
-                return (kind, name) if _NAME.fullmatch(f"{owner}/{digest}.json") else None
+                name = BlobName(owner, digest)
+                return (kind, name) if NAME.fullmatch(f"{owner}/{digest}.json") else None
         return None
 
-    def _path(self, name: _Name, part: str = "json") -> str:
+    def _path(self, name: BlobName, part: str = "json") -> str:
         return f"{self._folder}/{name.owner}/{name.digest}.{part}"
-
-
-async def _delete(clients: Clients, blob: str) -> None:
-    """Delete a blob that may be gone."""
-    from azure.core.exceptions import ResourceNotFoundError  # noqa: PLC0415 - slow to import
-
-    try:
-        await clients.container.delete_blob(blob)
-    except ResourceNotFoundError as error:
-        if error.error_code != "BlobNotFound":
-            raise
-
-
-def _folder(server: str) -> str:
-    """Return a name for a server that can be part of the name of a queue."""
-    readable = re.sub("[^a-z0-9]+", "-", server.lower())[:24].strip("-")
-    digest = hashlib.sha256(server.encode()).hexdigest()[:8]
-    return f"{readable}-{digest}" if readable else digest
-
-
-def _name(key: TaskKey) -> _Name | None:
-    """Return where a task is; None if no task has this key."""
-    if not _ID.fullmatch(key.task_id) or (key.owner is not None and not _OWNER.fullmatch(key.owner)):
-        return None
-    return _Name(_ANONYMOUS if key.owner is None else key.owner, _digest(key.task_id))
-
-
-def _digest(task_id: str) -> str:
-    return hashlib.sha256(task_id.encode()).hexdigest()
-
-
-def _key_of(name: _Name, metadata: Mapping[str, str]) -> TaskKey | None:
-    """Return the key of a task; None if the metadata are another program's."""
-    task_id = metadata.get("id", "")
-    if _digest(task_id) != name.digest:
-        return None
-    return TaskKey(None if name.owner == _ANONYMOUS else name.owner, task_id)
-
-
-def _metadata(record: TaskRecord, writer: str) -> dict[str, str]:
-    """Return the metadata of the blob of a record."""
-    return {
-        "id": record.key.task_id,
-        "position": position(record),
-        "liveuntil": "" if record.over else repr(record.expires),
-        "removed": repr(record.removed),
-        "writer": writer,
-    }
-
-
-def _listed(name: _Name, metadata: Mapping[str, str]) -> _Listed | None:
-    """Return a task in a list; None if another program wrote the blob."""
-    key, removed = _key_of(name, metadata), _number(metadata.get("removed"))
-    if key is None or removed is None:
-        return None
-    return _Listed(key, metadata.get("position", ""), _number(metadata.get("liveuntil")), removed)
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return float(text or "")
-    except ValueError:
-        return None
-
-
-def _envelope(state: bytes, call: bytes, outcome: bytes | None) -> bytes:
-    """Return the content of a blob: JSON in which the texts are as they were, and their sizes to find them."""
-    call, outcome = call or b"null", b"null" if outcome is None else outcome
-    sizes = b"%d,%d,%d" % (len(state), len(call), len(outcome))
-    return b'{"sizes":[%b],"record":%b,"call":%b,"outcome":%b}' % (sizes, state, call, outcome)
-
-
-def _parts_of(content: bytes) -> tuple[bytes, bytes | None, bytes | None] | None:
-    """Return the record, the call and the outcome in the content of a blob; None if `_envelope` did not write it."""
-    match = _SIZES.match(content)
-    if match is None:
-        return None
-    texts = []
-    begin = match.end()
-    for name, size in zip((b'"record":', b'"call":', b'"outcome":'), match.groups(), strict=True):
-        begin += len(name)
-        texts.append(content[begin : begin + int(size)])
-        begin += int(size) + 1
-    state, call, outcome = texts
-    if _envelope(state, call, outcome) != content:
-        return None
-    return state, None if call == b"null" else call, None if outcome == b"null" else outcome
 
 
 def _becomes_due(before: TaskRecord, after: TaskRecord) -> bool:

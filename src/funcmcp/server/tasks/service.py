@@ -51,10 +51,12 @@ class Tasks:
 
     Attributes:
         store: Keeps them.
+        drain_seconds: Seconds for which a server that stops waits for runs.
     """
 
     def __init__(self, store: TaskStore, *, catalog: Catalog, guard: Guard | None, hub: Hub, bus: Bus) -> None:
         self.store = store
+        self.drain_seconds = DRAIN_SECONDS
         self._catalog = catalog
         self._guard = guard
         self._hub = hub
@@ -85,10 +87,10 @@ class Tasks:
         """Run a task that a platform has brought; return False if the platform has to bring it again."""
         return self._worker is not None and await self._worker.run(claim)
 
-    async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
+    async def stop(self, drain_seconds: float | None = None) -> None:
         """Run no more tasks, and close the store."""
         if self._worker is not None:
-            await self._worker.stop(drain_seconds)
+            await self._worker.stop(self.drain_seconds if drain_seconds is None else drain_seconds)
         await self.store.aclose()
 
     async def create(
