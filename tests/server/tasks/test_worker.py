@@ -500,6 +500,7 @@ async def test_a_platform_brings_a_task_again_if_its_end_could_not_be_stored() -
 
 async def test_a_task_that_was_cancelled_elsewhere_is_not_brought_again() -> None:
     bench = Bench()
+    bench.store.shared = True
     claim = await brought(bench)
     running = asyncio.ensure_future(bench.worker.run(claim))
     await asyncio.sleep(0)
