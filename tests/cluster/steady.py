@@ -134,6 +134,7 @@ async def use_typescript(use: Use, over: asyncio.Event) -> Steady:
     finally:
         if process.returncode is None:
             process.kill()
+            await process.communicate()
     assert process.returncode == 0, complaint.decode()
     told = json.loads(said)
     return Steady(told["revision"], set(told["texts"]), set(told["errors"]), told["order"])

@@ -1,38 +1,121 @@
-"""A process that runs tasks from Redis: a URL and a file, to which each run adds a line."""
+"""A process that runs tasks from Redis, and a server whose runs write a line to a file when they begin and end.
+
+Arguments: a URL, the file, and what to do: ``work`` until SIGTERM, or ``create`` a task and die before its answer.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
+from collections import Counter
 from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp import MCPServer, ToolContext
+from funcmcp.adapters.redis.link import RedisLink
+from funcmcp.serving import serving_of
 from funcmcp.tasks import RedisTasks
 
+if TYPE_CHECKING:
+    from funcmcp.server.dispatch import Server
+
 LEASE = 1.0
+TIMEOUT = 3.0
+"""Seconds for one step at Redis: the machine that runs the tests may be busy."""
+
+NAME = "faults"
 
 
-def make_server(url: str, runs: Path, *, concurrency: int) -> MCPServer:
-    """Return a server whose tools take half a second."""
-    mcp = MCPServer("faults", tasks=RedisTasks(url, lease=LEASE, concurrency=concurrency))
+class Step(NamedTuple):
+    """A line of the file.
 
-    async def run(context: ToolContext) -> str:
-        with runs.open("a", encoding="utf-8") as file:
-            file.write(f"{context.task_id}\n")
-        await asyncio.sleep(0.5)
-        return "done"
+    Attributes:
+        kind: ``begin`` or ``end``.
+        task_id: Of the task.
+        process: The id of the process.
+        time: Seconds since 1970.
+    """
+
+    kind: str
+    task_id: str
+    process: int
+    time: float
+
+
+class Ledger:
+    """The file.
+
+    Args:
+        path: Of the file, which is created if it does not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.touch()
+
+    def write(self, kind: str, task_id: str) -> None:
+        """Add a line; lines of several processes do not mix."""
+        with self.path.open("ab", buffering=0) as file:
+            file.write(f"{kind} {task_id} {os.getpid()} {time()}\n".encode())
+
+    def steps(self) -> list[Step]:
+        """Return all lines."""
+        lines = [line.split() for line in self.path.read_text(encoding="utf-8").splitlines()]
+        return [Step(kind, task_id, int(process), float(moment)) for kind, task_id, process, moment in lines]
+
+    def runs(self, process: int | None = None) -> Counter[str]:
+        """Return how often each task has begun to run, in all processes or in one."""
+        return Counter(
+            step.task_id for step in self.steps() if step.kind == "begin" and process in (None, step.process)
+        )
+
+
+def make_server(url: str, path: Path, *, concurrency: int, name: str = NAME, lease: float = LEASE) -> MCPServer:
+    """Return a server with two tools that sleep, and return the id of their process."""
+    mcp = MCPServer(name, tasks=RedisTasks(RedisLink(url, timeout=TIMEOUT), lease=lease, concurrency=concurrency))
+    ledger = Ledger(path)
+
+    async def run(context: ToolContext, seconds: float = 0.5) -> str:
+        assert context.task_id is not None
+        ledger.write("begin", context.task_id)
+        await asyncio.sleep(seconds)
+        ledger.write("end", context.task_id)
+        return str(os.getpid())
 
     mcp.tool("again", task="optional", idempotent=True)(run)
     mcp.tool("once", task="optional")(run)
     return mcp
 
 
-async def work(url: str, runs: Path) -> None:
-    """Run tasks until the process ends."""
-    async with make_server(url, runs, concurrency=10).lifespan():
+async def work(url: str, path: Path) -> None:
+    """Run tasks until SIGTERM."""
+    stopping = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+    async with make_server(url, path, concurrency=10).lifespan():
         print("ready", flush=True)
-        await asyncio.Event().wait()
+        await stopping.wait()
+
+
+async def create_and_die(url: str, path: Path) -> None:
+    """Create a task, and die when Redis has it and the client has no answer."""
+    from tests.server.task_parts import create
+
+    server: Server = serving_of(make_server(url, path, concurrency=0)).server
+    assert server.tasks is not None
+    store: Any = server.tasks.store
+    create_in_redis = store.create
+
+    async def die_after(task: Any) -> None:
+        await create_in_redis(task)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    store.create = die_after
+    await create(server, "once", {"seconds": 0.0})
 
 
 if __name__ == "__main__":
-    asyncio.run(work(sys.argv[1], Path(sys.argv[2])))
+    main = work if sys.argv[3] == "work" else create_and_die
+    asyncio.run(main(sys.argv[1], Path(sys.argv[2])))

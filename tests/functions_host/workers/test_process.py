@@ -204,5 +204,5 @@ async def test_the_worker_ends_with_the_host(number: signal.Signals, tmp_path: P
     pid = int(await host.stdout.readline())
     assert is_running(pid)
     host.send_signal(number)
-    await host.wait()
+    await host.communicate()  # waits for the end of the process and of its pipe
     await wait_for_end(pid, 3)
