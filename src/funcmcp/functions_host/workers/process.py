@@ -81,11 +81,11 @@ class ProcessWorker:
         with theirs:
             try:
                 await self._child.start([str(theirs.fileno())], pass_fds=[theirs.fileno()])
-            except LoadFailed:
+            except BaseException:
                 ours.close()
                 raise
-        _, self._link = await loop.create_connection(_Link, sock=ours)
         try:
+            _, self._link = await loop.create_connection(_Link, sock=ours)
             async with asyncio.timeout(self._start_seconds):
                 header = await self._link.loaded
         except (WorkerGone, TimeoutError) as error:
