@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -208,6 +209,17 @@ async def test_a_replacement_that_cannot_be_loaded_changes_nothing(folder: Path)
         with pytest.raises(LoadFailed):
             await worker.replace()
         assert await call(worker, "pid") == str(first)
+
+
+async def test_closing_during_a_start_leaves_no_process_and_no_socket(folder: Path) -> None:
+    async def close_after(seconds: float) -> None:
+        async with supervised(folder) as worker:
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGKILL)
+            await asyncio.sleep(seconds)
+
+    await asyncio.gather(*(close_after(number / 100) for number in range(8)))
+    gc.collect()  # warns of each process and socket that nobody closed
 
 
 async def test_a_pool_takes_turns_and_leaves_out_a_process_that_has_ended(folder: Path) -> None:
