@@ -7,9 +7,11 @@ import re
 import socket
 import subprocess
 import zipfile
+from http.client import HTTPConnection
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from funcmcp.cli.new import Hosting
 
 HOSTINGS: tuple[Hosting, ...] = ("http", "triggers", "self-hosted")
+ALL_HOSTINGS: tuple[Hosting, ...] = (*HOSTINGS, "none")
 COMMON_FILES = {
     ".funcignore",
     ".gitignore",
@@ -62,11 +65,16 @@ INITIALIZE = {
 @pytest.fixture(scope="module")
 def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     parent = Path(tmp_path_factory.mktemp("projects"))
-    return {hosting: create(f"order-desk-{hosting}", parent, hosting) for hosting in HOSTINGS}
+    return {hosting: create(f"order-desk-{hosting}", parent, hosting) for hosting in ALL_HOSTINGS}
 
 
 @pytest.fixture(params=HOSTINGS)
 def project(request: pytest.FixtureRequest, projects: dict[str, Path]) -> Path:
+    return projects[request.param]
+
+
+@pytest.fixture(params=ALL_HOSTINGS)
+def any_project(request: pytest.FixtureRequest, projects: dict[str, Path]) -> Path:
     return projects[request.param]
 
 
@@ -99,18 +107,73 @@ def test_each_hosting_has_its_files(projects: dict[str, Path], hosting: str) -> 
     assert files_in(projects[hosting]) == COMMON_FILES | HOSTING_FILES[hosting]
 
 
-async def test_funcmcp_run_answers_a_client(project: Path) -> None:
-    with running([*FUNCMCP, "run", "--port", "0"], folder=project) as process:
+async def test_funcmcp_run_answers_a_client(any_project: Path) -> None:
+    with running([*FUNCMCP, "run", "--port", "0"], folder=any_project) as process:
         assert await add(process.endpoint()) == {"result": 3}
 
 
-def test_its_own_tests_pass(project: Path) -> None:
+def test_its_own_tests_pass(any_project: Path) -> None:
     command = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio"]
     run = subprocess.run(
-        command, cwd=project, env=environment(), capture_output=True, text=True, timeout=60, check=False
+        command, cwd=any_project, env=environment(), capture_output=True, text=True, timeout=60, check=False
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert "3 passed" in run.stdout
+
+
+def test_a_project_without_azure_has_a_container_and_a_workflow(projects: dict[str, Path]) -> None:
+    folder = projects["none"]
+    assert files_in(folder) == {
+        ".dockerignore",
+        ".github/workflows/ci.yml",
+        ".gitignore",
+        "Dockerfile",
+        "README.md",
+        "pytest.ini",
+        "requirements-dev.txt",
+        "requirements.txt",
+        "server.py",
+        "tests/test_server.py",
+    }
+    steps = re.findall(
+        r"^(?:- )?run: (.*)$", (folder / ".github/workflows/ci.yml").read_text().replace("      ", ""), re.MULTILINE
+    )
+    assert steps == ["pip install --requirement requirements-dev.txt", "pytest", "docker build --tag order-desk-none ."]
+
+
+def test_the_container_copies_files_that_exist_and_is_not_root(projects: dict[str, Path]) -> None:
+    folder = projects["none"]
+    lines = [
+        line.split(" ", 1) for line in (folder / "Dockerfile").read_text().splitlines() if line[:1] not in ("", "#")
+    ]
+    copied = [text.split()[0] for name, text in lines if name == "COPY" and not text.startswith("--from")]
+    assert copied == ["requirements.txt", "server.py"]
+    assert (folder / ".dockerignore").read_text().split() == ["*", *(f"!{name}" for name in copied)]
+    (final,) = [index for index, line in enumerate(lines) if line == ["WORKDIR", "/app"]]
+    assert ["USER", "10001"] in lines[final:]
+    assert [name for name, _ in lines][-1] == "CMD"
+
+
+async def test_the_command_of_the_container_serves_the_host_names_of_the_environment(projects: dict[str, Path]) -> None:
+    (text,) = re.findall(r"^CMD (.*)$", (projects["none"] / "Dockerfile").read_text(), re.MULTILINE)
+    command = json.loads(text)
+    assert command[-4:] == ["--host", "0.0.0.0", "--port", "8000"]
+    local = [*FUNCMCP, *command[1:-4], "--host", "127.0.0.1", "--port", "0"]
+    statuses = {}
+    with running(local, folder=projects["none"], env={"FUNCMCP_ALLOWED_HOSTS": "shop.example"}) as process:
+        address = urlsplit(process.endpoint()).netloc
+        for name in ("shop.example", "other.example"):
+            connection = HTTPConnection(address, timeout=10)
+            headers = {
+                "Host": name,
+                "Content-Type": "application/json",
+                "Accept": "application/json, text/event-stream",
+            }
+            connection.request("POST", "/mcp", json.dumps(INITIALIZE), headers)
+            statuses[name] = connection.getresponse().status
+            connection.close()
+    assert statuses["shop.example"] == 200
+    assert statuses["other.example"] != 200
 
 
 def test_the_doctor_finds_nothing_to_mend(project: Path) -> None:
@@ -239,11 +302,12 @@ def test_requirements_name_this_version_and_the_extras_of_the_hosting(projects: 
         "http": f"funcmcp[azure,auth]{versions(__version__)}\n",
         "triggers": f"funcmcp[azure]{versions(__version__)}\n",
         "self-hosted": f"funcmcp[server,auth]{versions(__version__)}\n",
+        "none": f"funcmcp[cli]{versions(__version__)}\n",
     }
 
 
 def test_host_json_has_what_its_hosting_needs(projects: dict[str, Path]) -> None:
-    hosts = {hosting: json.loads((folder / "host.json").read_text()) for hosting, folder in projects.items()}
+    hosts = {hosting: json.loads((projects[hosting] / "host.json").read_text()) for hosting in HOSTINGS}
     assert {host["version"] for host in hosts.values()} == {"2.0"}
     assert hosts["http"]["extensions"] == {"http": {"routePrefix": ""}}
     assert hosts["triggers"]["extensionBundle"] == {
@@ -264,8 +328,8 @@ def test_settings_of_the_machine_hold_no_secret_and_stay_there(project: Path) ->
         assert "local.settings.json" in (project / name).read_text().splitlines()
 
 
-def test_no_word_of_a_template_is_left(project: Path) -> None:
-    assert not [name for name in files_in(project) if re.search(r"\{\{|\}\}", (project / name).read_text())]
+def test_no_word_of_a_template_is_left(any_project: Path) -> None:
+    assert not [name for name in files_in(any_project) if re.search(r"\{\{|\}\}", (any_project / name).read_text())]
 
 
 def test_azure_yaml_has_one_function_app_that_the_infrastructure_names(project: Path) -> None:

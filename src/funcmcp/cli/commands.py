@@ -74,14 +74,14 @@ def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name and folder.", show_default=False)],
     *,
     hosting: Annotated[
-        Literal["http", "triggers", "self-hosted"],
+        Literal["http", "triggers", "self-hosted", "none"],
         typer.Option(
             help="How Azure serves the project: by HTTP triggers (all of MCP), by Azure's own MCP triggers, "
-            "or as its own server (a custom handler)."
+            "or as its own server (a custom handler). none: a project without Azure, with a Dockerfile."
         ),
     ] = "http",
 ) -> None:
-    """Make a project for Azure Functions in a new folder NAME. It has tests, and azd deploys it."""
+    """Make a project in a new folder NAME. It has tests, and is for Azure Functions unless --hosting is none."""
     from funcmcp.cli.new import create
 
     folder = create(name, Path.cwd(), hosting)

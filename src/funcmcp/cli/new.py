@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
-Hosting: TypeAlias = Literal["http", "triggers", "self-hosted"]
+Hosting: TypeAlias = Literal["http", "triggers", "self-hosted", "none"]
 
 PYTHON = "3.13"
-"""The version of Python that a new project runs on in Azure."""
+"""The version of Python that a new project runs on in Azure, or in its container."""
 
 _NAME = re.compile(r"[a-z](?!.*--)[a-z0-9-]*[a-z0-9]")
 _MIN_NAME_LENGTH, _MAX_NAME_LENGTH = 2, 32
@@ -33,8 +33,8 @@ _DEVICES = {"aux", "con", "nul", "prn", *(f"{port}{number}" for port in ("com", 
 _SUFFIX = ".template"
 """The suffix of templates. It prevents linters and test runners from reading them as Python files."""
 
-_DOTTED = {"gitignore", "funcignore"}
-"""Templates whose file names begin with a dot."""
+_DOTTED = {"dockerignore", "funcignore", "github", "gitignore"}
+"""Templates of files and folders whose names begin with a dot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +51,18 @@ class _Plan:
 
     layers: tuple[str, ...]
     extras: str
-    endpoint: str
-    key: str
-    sign_in: str
+    endpoint: str = ""
+    key: str = ""
+    sign_in: str = ""
 
 
 _SERVER_SIGN_IN = (
     'The server itself validates the tokens (`sign_in.py`), so a tool can require scopes: `@mcp.tool(scopes=["..."])`.'
 )
 _PLANS: dict[str, _Plan] = {
-    "http": _Plan(("common", "sign_in", "http"), "azure,auth", "/mcp", "functionKeys.default", _SERVER_SIGN_IN),
+    "http": _Plan(("base", "common", "sign_in", "http"), "azure,auth", "/mcp", "functionKeys.default", _SERVER_SIGN_IN),
     "triggers": _Plan(
-        ("common", "triggers"),
+        ("base", "common", "triggers"),
         "azure",
         "/runtime/webhooks/mcp",
         "systemKeys.mcp_extension",
@@ -71,8 +71,9 @@ _PLANS: dict[str, _Plan] = {
         "Code.",
     ),
     "self-hosted": _Plan(
-        ("common", "sign_in", "self-hosted"), "server,auth", "/mcp", "functionKeys.default", _SERVER_SIGN_IN
+        ("base", "common", "sign_in", "self-hosted"), "server,auth", "/mcp", "functionKeys.default", _SERVER_SIGN_IN
     ),
+    "none": _Plan(("base", "none"), "cli"),
 }
 
 
@@ -82,7 +83,7 @@ def create(name: str, parent: Path, hosting: Hosting) -> Path:
     Args:
         name: The name of the project, of its folder and of its azd application.
         parent: The folder that contains the project's folder.
-        hosting: How Azure serves the project.
+        hosting: How Azure serves the project. "none" for a project without Azure.
 
     Raises:
         Failure: The name is not valid or taken, or the folder cannot be written.
@@ -152,12 +153,12 @@ def _fill(source: Traversable, target: Path, placeholders: dict[str, str]) -> No
     """Write the files for a folder of templates and its subfolders."""
     target.mkdir(exist_ok=True)
     for entry in source.iterdir():
-        if entry.is_dir():
-            _fill(entry, target / entry.name, placeholders)
-            continue
         name = entry.name.removesuffix(_SUFFIX)
         if name in _DOTTED:
             name = f".{name}"
+        if entry.is_dir():
+            _fill(entry, target / name, placeholders)
+            continue
         text = entry.read_text(encoding="utf-8")
         for placeholder, value in placeholders.items():
             text = text.replace("{{" + placeholder + "}}", value)
