@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from funcmcp.functions_host.served import FunctionsHost, HostSettings
 
 _PORT = 7071
+_AZURE = "azure"
+"""The value of --storage for storage accounts; ./azure is a folder of that name."""
+
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -53,8 +56,12 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
         ),
     ] = None,
     storage: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where blobs and queues are.", show_default="DIR/.funcmcp/storage"),
+        str | None,
+        typer.Option(
+            metavar="DIR|azure",
+            help="The folder of blobs and queues, or azure for the storage accounts of the app settings.",
+            show_default="DIR/.funcmcp/storage",
+        ),
     ] = None,
     timeout: Annotated[
         float | None,
@@ -72,12 +79,16 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger().setLevel(log_level.upper())
+    uses_service = storage == _AZURE
+    if uses_service:
+        _require_storage()
     settings = HostSettings(
         port=port,
         python=python,
         engine=engine,
         node=node,
-        storage=storage,
+        storage=None if storage is None or uses_service else Path(storage),
+        blob_service=uses_service,
         timeout=timeout,
         workers=workers,
         reload=sys.stderr.isatty() if reload is None else reload,
@@ -86,6 +97,14 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
         _serve_stdio(folder, settings)
     else:
         _serve_http(folder, settings, host)
+
+
+def _require_storage() -> None:
+    try:
+        import azure.storage.blob  # noqa: F401
+    except ImportError as error:
+        raise Failure('--storage azure needs azure-storage-blob. Run: pip install "funcmcp[host-storage]"') from error
+    logging.getLogger("azure").setLevel(logging.WARNING)  # it logs each request
 
 
 def _serve_http(folder: Path, settings: HostSettings, address: str) -> None:

@@ -50,19 +50,62 @@ class Storage:
     Args:
         folder: Holds a folder for each connection.
         settings: The app settings.
+        uses_service: Whether blobs are in the storage accounts that the settings name, and not in the folder.
     """
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str], *, uses_service: bool = False) -> None:
         self._folder = folder
+        self._uses_service = uses_service
+        self._accounts: dict[str, BlobStore] = {}
         self.settings = settings
 
     def blobs(self, connection: str) -> BlobStore:
-        """Return the blobs of a connection."""
-        return FolderBlobs(self._folder / _file_name(connection))
+        """Return the blobs of a connection.
+
+        Raises:
+            BindingError: The connection's app setting is missing or is not a connection string.
+        """
+        if not self._uses_service:
+            return FolderBlobs(self._folder / _file_name(connection))
+        text = self._connection_string(connection)
+        account = self._accounts.get(text)
+        if account is None:
+            account = self._accounts[text] = _account(connection, text)
+        return account
+
+    async def aclose(self) -> None:
+        """Close the connections to storage accounts."""
+        for account in self._accounts.values():
+            await account.aclose()
+
+    def _connection_string(self, connection: str) -> str:
+        # The Functions host looks for both names, in this order.
+        for name in (f"AzureWebJobs{connection}", connection):
+            text = self.settings.get(name)
+            if text:
+                return text
+        if any(name.startswith(f"{connection}__") for name in self.settings):
+            raise BindingError(
+                f"The connection {connection!r} uses an identity, which is not served here. Set the app setting "
+                f"{connection!r} to a connection string."
+            )
+        raise BindingError(
+            f"The app setting {connection!r} is not set. Set it to a connection string in local.settings.json, or "
+            "leave out --storage azure."
+        )
 
     def queue(self, connection: str, name: str) -> Path:
         """Return the file of a queue."""
         return self._folder / _file_name(connection) / "queues" / f"{_file_name(name)}.jsonl"
+
+
+def _account(connection: str, text: str) -> BlobStore:
+    from funcmcp.functions_host.blob_service import ServiceBlobs  # noqa: PLC0415 - of an extra
+
+    try:
+        return ServiceBlobs(text)
+    except ValueError as error:
+        raise BindingError(f"The app setting {connection!r} is not a connection string. {error}") from error
 
 
 def _file_name(text: str) -> str:

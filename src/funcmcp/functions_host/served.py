@@ -56,6 +56,7 @@ class HostSettings:
         engine: The library that runs the functions of a Python app.
         node: The program that runs a Node app; by default the one on the PATH.
         storage: The folder of blobs and queues; by default ``.funcmcp/storage`` in the app.
+        blob_service: Whether blobs are in the storage accounts of the app settings, and not in the folder.
         timeout: Seconds that a call may take, in place of host.json's; 0 for any time.
         workers: The number of worker processes.
         reload: Load the app again when its files change.
@@ -67,6 +68,7 @@ class HostSettings:
     engine: Engine = "auto"
     node: str | None = None
     storage: Path | None = None
+    blob_service: bool = False
     timeout: float | None = None
     workers: int = 1
     reload: bool = False
@@ -115,6 +117,7 @@ class FunctionsHost(Served):
         self._storage = Storage(
             self.settings.storage or self.folder.path / ".funcmcp" / "storage",
             self.folder.settings,
+            uses_service=self.settings.blob_service,
         )
         seconds = self._seconds()
         self._features = AppFeatures(self.server.catalog, self.worker, self._storage, seconds)
@@ -177,6 +180,7 @@ class FunctionsHost(Served):
         await self._serving.aclose()
         await self._triggers.aclose()
         await self.worker.aclose()
+        await self._storage.aclose()
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
         if not request.path.startswith(PATH):
