@@ -31,6 +31,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HOST = {"version": "2.0", "extensions": {"mcp": {"serverName": "Kinds", "instructions": "Be brief."}}}
 KEY = "k" * 16
+STRICT_ERRORS = (
+    "name: must be a string, not a number\ntags[1]: must be one of 'a', 'b'\nratio: must be a number, not a string"
+)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -304,5 +307,40 @@ async def test_the_sample_is_served(tmp_path: Path) -> None:
             assert (await client.read_resource("notes://a"))["contents"][0]["text"] == "hi"
             prompt = await client.get_prompt("summarize_note", {"name": "a"})
             assert "Load the note a" in prompt["messages"][0]["content"]["text"]
+    finally:
+        await host.aclose()
+
+
+async def test_strict_checks_arguments_before_the_call(tmp_path: Path) -> None:
+    bad_schema = """
+@app.generic_trigger(
+    arg_name="context",
+    type="mcpToolTrigger",
+    toolName="bad",
+    useWorkerInputSchema=True,
+    inputSchema='{"type": "object", "minProperties": "x"}',
+)
+def bad(context) -> str:
+    return "never"
+"""
+    host = FunctionsHost(
+        write_app(tmp_path, KINDS + bad_schema), dict(os.environ), HostSettings(engine="library", strict=True)
+    )
+    await host.start()
+    try:
+        assert dict(host.left_out)["bad"].startswith("The input schema of bad is not a valid JSON schema: ")
+
+        async def call(arguments: Any) -> Any:
+            message = request_of("tools/call", {"name": "echo", "arguments": arguments})
+            return await answer(host, Post(message))
+
+        assert (await call({"name": "a", "tags": ["a", "b"], "ratio": 1}))["result"]["content"]
+        assert (await call({"tags": []}))["error"]["message"] == (
+            "One or more required tool properties are missing values. Please provide: name"
+        )
+        result = (await call({"name": 5, "tags": ["a", "c"], "ratio": "1"}))["result"]
+        assert result == {"content": [{"type": "text", "text": STRICT_ERRORS}], "isError": True}
+        result = (await answer(host, Post(request_of("tools/call", {"name": "aecho"}))))["result"]
+        assert "isError" not in result
     finally:
         await host.aclose()

@@ -63,6 +63,9 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
             show_default="DIR/.funcmcp/storage",
         ),
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Check arguments against the tool's input schema before a call.")
+    ] = False,
     timeout: Annotated[
         float | None,
         typer.Option(min=0, metavar="SECONDS", help="The time that a call may take.", show_default="host.json's"),
@@ -89,6 +92,7 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
         node=node,
         storage=None if storage is None or uses_service else Path(storage),
         blob_service=uses_service,
+        strict=strict,
         timeout=timeout,
         workers=workers,
         reload=sys.stderr.isatty() if reload is None else reload,
@@ -101,7 +105,7 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
 
 def _require_storage() -> None:
     try:
-        import azure.storage.blob  # noqa: F401
+        import funcmcp.functions_host.blob_service  # noqa: F401
     except ImportError as error:
         raise Failure('--storage azure needs azure-storage-blob. Run: pip install "funcmcp[host-storage]"') from error
     logging.getLogger("azure").setLevel(logging.WARNING)  # it logs each request

@@ -79,6 +79,7 @@ class Plan:
         convert: Returns the result of the MCP request for what the function returned.
         extras: Its bindings beside the trigger.
         required: Arguments that a caller must send.
+        check: Returns the errors of a tool's arguments, each as a path and a phrase; None if they are not checked.
         fault: Why the function can't be called; None if it can.
     """
 
@@ -87,6 +88,7 @@ class Plan:
     convert: Callable[..., dict[str, Any]]
     extras: Extras
     required: tuple[str, ...] = ()
+    check: Callable[[Any], list[tuple[str, str]]] | None = None
     fault: str | None = None
 
 
@@ -111,13 +113,17 @@ class AppFeatures:
         worker: Runs the functions.
         storage: Where blobs and queues are.
         seconds: The time that a call may take; None for any time.
+        strict: Whether arguments are checked against the tool's input schema before a call.
     """
 
-    def __init__(self, catalog: Catalog, worker: Worker, storage: Storage, seconds: float | None) -> None:
+    def __init__(
+        self, catalog: Catalog, worker: Worker, storage: Storage, *, seconds: float | None, strict: bool = False
+    ) -> None:
         self._catalog = catalog
         self._worker = worker
         self._storage = storage
         self._seconds = seconds
+        self._strict = strict
         self._plans: dict[FeatureKey, Plan] = {}
         self._definitions: dict[FeatureKey, str] = {}
 
@@ -192,7 +198,8 @@ class AppFeatures:
         uses_schema = trigger.uses_result_schema and not plan.extras.has_return_output
         convert = partial(tool_result, name=trigger.name, uses_result_schema=uses_schema)
         tool = Tool(trigger.name, lambda: definition, partial(self._call_tool, key), timeout=None)
-        return key, tool, replace(plan, convert=convert, required=schemas.required_of(trigger))
+        check = _checker(trigger.name, definition["inputSchema"]) if self._strict else None
+        return key, tool, replace(plan, convert=convert, required=schemas.required_of(trigger), check=check)
 
     def _prompt(self, trigger: PromptTrigger, plan: Plan) -> tuple[FeatureKey, Feature, Plan]:
         key = FeatureKey("prompt", trigger.name)
@@ -221,6 +228,12 @@ class AppFeatures:
         if plan.fault is not None:
             return _error_result(f"The tool {key.name} can't run here. {plan.fault}")
         _check_required(context, plan.required, "tool properties")
+        if plan.check is not None:
+            errors = plan.check(context.request.params.get("arguments") or {})
+            if errors:
+                from funcmcp.authoring.values.argument_errors import wrong_arguments  # noqa: PLC0415 - only for errors
+
+                return _error_result(str(wrong_arguments(errors)))
         try:
             outcome = await self._invoke(plan, tool_trigger(context, plan.parameter))
             result = plan.convert(outcome.value)
@@ -295,6 +308,16 @@ def _check_required(context: RequestContext, required: Sequence[str], subject: s
     missing = [name for name in required if values.get(name) is None]
     if missing:
         raise InvalidParams(f"One or more required {subject} are missing values. Please provide: {', '.join(missing)}")
+
+
+def _checker(tool: str, schema: Mapping[str, Any]) -> Callable[[Any], list[tuple[str, str]]]:
+    """Return what lists the errors of a tool's arguments; raise BindingError if the schema is not valid."""
+    from funcmcp.authoring.values.handwritten_schema import schema_checker  # noqa: PLC0415 - only with --strict
+
+    try:
+        return schema_checker(schema, f"The input schema of {tool}")
+    except RegistrationError as error:
+        raise BindingError(str(error)) from error
 
 
 def _plain_name(variable: str) -> str:

@@ -57,6 +57,7 @@ class HostSettings:
         node: The program that runs a Node app; by default the one on the PATH.
         storage: The folder of blobs and queues; by default ``.funcmcp/storage`` in the app.
         blob_service: Whether blobs are in the storage accounts of the app settings, and not in the folder.
+        strict: Whether arguments are checked against the tool's input schema before a call.
         timeout: Seconds that a call may take, in place of host.json's; 0 for any time.
         workers: The number of worker processes.
         reload: Load the app again when its files change.
@@ -69,6 +70,7 @@ class HostSettings:
     node: str | None = None
     storage: Path | None = None
     blob_service: bool = False
+    strict: bool = False
     timeout: float | None = None
     workers: int = 1
     reload: bool = False
@@ -120,7 +122,9 @@ class FunctionsHost(Served):
             uses_service=self.settings.blob_service,
         )
         seconds = self._seconds()
-        self._features = AppFeatures(self.server.catalog, self.worker, self._storage, seconds)
+        self._features = AppFeatures(
+            self.server.catalog, self.worker, self._storage, seconds=seconds, strict=self.settings.strict
+        )
         self._triggers = HTTPTriggers(self.server, self.worker, http, keys=self._keys, seconds=seconds)
 
     @property
