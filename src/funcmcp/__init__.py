@@ -1,8 +1,9 @@
 """MCP servers from typed Python functions.
 
 `MCPServer` is the server. The other names are what its functions and options need. The other public modules are
-`funcmcp.auth`, `funcmcp.azure`, `funcmcp.client`, `funcmcp.content`, `funcmcp.middleware`, `funcmcp.redis`,
-`funcmcp.state`, `funcmcp.tasks` and `funcmcp.testing`. All remaining modules are private and may change in any release.
+`funcmcp.auth`, `funcmcp.azure`, `funcmcp.client`, `funcmcp.content`, `funcmcp.http`, `funcmcp.middleware`,
+`funcmcp.redis`, `funcmcp.state`, `funcmcp.tasks` and `funcmcp.testing`. All remaining modules are private and may
+change in any release.
 """
 
 from __future__ import annotations

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from funcmcp import launch
 from funcmcp.adapters.asgi.application import ASGIApplication
 from funcmcp.auth.policy import Auth
+from funcmcp.authoring.calling.route_handler import route_handler
 from funcmcp.authoring.calling.services import Services
 from funcmcp.authoring.features.decorators import features_of, with_name
 from funcmcp.authoring.features.options import checked_options
+from funcmcp.authoring.features.permissions import access_of
 from funcmcp.authoring.features.prompts import PromptOptions, make_prompt
 from funcmcp.authoring.features.resources import (
     ResourceOptions,
@@ -389,6 +391,47 @@ class MCPServer(DirectCalls, ASGIApplication):
         """
         self._services.lifespans.add(function, self)
         return function
+
+    @on_instance
+    def custom_route(
+        self,
+        path: str,
+        /,
+        methods: Sequence[str] = ("GET",),
+        *,
+        timeout: float | None = 60.0,
+        **access: Unpack[AccessOptions],
+    ) -> Callable[[F], F]:
+        """Return a decorator that serves a function at a path beside the endpoint: ``@mcp.custom_route("/health")``.
+
+        The function gets an `funcmcp.http.HTTPRequest`, if it has a parameter. It returns a string, bytes, a JSON
+        value, None for status 204, or an `funcmcp.http.HTTPResponse`. On a server with `auth`, callers need valid
+        credentials unless ``allow_anonymous=True``.
+
+        Args:
+            path: The path, below the mount path. ``{name}`` stands for one segment, which is in `path_params`.
+            methods: The HTTP methods. GET includes HEAD.
+            timeout: Seconds after which the function is cancelled; None for no limit.
+            access: Who may use the route.
+
+        Raises:
+            ValueError: The path is malformed or taken, or a method is unknown.
+            RegistrationError: An option of the access is invalid.
+            RuntimeError: The routes have been registered in a function app.
+        """
+        # Few servers need this module.
+        from funcmcp.transports.http.endpoints import custom_routes  # noqa: PLC0415
+
+        checked_path, checked_methods = custom_routes.checked_path(path), custom_routes.checked_methods(methods)
+        rule = access_of(path, access)
+
+        def register(function: F) -> F:
+            handler = route_handler(function, self._services)
+            route = custom_routes.CustomRoute(checked_path, checked_methods, handler, rule, timeout)
+            self._serving.add_route(route)
+            return function
+
+        return register
 
     @on_instance
     def trace(self, tracer_provider: TracerProvider | None = None) -> None:

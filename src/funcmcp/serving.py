@@ -35,6 +35,7 @@ from funcmcp.state.sessions.store import LiveSessions, NoSessions, SessionStore,
 from funcmcp.state.tasks.memory import MemoryTasks
 from funcmcp.transports.http.admission.authentication import Authentication
 from funcmcp.transports.http.admission.cors import CORS
+from funcmcp.transports.http.endpoints.custom_routes import CustomRoutes
 from funcmcp.transports.http.endpoints.http_sse import HTTPSSE
 from funcmcp.transports.http.endpoints.resource_metadata import ResourceMetadata
 from funcmcp.transports.http.endpoints.streamable import StreamableHTTP
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from funcmcp.server.options import ServerOptions
     from funcmcp.state.seal import KeyRing
     from funcmcp.state.tasks.store import TaskStore
+    from funcmcp.transports.http.endpoints.custom_routes import CustomRoute
     from funcmcp.transports.http.messages import Exchange, HttpRequest, HttpResponse
     from funcmcp.transports.http.options import HTTPOptions
 
@@ -116,6 +118,8 @@ class Serving(Served):
         self._auth = auth
         self._authentication = self._make_authentication()
         self._sse = http.sse
+        self._routes: CustomRoutes | None = None
+        self._fixed_routes: str | None = None
         self._streamable = StreamableHTTP(
             self.server, self._store, http, path=http.path, authentication=self._authentication
         )
@@ -135,9 +139,46 @@ class Serving(Served):
         """Whether sessions of the handshake era live in this process."""
         return isinstance(self._store, LiveSessions) and not isinstance(self._store, SharedSessions)
 
+    @property
+    def routes(self) -> list[CustomRoute]:
+        """The custom routes."""
+        return [] if self._routes is None else self._routes.routes
+
+    def add_route(self, route: CustomRoute) -> None:
+        """Serve a custom route; raise ValueError if its path is taken, RuntimeError if routes are fixed."""
+        if self._fixed_routes is not None:
+            raise RuntimeError(
+                f"{self._fixed_routes} has registered the server's routes already. Call mcp.custom_route before it."
+            )
+        self.check_route(route.path)
+        if self._routes is None:
+            self._routes = CustomRoutes(self.server, self._http, self._authentication)
+            self._routes.add(route)
+            self.exchange = self._make_exchange()
+        else:
+            self._routes.add(route)
+
+    def check_route(self, path: str) -> None:
+        """Raise ValueError if an endpoint of the server has a path."""
+        paths = [self.path, self.path.rstrip("/"), self._sse, self._http.websocket]
+        if self.metadata is not None:
+            paths += self.metadata.paths
+        if path in paths or path.rstrip("/") in paths:
+            raise ValueError(f"The server has an endpoint at {path!r}. Choose another path for the custom route.")
+
+    def fix_routes(self, function: str) -> None:
+        """Refuse further custom routes, because a function has registered the existing ones."""
+        self._fixed_routes = function
+
     def open_sse(self) -> str:
-        """Return the path of the HTTP+SSE endpoint; open one at /sse if there is none."""
+        """Return the path of the HTTP+SSE endpoint; open one at /sse if there is none.
+
+        Raises:
+            ValueError: A custom route has this path.
+        """
         if self._sse is None:
+            if self._routes is not None and self._routes.serves("/sse"):
+                raise ValueError("A custom route has the path '/sse'. Choose another one: HTTPOptions(sse='/events').")
             self._sse = "/sse"
             self.exchange = self._make_exchange()
         return self._sse
@@ -236,6 +277,9 @@ class Serving(Served):
             )
         if self._auth is not None:
             exchange = ResourceMetadata(self._auth.resource, self._http, otherwise=exchange)
+        if self._routes is not None:
+            self._routes.otherwise = exchange
+            exchange = self._routes
         if self._http.allowed_origins:
             exchange = CORS(self._http, otherwise=exchange)
         if self.services.lifespans:

@@ -124,6 +124,10 @@ class Guard:
         """Return whether a caller may use a feature."""
         return await self._check_authorize(access, principal) is None
 
+    async def check_access(self, access: Access, principal: Principal | None) -> Refusal | None:
+        """Return why a caller may not use a custom HTTP route with this rule, or None if it may."""
+        return await self._check_authorize(access, principal)
+
     async def _check_authorize(self, access: Access, principal: Principal | None) -> Refusal | None:
         refusal = self._check_access(access, principal)
         if refusal is None and not access.allow_anonymous and principal is not None and access.authorize is not None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from funcmcp.auth.protected_resource import ProtectedResource
     from funcmcp.server.dispatch import Server
+    from funcmcp.transports.http.endpoints.custom_routes import CustomRoute
     from funcmcp.transports.http.messages import Exchange, Received
 
 AuthLevel = func.AuthLevel
@@ -50,6 +51,13 @@ class Served(HasLifetime, Protocol):
     exchange: Exchange
     path: str
     metadata: ProtectedResource | None
+
+    @property
+    def routes(self) -> list[CustomRoute]:
+        """The custom routes."""
+
+    def fix_routes(self, function: str) -> None:
+        """Refuse further custom routes."""
 
 
 class StreamedRequest(func.HttpRequest):
@@ -164,6 +172,25 @@ class Site:
         response = await self._server.exchange(AzureRequest(req, path))
         return StreamedResponse(response) if isinstance(req, StreamedRequest) else await _complete_response(response)
 
+    def custom_function(self) -> Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]:
+        """Return a function for a custom route, which serves the path below the app's route prefix."""
+
+        async def custom(req: func.HttpRequest) -> func.HttpResponse:
+            return await self.answer(req, unquote(urlsplit(req.url).path).removeprefix(route_prefix()))
+
+        return custom
+
+
+def _checked_routes(server: Served, app: func.FunctionApp, endpoint: str) -> list[tuple[CustomRoute, str]]:
+    """Return the custom routes of a server with their routes in the app; raise ValueError if one can't be served."""
+    routes = []
+    for custom_route in server.routes:
+        path = _checked(custom_route.path.strip("/"))
+        if path.lower() == endpoint.lower() or _has_route(app, path):
+            raise ValueError(f"The function app has a function at the route {path!r} already. Choose another path.")
+        routes.append((custom_route, path))
+    return routes
+
 
 async def _complete_response(response: HttpResponse) -> func.HttpResponse:
     """Return a response as the host accepts it: complete, and with one line for each header name except Set-Cookie."""
@@ -216,7 +243,12 @@ def register(
         named = app.function_name(name + suffix)(function)
         app.route(route=route, methods=methods, auth_level=level)(named)
 
+    custom_routes = _checked_routes(server, app, route)
+    server.fix_routes("funcmcp.azure.http_app")
     add(endpoint, "", route, auth_level, "POST", "GET", "DELETE")
+    for number, (custom_route, path) in enumerate(custom_routes, 1):
+        level = AuthLevel.ANONYMOUS if custom_route.access.allow_anonymous else auth_level
+        add(site.custom_function(), f"_route_{number}", path, level, *custom_route.methods)
     add(preflight, "_preflight", route, AuthLevel.ANONYMOUS, "OPTIONS")  # browsers send no key with it
     if metadata_route is not None:
         add(metadata, "_metadata", metadata_route, AuthLevel.ANONYMOUS, "GET")

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.calling.services import Services
     from funcmcp.server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
     from funcmcp.server.dispatch import Server
+    from funcmcp.transports.http.endpoints.custom_routes import CustomRoute
 
 __all__ = ["FunctionApp", "TriggerContext", "register"]
 
@@ -87,6 +88,13 @@ class Served(Protocol):
     server: Server
     services: Services
 
+    @property
+    def routes(self) -> list[CustomRoute]:
+        """The custom routes."""
+
+    def fix_routes(self, function: str) -> None:
+        """Refuse further custom routes."""
+
     async def enter_lifespans(self) -> None:
         """Enter the author's lifespans."""
 
@@ -127,6 +135,12 @@ def register(served: Served, app: FunctionApp, bindings: Mapping[str, Sequence[I
     """
     server, lifetime = served.server, WorkerLifetime(_Behind(served))
     check_features(server, REVISION)
+    if served.routes:
+        raise RegistrationError(
+            f"Azure's MCP triggers can't serve the custom route {served.routes[0].path}. Write it as an HTTP function "
+            "of the app, or serve the server with funcmcp.azure.http_app."
+        )
+    served.fix_routes("funcmcp.azure.trigger_app")
     if bindings:
         served.services.register_factory(Bindings, _of_this_call)
     functions = list(_functions(server))

@@ -25,6 +25,7 @@ from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS, limit_reached, refuse
 
 if TYPE_CHECKING:
+    from funcmcp.auth.access import Access
     from funcmcp.auth.authenticator import Authenticator, Identity
     from funcmcp.protocol.jsonrpc import RequestId
     from funcmcp.server.authorization import Guard, Refusal
@@ -84,6 +85,11 @@ class Authentication:
         """Return whether the credentials of a request are still valid, and still of the same principal."""
         owner = owner_of(request.principal)
         return await self.authenticate(request) is None and owner_of(request.principal) == owner
+
+    async def check_access(self, access: Access, principal: Principal | None) -> HttpResponse | None:
+        """Return the refusal of a caller of a custom route, or None."""
+        refusal = await self._guard.check_access(access, principal)
+        return None if refusal is None else self._refuse(refusal, None)
 
     async def check(self, body: RoutedBody, principal: Principal | None) -> HttpResponse | None:
         """Return the refusal of a body, or None. The first message that is not permitted decides for all of them."""

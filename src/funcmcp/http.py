@@ -1,0 +1,16 @@
+"""Requests and responses of custom HTTP routes; see `MCPServer.custom_route`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funcmcp.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from funcmcp.transports.http.endpoints.custom_routes import HTTPRequest, HTTPResponse
+
+__all__ = ["HTTPRequest", "HTTPResponse"]
+
+_HOMES = {"transports.http.endpoints.custom_routes": ["HTTPRequest", "HTTPResponse"]}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
