@@ -32,6 +32,7 @@ from funcmcp.authoring.values.content import icon_list
 from funcmcp.direct_calls import DirectCalls
 from funcmcp.option_errors import explains_options
 from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp.server.catalog.visibility import visibility_rule
 from funcmcp.server.connections.hub import RESOURCES, updated
 from funcmcp.server.limits import Limits
 from funcmcp.server.options import ListOptions, ServerInfo, ServerOptions
@@ -39,7 +40,7 @@ from funcmcp.serving import Serving
 from funcmcp.transports.http.options import HTTPOptions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Sequence
     from typing import Literal, Unpack
 
     from opentelemetry.trace import TracerProvider
@@ -341,10 +342,55 @@ class MCPServer(DirectCalls, ASGIApplication):
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or a template; raise KeyError if it does not exist."""
         catalog = self._server.catalog
-        if catalog.resources.get(uri) is not None:
+        if uri in catalog.resources:
             catalog.resources.remove(uri)
         else:
             catalog.templates.remove(uri)
+
+    @on_instance
+    def enable(
+        self,
+        names: Collection[str] | None = None,
+        *,
+        tags: Collection[str] | None = None,
+        components: Collection[Literal["tool", "resource", "template", "prompt"]] | None = None,
+        only: bool = False,
+    ) -> None:
+        """Show features to clients: those that meet all conditions, or all features without conditions.
+
+        The rules of `enable` and `disable` also apply to features that are registered later. The last rule that matches
+        a feature decides. Clients are notified of what changes.
+
+        Args:
+            names: Names of tools and prompts, and URIs of resources and templates.
+            tags: Tags of which the feature must have at least one.
+            components: Kinds of features.
+            only: Hide all other features, and forget the previous rules.
+
+        Raises:
+            TypeError: An argument is one string, and not a collection of strings.
+            ValueError: A kind of feature is unknown.
+        """
+        self._server.catalog.set_visibility(visibility_rule(names, tags, components, shows=True, only=only))
+
+    @on_instance
+    def disable(
+        self,
+        names: Collection[str] | None = None,
+        *,
+        tags: Collection[str] | None = None,
+        components: Collection[Literal["tool", "resource", "template", "prompt"]] | None = None,
+    ) -> None:
+        """Hide features from clients: lists do not contain them, and a use of them is one of an unknown feature.
+
+        Arguments and errors are those of `enable`.
+
+        Args:
+            names: Names of tools and prompts, and URIs of resources and templates.
+            tags: Tags of which the feature must have at least one.
+            components: Kinds of features.
+        """
+        self._server.catalog.set_visibility(visibility_rule(names, tags, components, shows=False))
 
     def resource_updated(self, uri: str) -> None:
         """Notify the clients that subscribed to a resource that it has changed. It may be called from any thread."""

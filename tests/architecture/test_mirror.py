@@ -74,6 +74,7 @@ EXCEPTIONS = {
     "src/funcmcp/authoring/values/resource_contents.py": "tests/authoring/features/test_resources",
     "src/funcmcp/authoring/values/result_writer.py": "tests/authoring/values/test_tool_results",
     "src/funcmcp/azure.py": "tests/azure",
+    "src/funcmcp/http.py": "tests/transports/http/endpoints/test_custom_routes",
     "src/funcmcp/cli/commands.py": "tests/cli runs each command in a process of its own.",
     "src/funcmcp/cli/doctor/app_checks.py": "tests/cli/doctor/test_examine",
     "src/funcmcp/cli/doctor/file_checks.py": "tests/cli/doctor/test_examine",

@@ -168,6 +168,8 @@ METHODS_FOR_AUTHORS = {
     "add_middleware",
     "call_tool",
     "custom_route",
+    "disable",
+    "enable",
     "get_prompt",
     "lax",
     "lifespan",

@@ -17,7 +17,7 @@ from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.options import shown_types
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from funcmcp.server.options import ShowErrors
 
@@ -37,6 +37,8 @@ class FeatureOptions(AccessOptions, total=False):
         meta: A JSON object that is sent as ``_meta``.
         timeout: Seconds after which a call is cancelled. None sets no limit. The default is 60.
         show_errors: Exceptions whose text clients get: True, False or types. By default the server's option applies.
+        tags: Words by which `MCPServer.enable` and `MCPServer.disable` find the feature. Clients do not get them.
+        enabled: Whether clients see the feature. False hides it until `MCPServer.enable` shows it.
     """
 
     name: str
@@ -46,6 +48,8 @@ class FeatureOptions(AccessOptions, total=False):
     meta: Mapping[str, Any]
     timeout: float | None
     show_errors: ShowErrors | None
+    tags: Collection[str]
+    enabled: bool
 
 
 _TYPES: dict[str, type] = {
@@ -56,6 +60,7 @@ _TYPES: dict[str, type] = {
     "idempotent": bool,
     "open_world": bool,
     "lax": bool,
+    "enabled": bool,
 }
 _TYPE_NAMES: dict[type, str] = {str: "a string", bool: "True or False"}
 
@@ -123,6 +128,16 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def tags_of(name: str, options: FeatureOptions) -> frozenset[str]:
+    """Return the tags of a feature; raise RegistrationError if they are not strings."""
+    tags = options.get("tags") or ()
+    if isinstance(tags, str) or not isinstance(tags, list | tuple | set | frozenset):
+        raise RegistrationError(f'tags of {name} must be a set of strings, such as {{"admin"}}; got {tags!r:.60}.')
+    if not all(isinstance(tag, str) and tag for tag in tags):
+        raise RegistrationError(f"tags of {name} must be strings that are not empty.")
+    return frozenset(tags)
 
 
 def shown_errors_of(name: str, options: FeatureOptions) -> tuple[type[BaseException], ...] | None:

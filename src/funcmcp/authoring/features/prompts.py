@@ -17,6 +17,7 @@ from funcmcp.authoring.features.options import (
     check_common_options,
     checked_options,
     shown_errors_of,
+    tags_of,
 )
 from funcmcp.authoring.features.permissions import access_of
 from funcmcp.authoring.features.registration_checks import (
@@ -77,6 +78,8 @@ def make_prompt(
         timeout=options.get("timeout", DEFAULT_TIMEOUT),
         access=access_of(name, options),
         shown_errors=shown_errors_of(name, options),
+        tags=tags_of(name, options),
+        enabled=options.get("enabled", True),
         completers=completers_of(
             options.get("completions", {}),
             feature=name,

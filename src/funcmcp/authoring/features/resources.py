@@ -19,6 +19,7 @@ from funcmcp.authoring.features.options import (
     check_common_options,
     checked_options,
     shown_errors_of,
+    tags_of,
 )
 from funcmcp.authoring.features.permissions import AccessOptions, access_of
 from funcmcp.authoring.features.registration_checks import (
@@ -117,6 +118,8 @@ def make_resource(
     timeout = options.get("timeout", DEFAULT_TIMEOUT)
     access = access_of(name, options)
     shown_errors = shown_errors_of(name, options)
+    tags = tags_of(name, options)
+    enabled = options.get("enabled", True)
     if not template.variables:
         return Resource(
             uri=uri,
@@ -126,6 +129,8 @@ def make_resource(
             timeout=timeout,
             access=access,
             shown_errors=shown_errors,
+            tags=tags,
+            enabled=enabled,
         )
     return ResourceTemplate(
         template=template,
@@ -135,6 +140,8 @@ def make_resource(
         timeout=timeout,
         access=access,
         shown_errors=shown_errors,
+        tags=tags,
+        enabled=enabled,
         completers=completers_of(
             options.get("completions", {}),
             feature=name,

@@ -14,6 +14,7 @@ from funcmcp.authoring.features.options import (
     check_common_options,
     checked_options,
     shown_errors_of,
+    tags_of,
 )
 from funcmcp.authoring.features.permissions import access_of
 from funcmcp.authoring.features.registration_checks import (
@@ -122,6 +123,8 @@ def make_tool(
         mirrored=mirrored_arguments(name, call.signature, schemas.input),
         access=access_of(name, options),
         shown_errors=shown_errors_of(name, options),
+        tags=tags_of(name, options),
+        enabled=options.get("enabled", True),
         task=task,
         task_timeout=options.get("timeout"),
         check=None if task is None else call.check,

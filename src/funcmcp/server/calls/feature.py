@@ -17,12 +17,16 @@ class Feature:
         timeout: Seconds after which a call is cancelled; None for no limit.
         access: Who may use the feature.
         shown_errors: Types of exceptions whose text clients get; None for those of the server.
+        tags: Words by which `MCPServer.enable` and `disable` find it.
+        enabled: Whether clients see it as long as no rule of `enable` or `disable` applies.
     """
 
     interactive: bool = False
     timeout: float | None = 60.0
     access: Access = PRINCIPALS_ONLY
     shown_errors: tuple[type[BaseException], ...] | None = None
+    tags: frozenset[str] = frozenset()
+    enabled: bool = True
 
     @property
     def key(self) -> str:

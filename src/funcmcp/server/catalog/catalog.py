@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp.server.catalog.features import Prompt, Resource, ResourceLister, ResourceTemplate, Tool
 from funcmcp.server.catalog.registry import RegistrationError, Registry
+from funcmcp.server.catalog.visibility import Visibility
 from funcmcp.server.connections.hub import PROMPTS, RESOURCES, TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from funcmcp.server.catalog.visibility import VisibilityRule
     from funcmcp.server.connections.hub import Change
     from funcmcp.server.options import ServerOptions
 
@@ -31,6 +33,7 @@ class Catalog:
     Attributes:
         offered: Names of the capabilities that the server declares: "tools", "resources", "prompts", "completions",
             "logging", "tasks". Methods of other capabilities are unknown to the server.
+        visibility: Decides which features clients see. Features that they do not see are unknown to them.
     """
 
     def __init__(self, options: ServerOptions, publish: Callable[[Change], None], *, has_tasks: bool = False) -> None:
@@ -40,6 +43,7 @@ class Catalog:
         self.listers: Registry[ResourceLister] = Registry("resource list", key_name="scheme")
         self.prompts: Registry[Prompt] = Registry("prompt")
         self.offered: frozenset[str] = frozenset()
+        self.visibility = Visibility()
         self._options = options
         self._publish = publish
         self._has_tasks = has_tasks
@@ -58,6 +62,8 @@ class Catalog:
         changes = {Tool: TOOLS, Prompt: PROMPTS}
         for kind, registry in self._registries.items():
             registry.listeners.append(partial(self._changed, changes.get(kind, RESOURCES)))
+        for kind in (Tool, Resource, ResourceTemplate, Prompt):
+            self._registries[kind].is_visible = self.visibility.allows
         self._update_offered()
 
     def add(self, feature: Addable) -> None:
@@ -65,6 +71,12 @@ class Catalog:
         if isinstance(feature, Tool) and feature.task is not None and feature.task.mode == "required":
             self._check_tasks(feature.name)
         self._registries[type(feature)].add(feature)
+
+    def set_visibility(self, rule: VisibilityRule) -> None:
+        """Add a rule that hides or shows features, and notify clients of what it changes."""
+        self.visibility.add(rule)
+        for kind in (Tool, Resource, ResourceTemplate, Prompt):
+            self._registries[kind].update_visibility()
 
     def features(self) -> Iterator[Tool | Resource | ResourceTemplate | Prompt]:
         """Yield all tools, resources, resource templates and prompts."""

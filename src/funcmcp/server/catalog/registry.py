@@ -32,7 +32,7 @@ def normalized(name: str) -> str:
 class Registry(Generic[F]):
     """Features of one kind in the order of their registration.
 
-    Lookup is exact and case-sensitive.
+    Lookup is exact and case-sensitive. Lookup, iteration and length contain the visible features only.
 
     Args:
         kind: The kind of feature, for errors.
@@ -42,9 +42,10 @@ class Registry(Generic[F]):
 
     Attributes:
         version: A number that grows with each change, so that a cached list can be recognized as outdated.
-        listeners: Functions that are called after each change, with the feature and 1 if it was added, or -1 if it was
-            removed.
-        get: Returns the feature of exactly this key, or None.
+        listeners: Functions that are called after each change, with the feature and 1 if it was added or has become
+            visible, or -1 if it was removed or hidden.
+        is_visible: Decides whether a feature is visible.
+        get: Returns the visible feature of exactly this key, or None.
     """
 
     def __init__(self, kind: str, normalize: Callable[[str], str] = normalized, *, key_name: str = "name") -> None:
@@ -53,7 +54,9 @@ class Registry(Generic[F]):
         self.listeners: list[Callable[[F, int], None]] = []
         self._key_name = key_name
         self._normalize = normalize
-        self._features: dict[str, F] = {}
+        self.is_visible: Callable[[F], bool] = lambda _feature: True
+        self._all: dict[str, F] = {}
+        self._features: dict[str, F] = {}  # the visible ones
         self._keys: dict[str, str] = {}  # by normalized key
         self.get: Callable[[str], F | None] = self._features.get
 
@@ -68,19 +71,35 @@ class Registry(Generic[F]):
                 f"Give one of the two another {self._key_name}."
             )
         self._keys[normalized_key] = feature.key
-        self._features[feature.key] = feature
-        self._notify(feature, 1)
+        self._all[feature.key] = feature
+        if self.is_visible(feature):
+            self._features[feature.key] = feature
+            self._notify(feature, 1)
 
     def remove(self, key: str) -> None:
         """Remove a feature; raise KeyError if no feature has the key."""
-        feature = self._features.pop(key)
+        feature = self._all.pop(key)
         del self._keys[self._normalize(key)]
-        self._notify(feature, -1)
+        if self._features.pop(key, None) is not None:
+            self._notify(feature, -1)
+
+    def update_visibility(self) -> None:
+        """Ask `is_visible` again for every feature."""
+        before = self._features
+        self._features = {key: feature for key, feature in self._all.items() if self.is_visible(feature)}
+        self.get = self._features.get
+        for key, feature in self._all.items():
+            if (key in self._features) != (key in before):
+                self._notify(feature, 1 if key in self._features else -1)
 
     def _notify(self, feature: F, change: int) -> None:
         self.version += 1
         for listener in self.listeners:
             listener(feature, change)
+
+    def __contains__(self, key: str) -> bool:
+        """Return whether a feature has the key, visible or not."""
+        return key in self._all
 
     def __iter__(self) -> Iterator[F]:
         return iter(tuple(self._features.values()))  # a tool in a worker thread may add a feature meanwhile
