@@ -1,7 +1,8 @@
-"""What the Functions host does with HTTP, as an ASGI application: it finds the function and invokes it in the worker.
+"""What the Functions host does, as an ASGI application: it finds the function and invokes it in the worker.
 
 The environment says which app: FUNCTION_APP is its folder. Requests and responses go to and fro as the host sends them:
-whole, in an invocation; or, where the app has HTTP streams on, over HTTP to the worker's own server.
+whole, in an invocation; or, where the app has HTTP streams on, over HTTP to the worker's own server. Functions with a
+queue trigger are invoked for the messages in their queues.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from funcmcp.adapters.azure.settings import route_prefix
+from tests.azure.queue import listen
 from tests.azure.worker import SECONDS, FunctionsWorker, LoadError, http_input
 
 if TYPE_CHECKING:
@@ -91,8 +93,13 @@ class Front:
         prefix = route_prefix()
         http = [found for found in self._worker.functions.values() if found.trigger["type"] == "httpTrigger"]
         self._routes = [Route(function, prefix) for function in http]
+        queues = [found for found in self._worker.functions.values() if found.trigger["type"] == "queueTrigger"]
+        listening = [asyncio.create_task(listen(self._worker, function)) for function in queues]
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        for task in listening:
+            task.cancel()
+        await asyncio.gather(*listening, return_exceptions=True)
         await self._http.aclose()
         await send({"type": "lifespan.shutdown.complete"})
 

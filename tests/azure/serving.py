@@ -13,11 +13,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SAMPLE = """
+import functools
 import sys
 
 sys.path.insert(0, {samples!r})
 
 import funcmcp.azure
+from funcmcp.tasks import AzureTasks
+
+funcmcp.MCPServer = functools.partial(funcmcp.MCPServer, tasks=AzureTasks("TASKS_STORAGE"))  # instead of memory
+
 from {name}.server import mcp
 
 app = funcmcp.azure.http_app(mcp, auth_level="anonymous", streams={streams})
