@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.azurite import Azurite
     from tests.serving import Served
 
 pytestmark = needs_worker
@@ -35,9 +36,11 @@ RUNS = [
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["whole", "streams"])
-def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, bool]]:
+def served(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, azurite: Azurite
+) -> Iterator[tuple[Served, bool]]:
     app = write_sample(tmp_path_factory.mktemp("everything") / "app", "everything", streams=request.param)
-    with serve_app(app) as served:
+    with serve_app(app, env={"TASKS_STORAGE": azurite.connection_string}) as served:
         yield served, request.param
 
 
@@ -58,4 +61,5 @@ def test_every_scenario_passes_that_can(
     problems = disagreements(report, failing)
     assert not problems, "\n" + "\n".join(problems)
     assert report.cells()[0] == (streamed if streams else whole)
+    assert report.cells()[-1] == ("44 / 0" if expected is TASKS else "0 / 0")
     assert (streamed if streams else whole) in (REPOSITORY / "docs/guides/azure.md").read_text(encoding="utf-8")

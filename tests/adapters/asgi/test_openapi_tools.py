@@ -563,3 +563,9 @@ async def test_access_is_that_of_any_tool() -> None:
     mcp = MCPServer("Tools")
     mcp.tools_from_asgi(restaurant(), scopes=["orders.read"])
     assert {tuple(tool.access.required_scopes) for tool in serving_of(mcp).server.catalog.tools} == {("orders.read",)}
+
+
+def test_operations_do_not_become_tasks() -> None:
+    options: Any = {"task": "optional"}
+    with pytest.raises(RegistrationError, match="Unknown option 'task'"):
+        MCPServer("m").tools_from_asgi(lambda *_: None, **options)

@@ -369,3 +369,21 @@ def test_a_variable_is_one_segment(value: str) -> None:
 def test_a_constraint_that_can_not_be_read_is_refused(route: str) -> None:
     with pytest.raises(RegistrationError, match="can't be read"):
         variables_of(route)
+
+
+async def test_a_function_runs_as_a_task_without_the_headers_of_the_call() -> None:
+    mcp = MCPServer("Tools")
+    mcp.tool_from_http_function(orders(), "get_order", task="optional")
+    states: list[str] = []
+    async with Client(
+        mcp, headers={"x-ms-client-principal": "me"}, on_task=lambda task: states.append(task["status"])
+    ) as client:
+        told = await client.call_tool("get_order", {"id": 5})
+    assert states[-1] == "completed"
+    assert told["structuredContent"]["headers"] == {"host": "localhost:7071"}
+
+
+def test_a_task_can_not_repeat_headers() -> None:
+    mcp = MCPServer("Tools")
+    with pytest.raises(RegistrationError, match="get_order can't have both task= and forward_headers="):
+        mcp.tool_from_http_function(orders(), "get_order", task="optional", forward_headers=["x-ms-client-principal"])

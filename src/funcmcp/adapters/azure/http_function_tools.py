@@ -102,6 +102,10 @@ def tool_from_http_function(app: FunctionApp, name: str, options: HTTPFunctionOp
     options = checked_options(options, HTTPFunctionOptions)
     if "input_schema" in options:
         raise RegistrationError(f"{name} takes query= and body= instead of input_schema=.")
+    if options.get("task") is not None and options.get("forward_headers"):
+        raise RegistrationError(
+            f"{name} can't have both task= and forward_headers=: a task has no HTTP request, and stores no headers."
+        )
     shape = _shape(function, options)
     method = _method(function, options, has_body=shape.body is not None)
     tool_options: Any = {option: value for option, value in options.items() if option not in _REQUEST_OPTIONS}

@@ -58,6 +58,12 @@ def with_two_alike() -> MCPServer:
     return mcp
 
 
+def with_required_task() -> MCPServer:
+    mcp = MCPServer("m")
+    mcp.tool("report", task="required")(nothing)
+    return mcp
+
+
 def with_a_result_that_is_no_object() -> MCPServer:
     mcp = MCPServer("m")
     mcp.tool("count", output_schema={"type": "integer"})(lambda: 3)
@@ -92,6 +98,7 @@ def nested(levels: int) -> dict[str, Any]:
         (with_template("a://x{?a,A}"), r"not \{\?a,A\}"),
         (with_template("a://{a}/{A}"), "for another variable"),
         (with_two_alike, "for the same"),
+        (with_required_task, 'report runs only as a task.* write task="optional"'),
         (with_a_result_that_is_no_object, "output schema of count"),
         (with_meta(nested(33)), "32 levels"),
         (with_meta({"a": [{"B": 1, "b": 2}]}), "upper and lower case"),
@@ -110,7 +117,7 @@ def test_metadata_of_as_many_levels_as_the_host_takes_is_taken() -> None:
 def test_what_the_host_leaves_out_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     mcp = MCPServer("m", instructions="Be quick.")
     icon = content.Icon("https://example.com/i.png")
-    mcp.tool("write", destructive=True, icons=[icon])(nothing)
+    mcp.tool("write", destructive=True, icons=[icon], task="optional")(nothing)
     mcp.resource("a://b", name="b", annotations={"priority": 1.0}, icons=[icon])(lambda: "x")
 
     @mcp.resource_list("a")
@@ -122,6 +129,7 @@ def test_what_the_host_leaves_out_is_told_in_the_log(caplog: pytest.LogCaptureFi
     assert [record.getMessage() for record in caplog.records if record.name == "funcmcp"] == [
         "Azure's MCP triggers have no annotations of tools: lost for write.",
         "Azure's MCP triggers have no icons of tools: lost for write.",
+        "Azure's MCP triggers have no tasks (each call is a plain call): lost for write.",
         "Azure's MCP triggers have no annotations of resources: lost for a://b.",
         "Azure's MCP triggers have no icons of resources: lost for a://b.",
         "Azure's MCP triggers have no completions: lost for say.",

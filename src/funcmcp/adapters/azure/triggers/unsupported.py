@@ -35,6 +35,12 @@ def check_features(server: Server, revision: str) -> None:
                 f"{feature.key} has scopes or authorize, which Azure's MCP triggers can't check: "
                 f"take them away, or {_ALTERNATIVE}."
             )
+    for tool in server.catalog.tools:
+        if tool.task is not None and tool.task.mode == "required":
+            raise RegistrationError(
+                f'{tool.key} runs only as a task, and Azure\'s MCP triggers have no tasks: write task="optional", '
+                f"which makes each call a plain call here, or {_ALTERNATIVE}."
+            )
     _check_uris(server)
 
 
@@ -64,6 +70,7 @@ def warn_of_lost(server: Server) -> None:
     lost = {
         "annotations of tools": [key for key, tool in tools.items() if "annotations" in tool],
         "icons of tools": [key for key, tool in tools.items() if "icons" in tool],
+        "tasks (each call is a plain call)": [tool.key for tool in server.catalog.tools if tool.task is not None],
         "annotations of resources": [key for key, resource in resources.items() if "annotations" in resource],
         "icons of resources": [key for key, resource in resources.items() if "icons" in resource],
         "completions": completing,
