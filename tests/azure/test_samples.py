@@ -27,6 +27,15 @@ def test_the_own_endpoint_is_loaded_and_answers() -> None:
     assert json.loads(answer["body"])["result"]["serverInfo"]["name"] == "clock"
 
 
+@needs_worker
+def test_the_app_with_tasks_is_loaded_with_a_queue_trigger() -> None:
+    with worker(SAMPLES / "tasks", env={"WEBSITE_HOSTNAME": HOST}) as loaded:
+        assert list(loaded.functions) == ["mcp", "mcp_preflight", "mcp_tasks"]
+        trigger = loaded.functions["mcp_tasks"].trigger
+    assert (trigger["type"], trigger["connection"]) == ("queueTrigger", "AzureWebJobsStorage")
+    assert trigger["queueName"].startswith("funcmcp-tasks-reports-")
+
+
 def test_the_self_hosted_server_listens_where_the_host_wants_and_answers_on_the_apps_name() -> None:
     folder = SAMPLES / "self_hosted"
     settings = json.loads((folder / "host.json").read_text())["customHandler"]["description"]

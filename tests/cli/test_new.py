@@ -309,7 +309,9 @@ def test_requirements_name_this_version_and_the_extras_of_the_hosting(projects: 
 def test_host_json_has_what_its_hosting_needs(projects: dict[str, Path]) -> None:
     hosts = {hosting: json.loads((projects[hosting] / "host.json").read_text()) for hosting in HOSTINGS}
     assert {host["version"] for host in hosts.values()} == {"2.0"}
-    assert hosts["http"]["extensions"] == {"http": {"routePrefix": ""}}
+    queues = {"maxPollingInterval": "00:00:02", "batchSize": 4, "newBatchThreshold": 2, "maxDequeueCount": 5}
+    assert hosts["http"]["extensions"] == {"http": {"routePrefix": ""}, "queues": queues}
+    assert hosts["http"]["extensionBundle"] == hosts["triggers"]["extensionBundle"]
     assert hosts["triggers"]["extensionBundle"] == {
         "id": "Microsoft.Azure.Functions.ExtensionBundle",
         "version": "[4.36.0, 5.0.0)",

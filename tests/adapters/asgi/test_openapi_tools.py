@@ -568,4 +568,4 @@ async def test_access_is_that_of_any_tool() -> None:
 def test_operations_do_not_become_tasks() -> None:
     options: Any = {"task": "optional"}
     with pytest.raises(RegistrationError, match="Unknown option 'task'"):
-        MCPServer("m").tools_from_asgi(lambda *_: None, **options)
+        MCPServer("m").tools_from_asgi(FastAPI(), **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funcmcp.cli.doctor import app_checks, file_checks
+from funcmcp.cli.doctor import app_checks, file_checks, task_checks
 from funcmcp.cli.doctor.project import Finding, Project, read_project
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     app_checks.check_access,
     app_checks.check_sessions,
     app_checks.check_triggers,
+    task_checks.check_packages,
+    task_checks.check_queues,
+    task_checks.check_time_limit,
+    task_checks.check_connection,
 )
 
 

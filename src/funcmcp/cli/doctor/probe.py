@@ -69,9 +69,23 @@ def _servers(modules: list[ModuleType]) -> list[dict[str, Any]]:
             "path": serving_of(server).path,
             "has_auth": serving_of(server).server.guard is not None,
             "keeps_sessions": serving_of(server).keeps_sessions,
+            "longest_run": _longest_run(server),
         }
         for server in servers.values()
     ]
+
+
+def _longest_run(server: MCPServer) -> float | None:
+    """Return the seconds that a run of a task may take at most; None if the server has no tasks."""
+    catalog = serving_of(server).server.catalog
+    if "tasks" not in catalog.offered:
+        return None
+    longest = 0.0
+    for tool in catalog.tools:
+        if tool.task is not None:
+            limit = tool.task.ttl if tool.task_timeout is None else min(tool.task.ttl, tool.task_timeout)
+            longest = max(longest, limit)
+    return longest
 
 
 def _is_in(folder: Path, file: str | None) -> bool:

@@ -65,12 +65,14 @@ class ImportedServer:
         path: The path of its endpoint.
         has_auth: Whether it authenticates callers.
         keeps_sessions: Whether it keeps sessions in the memory of its process.
+        longest_run: Seconds that a run of a task may take at most; None without tasks.
     """
 
     name: str
     path: str
     has_auth: bool
     keeps_sessions: bool
+    longest_run: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,12 @@ class Project:
             if kind_of(binding) == "httptrigger" and f"{name}_preflight" in self.code.functions:
                 endpoints.append((name, binding))
         return endpoints
+
+    @property
+    def task_triggers(self) -> list[dict[str, Any]]:
+        """The queue triggers that `http_app` made to run tasks."""
+        names = {f"{name}_tasks" for name, _ in self.endpoints}
+        return [binding for name, binding in self._bindings() if name in names and kind_of(binding) == "queuetrigger"]
 
     @property
     def has_auth(self) -> bool:
