@@ -381,6 +381,7 @@ def test_pongs_do_not_pile_up_behind_a_response_that_is_not_read(parser: Parser)
 def test_a_websocket_stays_open_once_the_response_before_it_is_read(parser: Parser) -> None:
     seconds = 1.0
     with unread_before_websocket(parser, Limits(write_seconds=seconds)) as (connection, transport):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         read = 12
         while read < 10_000_000:
             read += len(connection.recv(1_000_000))
