@@ -12,5 +12,5 @@ if ! python=$(scripts/find-python.sh "v == (3, 13)" python3.13 "$(pyenv root 2>/
 fi
 [ .venv-3.13/.ready -nt pyproject.toml ] || scripts/setup-python.sh .venv-3.13 "$python"
 # These test files, texts and other programs; their outcome does not depend on the Python version of the server.
-once=(architecture clients conformance corpus docs fuzz transcripts)
+once=(apps architecture clients conformance corpus docs fuzz transcripts cluster/test_faults.py cluster/test_soak.py samples/test_audit.py)
 .venv-3.13/bin/python "${suite[@]}" "${once[@]/#/--ignore=tests/}"
