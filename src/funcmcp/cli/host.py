@@ -48,6 +48,10 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
     node: Annotated[
         str | None, typer.Option(metavar="FILE", help="The program that runs a Node app.", show_default="node")
     ] = None,
+    worker: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="The language worker of an app in another language: 'dotnet app.dll'."),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="How many processes run the functions.")] = 1,
     reload: Annotated[
         bool | None,
@@ -90,6 +94,7 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
         python=python,
         engine=engine,
         node=node,
+        worker=worker,
         storage=None if storage is None or uses_service else Path(storage),
         blob_service=uses_service,
         strict=strict,

@@ -67,7 +67,8 @@ class Folder:
 
     Attributes:
         path: The folder.
-        runtime: The language: "python" or "node".
+        runtime: The value of FUNCTIONS_WORKER_RUNTIME, or the language of the app's files: "python" or "node". It can be
+            another one, or empty, for an app with a worker of its own.
         options: What host.json says.
         settings: The app settings: those of local.settings.json and of the environment, which goes first.
     """
@@ -78,12 +79,13 @@ class Folder:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_folder(path: Path, environment: Mapping[str, str]) -> Folder:
+def read_folder(path: Path, environment: Mapping[str, str], *, has_worker: bool = False) -> Folder:
     """Read a function app's folder.
 
     Args:
         path: The folder.
         environment: The environment variables of this process.
+        has_worker: Accept any language, because the app has a worker of its own.
 
     Raises:
         FolderError: The folder has no function app, or one of its files can't be read.
@@ -95,7 +97,8 @@ def read_folder(path: Path, environment: Mapping[str, str]) -> Folder:
         raise FolderError(f"{path} has no host.json, so it is not a function app. Name the folder of the app.")
     settings = {**_local_settings(path / "local.settings.json"), **environment}
     options = _host_options(read_json(path / "host.json"), environment)
-    return Folder(path, _runtime_of(path, settings), options, settings)
+    runtime = settings.get("FUNCTIONS_WORKER_RUNTIME", "") if has_worker else _runtime_of(path, settings)
+    return Folder(path, runtime, options, settings)
 
 
 def worker_environment(folder: Folder, hostname: str) -> dict[str, str]:
@@ -105,14 +108,16 @@ def worker_environment(folder: Folder, hostname: str) -> dict[str, str]:
         folder: The app.
         hostname: The host and the port on which the app is served.
     """
-    return {
+    environment = {
         "AZURE_FUNCTIONS_ENVIRONMENT": "Development",
         "WEBSITE_HOSTNAME": hostname,
         **folder.settings,
         "AzureWebJobsScriptRoot": str(folder.path),
-        "FUNCTIONS_WORKER_RUNTIME": folder.runtime,
         "FUNCMCP_APP_LOG_LEVEL": str(folder.options.log_level),
     }
+    if folder.runtime:
+        environment["FUNCTIONS_WORKER_RUNTIME"] = folder.runtime
+    return environment
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -159,10 +164,14 @@ def _runtime_of(path: Path, settings: Mapping[str, str]) -> str:
     if not runtime:
         raise FolderError(
             f"The language of {path} is unknown. "
-            'Set FUNCTIONS_WORKER_RUNTIME to "python" or "node" in local.settings.json.'
+            'Set FUNCTIONS_WORKER_RUNTIME to "python" or "node" in local.settings.json. '
+            "Another language needs --worker COMMAND."
         )
     if runtime not in {"python", "node"}:
-        raise FolderError(f"FUNCTIONS_WORKER_RUNTIME is {runtime!r}. funcmcp host serves python and node.")
+        raise FolderError(
+            f"FUNCTIONS_WORKER_RUNTIME is {runtime!r}. funcmcp host serves python and node. "
+            "Another language needs --worker COMMAND."
+        )
     if runtime == "python" and not (path / settings.get("PYTHON_SCRIPT_FILE_NAME", "function_app.py")).is_file():
         older = " The app has function.json files: that older programming model is not served." * any(
             path.glob("*/function.json")

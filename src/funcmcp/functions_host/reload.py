@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("funcmcp.host")
 
-_CODE = {".py", ".js", ".cjs", ".mjs"}
-_FILES = {"host.json", "local.settings.json", "package.json", "requirements.txt"}
+_CODE = {".py", ".js", ".cjs", ".mjs", ".dll", ".jar", ".ps1", ".psm1"}
+_FILES = {"function.json", "host.json", "local.settings.json", "package.json", "requirements.txt"}
 _OTHER_FOLDERS = {".funcmcp", ".git", ".python_packages", ".venv", "__pycache__", "env", "node_modules", "venv"}
 
 

@@ -18,6 +18,7 @@ from funcmcp.functions_host.routes import HTTPTriggers
 from funcmcp.functions_host.workers.node import node_worker
 from funcmcp.functions_host.workers.python import python_worker
 from funcmcp.functions_host.workers.supervised import RestartPolicy, Supervised, WorkerPool
+from funcmcp.functions_host.workers.worker import LoadFailed
 from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.server.options import ListOptions
 from funcmcp.serving import serving_of
@@ -30,9 +31,8 @@ if TYPE_CHECKING:
 
     from funcmcp.functions_host.features import LeftOut
     from funcmcp.functions_host.folder import Folder
-    from funcmcp.functions_host.workers.process import ProcessWorker
     from funcmcp.functions_host.workers.python import Engine
-    from funcmcp.functions_host.workers.worker import FunctionInfo
+    from funcmcp.functions_host.workers.worker import FunctionInfo, SingleWorker
     from funcmcp.server.dispatch import Server
     from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 
@@ -55,6 +55,8 @@ class HostSettings:
         python: The interpreter of a Python app; by default that of its virtual environment.
         engine: The library that runs the functions of a Python app.
         node: The program that runs a Node app; by default the one on the PATH.
+        worker: The command line of a language worker that speaks FunctionRpc. It replaces the workers for Python and
+            Node.
         storage: The folder of blobs and queues; by default ``.funcmcp/storage`` in the app.
         blob_service: Whether blobs are in the storage accounts of the app settings, and not in the folder.
         strict: Whether arguments are checked against the tool's input schema before a call.
@@ -68,6 +70,7 @@ class HostSettings:
     python: str | None = None
     engine: Engine = "auto"
     node: str | None = None
+    worker: str | None = None
     storage: Path | None = None
     blob_service: bool = False
     strict: bool = False
@@ -92,7 +95,7 @@ class FunctionsHost(Served):
 
     def __init__(self, path: Path, environment: Mapping[str, str], settings: HostSettings | None = None) -> None:
         self.settings = settings or HostSettings()
-        self.folder: Folder = read_folder(path, environment)
+        self.folder: Folder = read_folder(path, environment, has_worker=self.settings.worker is not None)
         self._environment = environment
         self._reloading: asyncio.Task[None] | None = None
         self.left_out: Sequence[LeftOut] = ()
@@ -207,9 +210,15 @@ class FunctionsHost(Served):
             return Supervised(self._make_worker, self.settings.restart)
         return Supervised(self._make_worker, self.settings.restart, self._update)
 
-    def _make_worker(self) -> ProcessWorker:
+    def _make_worker(self) -> SingleWorker:
         path, settings = self.folder.path, self.settings
         environment = worker_environment(self.folder, f"localhost:{settings.port}")
+        if settings.worker is not None:
+            try:
+                from funcmcp.functions_host.workers.rpc import rpc_worker  # noqa: PLC0415 - loads grpcio
+            except ModuleNotFoundError as error:
+                raise LoadFailed('A language worker needs: pip install "funcmcp[host-rpc]"') from error
+            return rpc_worker(settings.worker, path, environment, log_level=self.folder.options.log_level)
         if self.folder.runtime == "node":
             return node_worker(path, environment, node=settings.node)
         return python_worker(path, environment, python=settings.python, engine=settings.engine)
@@ -221,7 +230,8 @@ class FunctionsHost(Served):
         self._http_count = len(update.http) - len(left_out)
 
     async def _reload(self) -> None:
-        self.folder = read_folder(self.folder.path, self._environment)
+        has_worker = self.settings.worker is not None
+        self.folder = read_folder(self.folder.path, self._environment, has_worker=has_worker)
         await self.worker.replace()
 
     def _seconds(self) -> float | None:

@@ -120,17 +120,18 @@ class ChildProcess:
         if self._process is not None:
             await self._process.wait()
 
-    async def aclose(self) -> None:
-        """End the process: wait a moment, then SIGTERM, then SIGKILL for all of its process group."""
+    async def aclose(self, wait_seconds: float = _EXIT_SECONDS) -> None:
+        """End the process and its process group.
+
+        Args:
+            wait_seconds: How long the process may take to end by itself, before SIGTERM. SIGKILL follows after 2 s.
+        """
         if self._process is None:
             return
-        for number in (None, signal.SIGTERM):
-            self._signal(number)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_EXIT_SECONDS):
-                    await self._process.wait()
-                break
-        self._signal(signal.SIGKILL)
+        if not await self._has_ended(wait_seconds):
+            self._signal(signal.SIGTERM)
+            if not await self._has_ended(_EXIT_SECONDS):
+                self._signal(signal.SIGKILL)
         await self._process.wait()
         if self._output is not None:
             # A process that the app has started can keep the pipe open.
@@ -139,8 +140,14 @@ class ChildProcess:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._output
 
-    def _signal(self, number: signal.Signals | None) -> None:
-        if number is not None and self._process is not None and self._process.returncode is None:
+    async def _has_ended(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.wait()
+        return self.exit_code is not None
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
 
