@@ -10,4 +10,6 @@ fi
 pip=("$folder/bin/python" -m pip install --quiet --disable-pip-version-check)
 "${pip[@]}" --upgrade "pip>=25.1" # the first that knows dependency groups
 "${pip[@]}" --editable ".[cli]" --group dev
+# Microsoft's Python worker runs with packages of its own year. It is not installed beside the packages of the tests.
+"${pip[@]}" --no-deps --ignore-requires-python --target "$folder/function-worker" --group function-worker
 touch "$folder/.ready"

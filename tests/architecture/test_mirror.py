@@ -88,6 +88,7 @@ EXCEPTIONS = {
     "src/funcmcp/cli/show.py": "tests/cli/test_inspect",
     "src/funcmcp/cli/function_app.py": "tests/cli/test_host",
     "src/funcmcp/functions_host/features.py": "tests/functions_host/test_served",
+    "src/funcmcp/functions_host/workers/rpc_stream.py": "tests/functions_host/workers/test_rpc",
     "src/funcmcp/functions_host/workers/worker.py": "Types only; tests/functions_host/workers/test_process has uses.",
     "src/funcmcp/client/transport.py": "It is a protocol; tests/client has tests of its implementations.",
     "src/funcmcp/launch.py": "tests/test_app_run",

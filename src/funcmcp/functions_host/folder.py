@@ -67,8 +67,8 @@ class Folder:
 
     Attributes:
         path: The folder.
-        runtime: The value of FUNCTIONS_WORKER_RUNTIME, or the language of the app's files: "python" or "node". It can be
-            another one, or empty, for an app with a worker of its own.
+        runtime: The value of FUNCTIONS_WORKER_RUNTIME, or the language of the app's files: "python" or "node". For an
+            app with a worker of its own it can be another language, or empty.
         options: What host.json says.
         settings: The app settings: those of local.settings.json and of the environment, which goes first.
     """

@@ -145,8 +145,11 @@ class RpcWorker:
         self._command = command
         self._directory = directory
         self._log_level = log_level
+        self._start_seconds = command.start_seconds
         self._child = ChildProcess(command)
         self._server: Any = None
+        self._port = 0
+        self._hangs = False
         self._stream: Stream | None = None
         self._watch: asyncio.Task[None] | None = None
         self._ids: dict[str, str] = {}
@@ -181,25 +184,22 @@ class RpcWorker:
         worker_id = str(uuid.uuid4())
         stream = self._stream = Stream(worker_id, self._log_level)
         try:
-            self._server, port = await start_server(stream)
-            await self._child.start(_arguments(port, worker_id))
+            self._server, self._port = await start_server(stream)
+            await self._child.start(_arguments(self._port, worker_id))
             self._watch = asyncio.create_task(self._close_at_exit(stream))
-            async with asyncio.timeout(self._command.start_seconds):
+            async with asyncio.timeout(self._start_seconds):
                 await self._load(stream)
-        except (WorkerGone, TimeoutError) as error:
+        except TimeoutError as error:
+            step = f"send {stream.expected}" if stream.is_connected else "connect to the host"
             await self.aclose()
-            raise LoadFailed(self._reason(stream, error)) from error
+            raise LoadFailed(f"The worker did not {step} within {self._start_seconds:g} s.") from error
+        except WorkerGone as error:
+            await self.aclose()
+            text = f"The worker ended before the app was loaded (exit code {self.exit_code})."
+            raise LoadFailed(stream.fault or text) from error
         except BaseException:
             await self.aclose()
             raise
-
-    def _reason(self, stream: Stream, error: Exception) -> str:
-        if isinstance(error, TimeoutError):
-            missing = f"send {stream.expected}" if stream.is_connected else "connect to the host"
-            return f"The worker did not {missing} within {self._command.start_seconds:g} s."
-        if stream.fault:
-            return stream.fault
-        return f"The worker ended before the app was loaded (exit code {self.exit_code})."
 
     async def _close_at_exit(self, stream: Stream) -> None:
         await self._child.wait()
@@ -248,7 +248,7 @@ class RpcWorker:
         function_id = self._ids.get(invocation.function)
         if function_id is None:
             raise FunctionFailed(f"The app has no function {invocation.function!r}.")
-        invocation_id = str(uuid.uuid4())
+        invocation_id = invocation.id or str(uuid.uuid4())
         call = Call(invocation.function, asyncio.get_running_loop().create_future())
         stream.calls[invocation_id] = call
         try:
@@ -274,7 +274,9 @@ class RpcWorker:
             async with asyncio.timeout(seconds):
                 await stream.ping()
         except TimeoutError:
+            self._hangs = True
             return False
+        self._hangs = False
         return True
 
     async def idle(self) -> None:
@@ -287,13 +289,8 @@ class RpcWorker:
     async def aclose(self) -> None:
         """End the process: WorkerTerminate if the worker handles it, the end of the stream, SIGTERM, SIGKILL."""
         stream = self._stream
-        if stream is not None and stream.is_connected and stream.capabilities.get("HandlesWorkerTerminateMessage"):
-            terminate = StreamingMessage()
-            terminate.worker_terminate.grace_period.seconds = _TERMINATE_SECONDS
-            stream.send(terminate)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_TERMINATE_SECONDS):
-                    await self._child.wait()
+        if stream is not None and stream.is_connected and not self._hangs:
+            await self._terminate(stream)
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
@@ -302,6 +299,16 @@ class RpcWorker:
         await self._child.aclose(wait_seconds=0)
         if self._server is not None:
             await self._server.stop(None)
+
+    async def _terminate(self, stream: Stream) -> None:
+        """Ask the worker to end, and wait until it does, if it handles WorkerTerminate."""
+        if stream.capabilities.get("HandlesWorkerTerminateMessage"):
+            terminate = StreamingMessage()
+            terminate.worker_terminate.grace_period.seconds = _TERMINATE_SECONDS
+            stream.send(terminate)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_TERMINATE_SECONDS):
+                    await self._child.wait()
 
 
 def _arguments(port: int, worker_id: str) -> list[str]:
