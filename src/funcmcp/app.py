@@ -33,10 +33,9 @@ from funcmcp.direct_calls import DirectCalls
 from funcmcp.option_errors import explains_options
 from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.catalog.visibility import visibility_rule
-from funcmcp.server.connections.hub import RESOURCES, updated
 from funcmcp.server.limits import Limits
 from funcmcp.server.options import ListOptions, ServerInfo, ServerOptions
-from funcmcp.serving import Serving
+from funcmcp.serving import Serving, serving_of
 from funcmcp.transports.http.options import HTTPOptions
 
 if TYPE_CHECKING:
@@ -348,6 +347,35 @@ class MCPServer(DirectCalls, ASGIApplication):
             catalog.templates.remove(uri)
 
     @on_instance
+    def mount(self, server: MCPServer, prefix: str | None = None) -> None:
+        """Serve the features of another server, too: ``mcp.mount(billing, prefix="billing")``.
+
+        A tool or prompt ``add`` is called ``billing_add`` here, and the resource ``data://info`` is
+        ``data://billing/info``. Features that the other server gets later appear here, too. Its lifespans, services,
+        middleware, scopes, `show_errors` and custom routes apply to its own features. See docs/guides/servers.md.
+
+        Args:
+            server: The other server. It can still be served by itself.
+            prefix: The first part of the names and URIs. None leaves them unchanged.
+
+        Raises:
+            TypeError: The server is not an `MCPServer`.
+            ValueError: The prefix is malformed, or the path of a custom route is taken.
+            RegistrationError: A name is taken, the servers would mount each other, the other server has `auth` and this
+                one has none, or it lacks a protocol revision of this one.
+            RuntimeError: The server has started, and the other one has lifespans.
+        """
+        if not isinstance(server, MCPServer):
+            raise TypeError(
+                f"mcp.mount takes an MCPServer, not {type(server).__name__}. An ASGI application mounts the server "
+                "instead: Starlette(routes=[Mount('/shop', mcp)], lifespan=mcp.lifespan)."
+            )
+        # Few servers need this module.
+        from funcmcp.mounting import mount  # noqa: PLC0415
+
+        mount(self._serving, serving_of(server), prefix)
+
+    @on_instance
     def enable(
         self,
         names: Collection[str] | None = None,
@@ -394,7 +422,7 @@ class MCPServer(DirectCalls, ASGIApplication):
 
     def resource_updated(self, uri: str) -> None:
         """Notify the clients that subscribed to a resource that it has changed. It may be called from any thread."""
-        self._server.hub.publish(updated(uri))
+        self._serving.publish(uri)
 
     def resource_list_changed(self) -> None:
         """Notify clients that a function of `resource_list` lists other resources than before.
@@ -402,7 +430,7 @@ class MCPServer(DirectCalls, ASGIApplication):
         Features that are registered or removed need no call: the server notifies clients of these changes itself. It
         may be called from any thread.
         """
-        self._server.hub.publish(RESOURCES)
+        self._serving.publish(None)
 
     @on_instance
     def add_middleware(self, middleware: Middleware) -> None:

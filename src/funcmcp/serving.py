@@ -25,6 +25,7 @@ from funcmcp.auth.access import PRINCIPALS_ONLY
 from funcmcp.authoring.calling.lifespans import LifespanError
 from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.protocol.revisions import REVISIONS
+from funcmcp.server.connections.hub import RESOURCES, updated
 from funcmcp.server.dispatch import Server
 from funcmcp.server.log import log_failure, logger
 from funcmcp.state.bus import LocalBus
@@ -43,7 +44,7 @@ from funcmcp.transports.http.status import refuse
 from funcmcp.transports.websocket import WebSocket
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Literal, TypeAlias
 
     from funcmcp.adapters.asgi.application import ASGIApplication, Receive, Scope, Send
@@ -78,6 +79,10 @@ class Serving(Served):
         path: The path of the Streamable HTTP endpoint.
         metadata: The metadata for clients that need a token; None without.
         exchange: Answers every HTTP request.
+        mounted: The servers whose features it serves, too.
+        on_change: Functions of the servers that mount it. They get the URI of a resource that has changed, or None if
+            the list of resources has.
+        on_route: Functions of these servers that get each new custom route.
 
     Raises:
         ValueError: The keys in the environment are invalid, or *sessions* is neither a store nor a known name.
@@ -118,6 +123,9 @@ class Serving(Served):
         self._auth = auth
         self._authentication = self._make_authentication()
         self._sse = http.sse
+        self.mounted: list[Serving] = []
+        self.on_change: list[Callable[[str | None], None]] = []
+        self.on_route: list[Callable[[CustomRoute], None]] = []
         self._routes: CustomRoutes | None = None
         self._fixed_routes: str | None = None
         self._streamable = StreamableHTTP(
@@ -157,6 +165,14 @@ class Serving(Served):
             self.exchange = self._make_exchange()
         else:
             self._routes.add(route)
+        for add_route in self.on_route:
+            add_route(route)
+
+    def publish(self, uri: str | None) -> None:
+        """Notify clients that a resource, or with None the list of resources, has changed. From any thread."""
+        self.server.hub.publish(RESOURCES if uri is None else updated(uri))
+        for publish in self.on_change:
+            publish(uri)
 
     def check_route(self, path: str) -> None:
         """Raise ValueError if an endpoint of the server has a path."""
@@ -249,6 +265,8 @@ class Serving(Served):
         if self.server.tasks is not None:
             await self.server.tasks.stop()
         await self.services.aclose()
+        for mounted in self.mounted:
+            await mounted.services.aclose()
         try:
             if self._has_entered:
                 self._has_entered = False

@@ -177,6 +177,7 @@ METHODS_FOR_AUTHORS = {
     "list_resource_templates",
     "list_resources",
     "list_tools",
+    "mount",
     "name",
     "prompt",
     "read_resource",

@@ -118,6 +118,11 @@ class Server:
         self.answer = fold(self._middleware, self._respond, self._completed, self._failed)
 
     @property
+    def has_middleware(self) -> bool:
+        """Whether requests pass a middleware."""
+        return bool(self._middleware)
+
+    @property
     def supported(self) -> list[str]:
         """The dates of the revisions, newest first."""
         return sorted(self.revisions, reverse=True)

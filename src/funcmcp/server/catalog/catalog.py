@@ -72,6 +72,10 @@ class Catalog:
             self._check_tasks(feature.name)
         self._registries[type(feature)].add(feature)
 
+    def remove(self, feature: Addable) -> None:
+        """Remove a feature and notify clients; raise KeyError if it does not exist."""
+        self._registries[type(feature)].remove(feature.key)
+
     def set_visibility(self, rule: VisibilityRule) -> None:
         """Add a rule that hides or shows features, and notify clients of what it changes."""
         self.visibility.add(rule)

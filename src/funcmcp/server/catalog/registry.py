@@ -74,7 +74,11 @@ class Registry(Generic[F]):
         self._all[feature.key] = feature
         if self.is_visible(feature):
             self._features[feature.key] = feature
-            self._notify(feature, 1)
+            try:
+                self._notify(feature, 1)
+            except RegistrationError:  # a server that mounts this one can't have the feature
+                self.remove(feature.key)
+                raise
 
     def remove(self, key: str) -> None:
         """Remove a feature; raise KeyError if no feature has the key."""
