@@ -1,5 +1,5 @@
 # `make run` serves the sample, `make test` passes the tests. Both set up what they need in this folder.
-.PHONY: run run-host test setup lint docs bench fuzz soak corpus clean
+.PHONY: run run-host test setup lint docs bench fuzz soak soak-tasks corpus clean
 
 run: .venv/.ready
 	.venv/bin/funcmcp run samples/orders/server.py
@@ -34,6 +34,11 @@ fuzz: .venv/.fuzz
 soak: .venv/.ready
 	scripts/setup-redis.sh
 	.venv/bin/python -m tests.cluster.soak
+
+# SOAK_TASKS=200 tasks at three workers on a real Redis that fail all the time, see docs/development/fuzzing.md.
+soak-tasks: .venv/.ready
+	scripts/setup-redis.sh
+	.venv/bin/python -m tests.cluster.task_soak
 
 # Published servers on their own libraries and on funcmcp; writes docs/development/corpus.md.
 corpus: .venv/.ready

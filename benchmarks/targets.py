@@ -49,6 +49,7 @@ class Target:
         self.started = time.perf_counter()
         command = ["taskset", "-c", str(SERVER_CORE), sys.executable, "-m", "uvicorn", f"{name}_server:app"]
         command += ["--port", str(self.port), "--loop", "uvloop", "--http", "httptools", "--no-access-log"]
+        command += ["--timeout-keep-alive", "60"]  # clients of tasks wait longer than uvicorn's five seconds
         self._process = subprocess.Popen(
             [*command, "--log-level", "warning"], cwd=SERVERS, env=environment(settings), stdout=subprocess.DEVNULL
         )

@@ -15,6 +15,7 @@ from funcmcp.adapters.redis import tasks
 from funcmcp.adapters.redis.link import RedisLink
 from funcmcp.adapters.redis.tasks import RedisTasks
 from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.tasks.store import TaskLimits
 from tests.redis_server import redis_server
 from tests.state.tasks.contract import CALL, OWNER, RESULT, TaskStoreContract, claim_one, new_task
 from tests.state.tasks.machine import TaskStoreMachine
@@ -28,11 +29,17 @@ if TYPE_CHECKING:
     from tests.redis_server import RedisServer
 
 
+async def empty(store: RedisTasks) -> None:
+    """Remove everything from Redis, which does not wait for the disk from now on."""
+    await store._link.do(lambda redis: redis.config_set("appendonly", "no"))
+    await store._link.do(lambda redis: redis.flushall())
+
+
 @pytest.fixture
 async def store(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RedisTasks]:
     monkeypatch.setattr(tasks, "_WAIT", 0.1)
     store = RedisTasks(RedisLink(server.url))
-    await store._link.do(lambda redis: redis.flushall())
+    await empty(store)
     yield store
     await store.aclose()
 
@@ -50,7 +57,7 @@ class TestRedisTasks(TaskStoreContract):
         self.url = server.url
         self.made: list[RedisTasks] = []
         store = RedisTasks(RedisLink(self.url))
-        await store._link.do(lambda redis: redis.flushall())
+        await empty(store)
         yield store
         for made in [store, *self.made]:
             await made.aclose()
@@ -69,7 +76,7 @@ def test_any_sequence_of_steps_does_what_the_model_does(server: RedisServer, mon
 
         async def make(self) -> list[TaskStore]:
             stores = [RedisTasks(RedisLink(server.url)) for _ in range(2)]
-            await stores[0]._link.do(lambda redis: redis.flushall())
+            await empty(stores[0])
             return list(stores)
 
     run_state_machine_as_test(Machine, settings=settings(max_examples=8, stateful_step_count=40))
@@ -90,6 +97,24 @@ async def test_no_key_outlives_the_tasks(store: RedisTasks) -> None:
     left = await keys_of(store)
     assert left <= {"funcmcp::tasks:due", "funcmcp::tasks:all"}
     assert await store._link.do(lambda redis: redis.xlen("funcmcp::tasks:due")) == 0
+
+
+async def test_two_thousand_tasks_leave_nothing_behind(store: RedisTasks) -> None:
+    store.limits = TaskLimits(live_per_principal=10_000, per_principal=10_000)
+    store.lease = 1.0
+    for _ in range(20):
+        owners = [None, OWNER] * 50
+        await asyncio.gather(*(store.create(new_task(owner, ttl=1.0, keep=0.0)) for owner in owners))
+        claims = await store.claim(100)
+        await asyncio.gather(*(store.finish(claim, RESULT) for claim in claims[::2]))
+    await asyncio.sleep(1.1)
+    while await store._link.do(lambda redis: redis.xlen("funcmcp::tasks:due")):
+        await store.claim(100)
+    assert await keys_of(store) <= {"funcmcp::tasks:due", "funcmcp::tasks:all"}
+    pending = await store._link.do(lambda redis: redis.xpending("funcmcp::tasks:due", "workers"))
+    assert pending["pending"] == 0
+    await store.create(new_task(ttl=60))
+    assert await store._link.do(lambda redis: redis.zcard("funcmcp::tasks:all")) == 1
 
 
 async def test_a_name_with_any_characters_has_keys_of_its_own(store: RedisTasks) -> None:
@@ -145,7 +170,7 @@ async def test_while_redis_is_away_everything_fails_in_a_bounded_time_and_works_
 ) -> None:
     monkeypatch.setattr(tasks, "_WAIT", 0.1)
     with redis_server() as server:
-        store = RedisTasks(RedisLink(server.url, timeout=0.3))
+        store = RedisTasks(RedisLink(server.url, timeout=1.0))
         first, second = new_task(), new_task()
         await store.create(first)
         claim = await claim_one(store)

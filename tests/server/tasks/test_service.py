@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp.protocol.codec import decode
 from funcmcp.protocol.errors import MCPError
 from funcmcp.server.catalog.task_options import TaskOptions
 from funcmcp.server.tasks.service import Tasks, change_of, rules_of
 from funcmcp.state.bus import LocalBus
 from funcmcp.state.tasks.memory import MemoryTasks
 from funcmcp.state.tasks.record import TaskKey
-from tests.server.parts import PATIENCE, context, server, text_result, tool
-from tests.server.task_parts import ask, asking, create, get, until
+from tests.clock import Clock
+from tests.server.parts import PATIENCE, context, reply_to, server, text_result, tool
+from tests.server.task_parts import ask, asking, create, get, serving, until
 
 if TYPE_CHECKING:
     from funcmcp.server.calls.context import RequestContext
@@ -134,3 +137,42 @@ async def test_a_platform_brings_a_task_to_the_server_that_runs_it() -> None:
     served.tasks._worker = None
     assert await served.tasks.run(claim) is False
     await served.tasks.stop()
+
+
+async def test_two_thousand_tasks_leave_nothing_behind() -> None:
+    clock = Clock()
+    store = MemoryTasks(clock=lambda: clock.now)
+
+    async def work(_context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
+        if arguments["wait"]:
+            await asyncio.Event().wait()
+        return text_result("done")
+
+    async with serving(tool("job", work, task=TaskOptions()), tasks=store) as served:
+
+        async def play(count: int) -> None:
+            for number in range(count):
+                arguments = {"wait": number % 10 == 0}
+                reply = await reply_to(served, asking("tools/call", {"name": "job", "arguments": arguments}))
+                params = {"taskId": decode(reply.body)["result"]["taskId"]}
+                if arguments["wait"]:
+                    await reply_to(served, asking("tasks/cancel", params))
+                while True:
+                    if b'"working"' not in (await reply_to(served, asking("tasks/get", params))).body:
+                        break
+                    await asyncio.sleep(0)
+
+        async def footprint() -> tuple[int, int]:
+            await asyncio.sleep(0.02)  # cancelled runs end
+            clock.now += 10_000
+            assert len(store) == 0
+            gc.collect()
+            return len(asyncio.all_tasks()), len(gc.get_objects())
+
+        await play(20)
+        tasks, objects = await footprint()
+        await asyncio.gather(*(play(250) for _ in range(8)))
+        tasks_after, objects_after = await footprint()
+    assert tasks_after == tasks
+    assert objects_after - objects < 200
+    assert (store._due, store._removals, store._by_owner) == ([], [], {})

@@ -178,8 +178,8 @@ return 0
 """Add entries for delayed tasks that are due now."""
 
 _DROP = _Script("""
-redis.call('XACK', KEYS[1], 'workers', ARGV[1])
-return redis.call('XDEL', KEYS[1], ARGV[1])
+redis.call('XACK', KEYS[1], 'workers', unpack(ARGV))
+return redis.call('XDEL', KEYS[1], unpack(ARGV))
 """)
 
 
@@ -448,14 +448,19 @@ class RedisTasks(TransitionStore):
         keys = [_key_of(member) for _, member in entries]
         loaded = iter(await self._load_all([key for key in keys if key is not None], "c"))
         replacements: list[tuple[_Stored, TaskRecord]] = []
-        unclaimed: list[tuple[bytes, TaskKey | None]] = []
+        unclaimed: list[tuple[bytes, TaskKey]] = []
+        useless: list[bytes] = []
         for (entry, _), key in zip(entries, keys, strict=True):
             stored = None if key is None else next(loaded)
             changed = _successor(stored, _claimed_by_entry, entry)
-            if stored is None or changed is None:
+            if key is None or stored is None:
+                useless.append(entry)
+            elif changed is None:
                 unclaimed.append((entry, key))
             else:
                 replacements.append((stored, changed))
+        if useless:
+            await self._drop(useless)
         claims: list[Claim] = []
         replies = await self._store_all(replacements) if replacements else []
         for (stored, changed), replaced in zip(replacements, replies, strict=True):
@@ -463,11 +468,21 @@ class RedisTasks(TransitionStore):
                 claims.append(_claim(stored, changed))
             elif stored.entry is not None:
                 unclaimed.append((stored.entry, changed.key))
-        for entry, key in unclaimed:
+        return claims + await self._claim_singly(unclaimed, optional=bool(claims))
+
+    async def _claim_singly(self, entries: Sequence[tuple[bytes, TaskKey]], *, optional: bool) -> list[Claim]:
+        """Give tasks to this worker one by one.
+
+        Args:
+            entries: Entries whose tasks have changed, or can't be claimed.
+            optional: Return what there is if Redis fails, as the worker already has other claims.
+        """
+        claims: list[Claim] = []
+        for entry, key in entries:
             try:
                 claim = await self._claim(entry, key)
             except StoreAwayError:
-                if not claims:
+                if not claims and not optional:
                     raise
                 break
             if claim is not None:
@@ -486,17 +501,20 @@ class RedisTasks(TransitionStore):
 
         return [reply == 1 for reply in await self._link.do(send, list)]
 
-    async def _claim(self, entry: bytes, key: TaskKey | None) -> Claim | None:
+    async def _claim(self, entry: bytes, key: TaskKey) -> Claim | None:
         """Give the task of one entry to this worker. An entry that stands for no task to run is removed."""
-        if key is not None:
-            stored = await self._replace(key, _claimed_by_entry, entry=entry)
-            if stored is not None and stored.record is not None:
-                return _claim(stored, stored.record)
-            stored = await self._load(key)
-            if stored is not None and stored.record is None:
-                return None  # another version wrote it, and may read it: it gets the entry when the lease lapses
-        await self._link.do(lambda redis: _DROP.run(redis, (self._stream,), entry), int)
+        stored = await self._replace(key, _claimed_by_entry, entry=entry)
+        if stored is not None and stored.record is not None:
+            return _claim(stored, stored.record)
+        stored = await self._load(key)
+        if stored is not None and stored.record is None:
+            return None  # another version wrote it, and may read it: it gets the entry when the lease lapses
+        await self._drop([entry])
         return None
+
+    async def _drop(self, entries: Sequence[bytes]) -> None:
+        """Remove entries of the stream."""
+        await self._link.do(lambda redis: _DROP.run(redis, (self._stream,), *entries), int)
 
     def _hash(self, key: TaskKey) -> str:
         return f"{self._prefix}:task:{_member(key)}"

@@ -1,0 +1,219 @@
+"""Tasks over HTTP and hostile clients: too many, too fast, too large, at the wrong time."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import secrets
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+
+from funcmcp import HTTPOptions, MCPServer, ToolContext, ToolError
+from funcmcp.auth import APIKeys, Auth
+from funcmcp.protocol.errors import MCPError
+from funcmcp.state.rates import MemoryRates
+from funcmcp.tasks import MemoryTasks, TaskLimits
+from tests.clock import Clock
+from tests.instances import Caller, per_request
+from tests.server.parts import PATIENCE
+from tests.server.task_parts import DECLARED
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import pytest
+
+URL = "http://127.0.0.1:8000/mcp"
+ALICE, BOB = "kq3vJ8wZ1xP5sT7u", "mB4nY6tR2eW9aQ0z"
+ENDED = ("completed", "failed", "cancelled")
+
+
+class TaskCaller(Caller):
+    """A client with tasks."""
+
+    async def send(self, method: str, **params: Any) -> httpx2.Response:
+        """Send a request and return the response."""
+        message, headers = per_request(method, **params)
+        message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = DECLARED
+        return await self.post(URL, message, **headers)
+
+    async def result(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send a request and return its result."""
+        response = await self.send(method, **params)
+        assert response.status_code == 200, response.text
+        result: dict[str, Any] = response.json()["result"]
+        return result
+
+    async def create(self, name: str, **arguments: Any) -> str:
+        """Call a tool as a task; return the id of the task."""
+        task_id: str = (await self.result("tools/call", name=name, arguments=arguments))["taskId"]
+        return task_id
+
+    async def end_of(self, task_id: str) -> dict[str, Any]:
+        """Return a task that has ended."""
+        async with asyncio.timeout(PATIENCE * 2):
+            while True:
+                task = await self.result("tasks/get", taskId=task_id)
+                if task["status"] in ENDED:
+                    return task
+                await asyncio.sleep(0.005)
+
+
+def objects() -> int:
+    """Return how many objects there are that the garbage collector knows."""
+    gc.collect()
+    return len(gc.get_objects())
+
+
+@asynccontextmanager
+async def serving(mcp: MCPServer) -> AsyncIterator[httpx2.AsyncClient]:
+    """Serve in memory until the block ends; yield a connection."""
+    transport = httpx2.ASGITransport(app=mcp)
+    async with mcp.lifespan(), httpx2.AsyncClient(transport=transport, trust_env=False) as http:
+        yield http
+
+
+def make_server(**options: Any) -> MCPServer:
+    """Return a server with a tool that waits until its task is cancelled, and one that returns its arguments."""
+    mcp = MCPServer("tasks", **options)
+
+    @mcp.tool(task="optional")
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    @mcp.tool(task="optional")
+    async def echo(text: str) -> str:
+        return text
+
+    return mcp
+
+
+async def test_a_thousand_calls_of_one_caller_make_a_hundred_tasks_and_others_are_served() -> None:
+    auth = Auth(APIKeys({"alice": ALICE, "bob": BOB}))
+    async with serving(make_server(auth=auth, tasks=MemoryTasks(limits=TaskLimits(), concurrency=200))) as http:
+        alice, bob = TaskCaller(http, {"x-api-key": ALICE}), TaskCaller(http, {"x-api-key": BOB})
+        created = [await alice.create("wait") for _ in range(100)]
+        refused = await alice.send("tools/call", name="wait", arguments={})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, -32603)
+        assert int(refused.headers["retry-after"]) == refused.json()["error"]["data"]["retryAfter"] > 3500
+        before = objects()
+        for _ in range(900):
+            assert (await alice.send("tools/call", name="wait", arguments={})).status_code == 429
+        assert objects() - before < 200
+        assert (await bob.end_of(await bob.create("echo", text="served")))["status"] == "completed"
+        for task_id in created:
+            await alice.result("tasks/cancel", taskId=task_id)
+        await alice.create("echo", text="there is room again")
+
+
+async def test_a_client_that_polls_too_fast_is_refused_and_others_are_not() -> None:
+    clock = Clock()
+    auth = Auth(APIKeys({"alice": ALICE, "bob": BOB}))
+    mcp = make_server(auth=auth, http=HTTPOptions(rates=MemoryRates(8, 20, clock=clock)))
+    async with serving(mcp) as http:
+        alice, bob = TaskCaller(http, {"x-api-key": ALICE}), TaskCaller(http, {"x-api-key": BOB})
+        task_id = await alice.create("wait")
+        responses = [await alice.send("tasks/get", taskId=task_id) for _ in range(1000)]
+        assert [response.status_code for response in responses] == [200] * 19 + [429] * 981
+        assert responses[-1].headers["retry-after"] == "1"
+        assert (await bob.send("tools/call", name="echo", arguments={"text": "x"})).status_code == 200
+        clock.now += 0.125
+        assert (await alice.result("tasks/get", taskId=task_id))["status"] == "working"
+
+
+async def test_a_result_of_four_mebibytes_fits_and_one_byte_more_does_not() -> None:
+    limit = TaskLimits().result_bytes
+    mcp = MCPServer("tasks")
+
+    @mcp.tool(task="optional")
+    async def fill(characters: int) -> str:
+        return "x" * characters
+
+    async with serving(mcp) as http:
+        caller = TaskCaller(http)
+        task = await caller.end_of(await caller.create("fill", characters=0))
+        size = len(json.dumps(task["result"], separators=(",", ":")))
+        task = await caller.end_of(await caller.create("fill", characters=limit - size))
+        assert len(task["result"]["content"][0]["text"]) == limit - size
+        task = await caller.end_of(await caller.create("fill", characters=limit - size + 1))
+        assert task["status"] == "completed"
+        assert task["result"]["isError"] is True
+        assert task["result"]["content"][0]["text"] == f"The result has {limit + 1} bytes; {limit} fit."
+
+
+async def test_of_many_cancellations_and_the_end_of_a_run_one_wins_and_stays() -> None:
+    mcp = MCPServer("tasks")
+
+    @mcp.tool(task="optional")
+    async def work() -> str:
+        await asyncio.sleep(0.003)
+        return "done"
+
+    statuses = set()
+    async with serving(mcp) as http:
+        caller = TaskCaller(http)
+        for number in range(40):
+            task_id = await caller.create("work")
+            await asyncio.sleep(number / 10_000)
+            answers = await asyncio.gather(*(caller.result("tasks/cancel", taskId=task_id) for _ in range(20)))
+            assert [answer["resultType"] for answer in answers] == ["complete"] * 20
+            task = await caller.end_of(task_id)
+            statuses.add(task["status"])
+            assert ("result" in task) == (task["status"] == "completed")
+            await asyncio.sleep(0.005)
+            assert await caller.result("tasks/get", taskId=task_id) == task
+    assert statuses <= {"completed", "cancelled"}
+    assert "cancelled" in statuses
+
+
+async def test_a_tool_that_cancels_its_own_task_is_cancelled() -> None:
+    mcp = MCPServer("tasks")
+    callers: list[TaskCaller] = []
+
+    @mcp.tool(task="optional")
+    async def cancel_itself(context: ToolContext) -> str:
+        assert context.task_id is not None
+        await callers[0].result("tasks/cancel", taskId=context.task_id)
+        await asyncio.sleep(0)
+        return "still here"
+
+    async with serving(mcp) as http:
+        callers.append(TaskCaller(http))
+        task = await callers[0].end_of(await callers[0].create("cancel_itself"))
+        assert (task["status"], "result" in task) == ("cancelled", False)
+
+
+async def test_no_log_has_an_id_an_argument_or_the_text_of_an_expected_error(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = make_server()
+    secret = secrets.token_hex(16)
+
+    @mcp.tool(task="optional")
+    async def refuse(text: str) -> None:
+        raise ToolError(text)
+
+    @mcp.tool(task="optional")
+    async def break_protocol(text: str) -> None:
+        raise MCPError(-1, text, {"text": text})
+
+    caplog.set_level(logging.DEBUG)
+    async with serving(mcp) as http:
+        caller = TaskCaller(http)
+        tasks = [await caller.create(name, text=secret) for name in ("echo", "refuse", "break_protocol")]
+        for task_id in tasks:
+            assert secret in json.dumps(await caller.end_of(task_id))
+        waiting = await caller.create("wait")
+        for task_id in (waiting, "x" * 44):
+            await caller.send("tasks/cancel", taskId=task_id)
+            await caller.send("tasks/get", taskId=task_id)
+    logged = "\n".join(f"{record.getMessage()} {record.exc_text} {record.__dict__}" for record in ours(caplog.records))
+    for text in (secret, *tasks, waiting, "x" * 44):
+        assert text not in logged
+
+
+def ours(records: list[logging.LogRecord]) -> list[logging.LogRecord]:
+    """Return the records of funcmcp; the client of the test logs what it sends."""
+    return [record for record in records if record.name.startswith("funcmcp")]
