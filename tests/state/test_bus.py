@@ -14,9 +14,9 @@ async def test_a_message_is_heard_by_the_others_that_subscribed_to_its_topic() -
     for name, bus in (("here", here), ("there", there), ("far", far)):
         await bus.ready()
         bus.subscribe("topic", lambda message, name=name: heard.append((name, message)))  # type: ignore[misc]
-    here.tell("topic", {"number": 1})
+    here.publish("topic", {"number": 1})
     await far.send("topic", {"number": 2})
-    far.tell("other topic", {"number": 3})
+    far.publish("other topic", {"number": 3})
     assert heard == [
         ("there", {"number": 1}),
         ("far", {"number": 1}),
@@ -36,7 +36,7 @@ async def test_one_that_is_alone_tells_nobody() -> None:
     heard: list[Any] = []
     alone.subscribe("topic", heard.append)
     alone.start()
-    alone.tell("topic", {})
+    alone.publish("topic", {})
     await alone.send("topic", {})
     await alone.aclose()
     assert heard == []

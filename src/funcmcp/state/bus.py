@@ -2,7 +2,7 @@
 
 How it works: each message has a topic. An instance subscribes to topics before it starts, and then its callbacks get
 the messages of all other instances, but not its own. A message reaches the instances that are connected when it is
-sent, and is not stored. `tell` sends without waiting, and drops the message if the other instances are unreachable.
+sent, and is not stored. `publish` sends without waiting, and drops the message if the other instances are unreachable.
 `send` waits and raises instead. After an interruption the bus itself calls the subscribers of `RESUMED`, because
 messages may be missing.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 Message: TypeAlias = Mapping[str, Any]
-Hear: TypeAlias = Callable[[Message], None]
+Subscriber: TypeAlias = Callable[[Message], None]
 
 RESUMED = "resumed"
 """A topic of the bus itself: this instance was disconnected for a while and may have missed messages."""
@@ -28,10 +28,10 @@ class Bus(Protocol):
 
     instance: str
 
-    def subscribe(self, topic: str, hear: Hear) -> None:
-        """Call *hear* on the event loop with each message of a topic."""
+    def subscribe(self, topic: str, subscriber: Subscriber) -> None:
+        """Call *subscriber* on the event loop with each message of a topic."""
 
-    def tell(self, topic: str, message: Message) -> None:
+    def publish(self, topic: str, message: Message) -> None:
         """Send a message from any thread, without waiting. It is dropped if the other instances are unreachable."""
 
     async def send(self, topic: str, message: Message) -> None:
@@ -59,7 +59,7 @@ class LocalBus:
     def __init__(self) -> None:
         self.instance = ""
         self._instances: list[LocalBus] = [self]
-        self._hearers: dict[str, list[Hear]] = {}
+        self._subscribers: dict[str, list[Subscriber]] = {}
 
     def beside(self) -> LocalBus:
         """Return the bus of another instance that is connected to this one."""
@@ -69,11 +69,11 @@ class LocalBus:
         self._instances.append(bus)
         return bus
 
-    def subscribe(self, topic: str, hear: Hear) -> None:
-        """Call *hear* with each message of a topic."""
-        self._hearers.setdefault(topic, []).append(hear)
+    def subscribe(self, topic: str, subscriber: Subscriber) -> None:
+        """Call *subscriber* with each message of a topic."""
+        self._subscribers.setdefault(topic, []).append(subscriber)
 
-    def tell(self, topic: str, message: Message) -> None:
+    def publish(self, topic: str, message: Message) -> None:
         """Call the subscribers of the other instances."""
         for bus in self._instances:
             if bus is not self:
@@ -81,7 +81,7 @@ class LocalBus:
 
     async def send(self, topic: str, message: Message) -> None:
         """Call the subscribers of the other instances."""
-        self.tell(topic, message)
+        self.publish(topic, message)
 
     async def other_instances(self) -> frozenset[str]:
         """Return the names of the other instances."""
@@ -89,8 +89,8 @@ class LocalBus:
 
     def deliver(self, topic: str, message: Message) -> None:
         """Call the subscribers of this instance."""
-        for hear in self._hearers.get(topic, ()):
-            hear(message)
+        for subscriber in self._subscribers.get(topic, ()):
+            subscriber(message)
 
     def start(self) -> None:
         """Do nothing: messages are always received."""

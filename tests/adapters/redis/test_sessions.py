@@ -320,19 +320,19 @@ async def test_another_thread_can_tell(buses: list[RedisBus]) -> None:
     heard = Heard(buses[1])
     for bus in buses:
         await bus.ready()
-    await asyncio.to_thread(buses[0].tell, "topic", {"number": 1})
+    await asyncio.to_thread(buses[0].publish, "topic", {"number": 1})
     assert await heard.next() == {"number": 1}
 
 
 async def test_one_that_does_not_serve_yet_or_no_more_tells_nobody(buses: list[RedisBus]) -> None:
     heard = Heard(buses[1])
     await buses[1].ready()
-    await asyncio.to_thread(buses[0].tell, "topic", {"number": 1})
+    await asyncio.to_thread(buses[0].publish, "topic", {"number": 1})
     await buses[0].ready()
-    buses[0].tell("topic", {"number": 2})
+    buses[0].publish("topic", {"number": 2})
     assert await heard.next() == {"number": 2}
     await buses[0].aclose()
-    await asyncio.to_thread(buses[0].tell, "topic", {"number": 3})
+    await asyncio.to_thread(buses[0].publish, "topic", {"number": 3})
     await buses[2].send("topic", {"number": 4})
     assert await heard.next() == {"number": 4}
 
@@ -340,7 +340,7 @@ async def test_one_that_does_not_serve_yet_or_no_more_tells_nobody(buses: list[R
 async def test_one_that_was_never_told_of_its_start_tells_all_the_same(buses: list[RedisBus]) -> None:
     heard = Heard(buses[1])
     await buses[1].ready()
-    buses[0].tell("topic", {"number": 1})
+    buses[0].publish("topic", {"number": 1})
     assert await heard.next() == {"number": 1}
 
 
@@ -397,7 +397,7 @@ async def test_what_an_instance_can_not_send_at_once_is_heard_by_others_that_wer
         await here.ready()
         await there.ready()
         server.pause()
-        here.tell("topic", {"number": 1})
+        here.publish("topic", {"number": 1})
 
         async def is_noticed() -> bool:
             return not here.connected
@@ -406,7 +406,7 @@ async def test_what_an_instance_can_not_send_at_once_is_heard_by_others_that_wer
         await asyncio.sleep(0.5)  # longer than a step may take
         server.resume()
         assert await heard.next() == {"number": 1}
-        here.tell("topic", {"number": 2})
+        here.publish("topic", {"number": 2})
         assert await heard.next() == {"number": 2}
         assert heard.messages.empty()
         await here.aclose()
@@ -421,7 +421,7 @@ async def test_what_is_too_much_to_be_sent_later_is_a_gap_that_the_others_hear_o
         await there.ready()
         server.pause()
         for number in range(1500):
-            here.tell("topic", {"number": number})
+            here.publish("topic", {"number": number})
         await asyncio.sleep(1)
         server.resume()
         messages = [await heard.next() for _ in range(1001)]

@@ -1,6 +1,6 @@
 """A bus between the instances of a server that uses a Redis stream.
 
-How it works: `send` and `tell` add messages to one stream, and each instance reads the stream in a task (`_listen`).
+How it works: `send` and `publish` add messages to one stream, and each instance reads the stream in a task (`_listen`).
 The bus does not use Redis Pub/Sub, because an instance that was disconnected for a moment would lose messages. On a
 stream, it continues at its position.
 
@@ -12,9 +12,9 @@ stream, it continues at its position.
   number, and an instance drops a message that it has received before (`_is_new`).
 - *Presence.* Each instance renews its entry in a sorted set with each read. `other_instances` lists the entries that
   are younger than `_PRESENCE_SECONDS`.
-- *Background messages.* `tell` does not wait. It sends a message in the background, and repeats it until Redis accepts
-  it. While `_MAX_TELLING` messages are pending, it drops further ones and sends `RESUMED` once, so that the other
-  instances know that messages are missing.
+- *Background messages.* `publish` does not wait. It sends a message in the background, and repeats it until Redis
+  accepts it. While `_MAX_PENDING` messages are pending, it drops further ones and sends `RESUMED` once, so that the
+  other instances know that messages are missing.
 - *Event loops.* A server may be created before its process is forked or its event loop starts. `start` gives the
   instance a new name for each event loop.
 """
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
     from funcmcp.adapters.redis.link import RedisLink
-    from funcmcp.state.bus import Hear, Message
+    from funcmcp.state.bus import Message, Subscriber
 
 _BLOCK = 1.0
 """Seconds for which one read waits for messages. The next read checks that Redis is still reachable."""
@@ -82,8 +82,8 @@ _WARNING_INTERVAL = 60.0
 """Seconds between two warnings about messages that can't be read."""
 
 _MAX_READ = 100
-_MAX_TELLING = 1000
-"""Maximum number of pending messages of `tell`. Further ones are dropped."""
+_MAX_PENDING = 1000
+"""Maximum number of pending messages of `publish`. Further ones are dropped."""
 
 _FIELD = b"m"
 _BEGINNING = "0-0"
@@ -105,10 +105,10 @@ class RedisBus:
         self._link = link_to(redis)
         self._stream = f"{self._link.prefix}:bus"
         self._position = ""
-        self._listeners: dict[str, list[Hear]] = {}
+        self._listeners: dict[str, list[Subscriber]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listening: asyncio.Task[None] | None = None
-        self._telling: set[asyncio.Task[None]] = set()
+        self._publishing: set[asyncio.Task[None]] = set()
         self._settled = asyncio.Event()
         self._next_warning = 0.0
         self._trim_at = 0.0
@@ -119,17 +119,17 @@ class RedisBus:
         self._recent: dict[tuple[str, int | None], None] = {}
         self.connected = False
 
-    def subscribe(self, topic: str, hear: Hear) -> None:
-        """Call *hear* on the event loop with each message of a topic."""
-        self._listeners.setdefault(topic, []).append(hear)
+    def subscribe(self, topic: str, subscriber: Subscriber) -> None:
+        """Call *subscriber* on the event loop with each message of a topic."""
+        self._listeners.setdefault(topic, []).append(subscriber)
 
-    def tell(self, topic: str, message: Message) -> None:
+    def publish(self, topic: str, message: Message) -> None:
         """Send a message in the background, from any thread. Without a running event loop the message is dropped."""
         with contextlib.suppress(RuntimeError):  # no event loop is running: the server has not started or has stopped
             if self._loop is None:
                 self.start()  # the platform has no startup event that calls this
             if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._begin_to_tell, topic, message)
+                self._loop.call_soon_threadsafe(self._start_publishing, topic, message)
 
     async def send(self, topic: str, message: Message) -> None:
         """Send a message; raise StoreAwayError if Redis can't be reached."""
@@ -187,24 +187,24 @@ class RedisBus:
 
     async def aclose(self) -> None:
         """Stop receiving messages, and close the connections."""
-        tasks = {*self._telling, *([self._listening] if self._listening is not None else [])}
+        tasks = {*self._publishing, *([self._listening] if self._listening is not None else [])}
         self._loop = self._listening = None
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._link.aclose()
 
-    def _begin_to_tell(self, topic: str, message: Message) -> None:
-        if len(self._telling) >= _MAX_TELLING:
+    def _start_publishing(self, topic: str, message: Message) -> None:
+        if len(self._publishing) >= _MAX_PENDING:
             if self._has_gap:
                 return
             self._has_gap = True
             topic, message = RESUMED, {}
-        task = asyncio.ensure_future(self._tell(topic, message))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        task = asyncio.ensure_future(self._publish(topic, message))
+        self._publishing.add(task)
+        task.add_done_callback(self._publishing.discard)
 
-    async def _tell(self, topic: str, message: Message) -> None:
+    async def _publish(self, topic: str, message: Message) -> None:
         """Send a message; retry until Redis accepts it, because it may be unreachable for this instance alone."""
         data = self._numbered(topic, message)
         while True:
@@ -283,9 +283,9 @@ class RedisBus:
         return True
 
     def _deliver(self, topic: str, message: Message) -> None:
-        for hear in self._listeners.get(topic, ()):
+        for subscriber in self._listeners.get(topic, ()):
             try:
-                hear(message)
+                subscriber(message)
             except Exception as error:  # noqa: BLE001 - an instance of another version may have written it
                 self._warn(f"A message about {quote(topic)} can't be handled ({type(error).__name__}).")
 

@@ -70,7 +70,7 @@ class Listener:
         self._arrived = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
-    def hear(self, change: Change) -> None:
+    def receive(self, change: Change) -> None:
         """Add a change, unless the listener did not subscribe to it. Can be called from any thread."""
         if self._wants(change):
             self._pending[change] = None
@@ -158,7 +158,7 @@ class Hub:
     def publish(self, change: Change) -> None:
         """Publish a change. Can be called from any thread."""
         self._deliver(change)
-        self._bus.tell(_TOPIC, change._asdict())
+        self._bus.publish(_TOPIC, change._asdict())
 
     def close(self) -> None:
         """End all listeners, because the server is about to stop."""
@@ -168,7 +168,7 @@ class Hub:
 
     def _deliver(self, change: Change) -> None:
         for listener in tuple(self._listeners):
-            listener.hear(change)
+            listener.receive(change)
 
     def _catch_up(self, _message: Message) -> None:
         for listener in tuple(self._listeners):

@@ -84,12 +84,12 @@ class Relay(Generic[C]):
     def end(self, session_id: str) -> None:
         """Drop the clients of an ended session at every instance."""
         self._clients.end(session_id)
-        self._bus.tell(_TOPIC, _message(SessionKey(session_id), "ended", {}))
+        self._bus.publish(_TOPIC, _message(SessionKey(session_id), "ended", {}))
 
     def reported(self, client: C, changes: Iterable[Change]) -> None:
         """Note that changes were reported to a client, so that no other instance reports them again."""
         for change in changes:
-            self._bus.tell(_TOPIC, _message(client.key, "told", change._asdict()))
+            self._bus.publish(_TOPIC, _message(client.key, "told", change._asdict()))
 
     async def send(self, key: SessionKey, kind: str, content: Mapping[str, Any]) -> None:
         """Send a message about a session to the other instances; raise StoreAwayError."""

@@ -166,7 +166,7 @@ class Tasks:
         cancelled = await self.store.cancel(record.key)
         if cancelled is not None:
             self._stop_run(record.key)
-            self._bus.tell(_TOPIC, {"owner": record.key.owner, "id": record.key.task_id})
+            self._bus.publish(_TOPIC, {"owner": record.key.owner, "id": record.key.task_id})
             self.changed(cancelled)
         return cancelled
 

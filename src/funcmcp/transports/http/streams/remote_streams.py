@@ -125,7 +125,7 @@ class RemoteStreams:
                     return
                 if part is None:
                     silence += RENEW_SECONDS
-                    self._bus.tell(_TOPIC, {"kind": "still", "reader": reader})
+                    self._bus.publish(_TOPIC, {"kind": "still", "reader": reader})
                 else:
                     silence = 0.0
                     yield part.encode()
@@ -140,7 +140,7 @@ class RemoteStreams:
             yield reader, parts
         finally:
             del self._parts[reader], self._numbers[reader]
-            self._bus.tell(_TOPIC, {"kind": "stop", "reader": reader})
+            self._bus.publish(_TOPIC, {"kind": "stop", "reader": reader})
 
     @contextlib.contextmanager
     def _until_shutdown(self, parts: asyncio.Queue[str]) -> Iterator[None]:
@@ -163,7 +163,7 @@ class RemoteStreams:
                 answer = _NO
                 if streams is not None and streams.general.is_read:
                     answer = _YES
-                self._bus.tell(_TOPIC, {"kind": "part", "reader": reader, "part": answer})
+                self._bus.publish(_TOPIC, {"kind": "part", "reader": reader, "part": answer})
             case "follow" if _instance_of(message["event"]) == self._bus.instance:
                 self._start_sending(reader, SessionKey.from_text(message["session"]), message["event"])
             case "still" if reader in self._senders:
@@ -183,7 +183,7 @@ class RemoteStreams:
         streams = self._find(key)
         position = None if streams is None else streams.find(event_id)
         if position is None:
-            self._bus.tell(_TOPIC, {"kind": "part", "reader": reader, "part": _END})
+            self._bus.publish(_TOPIC, {"kind": "part", "reader": reader, "part": _END})
             return
         sender = self._senders[reader] = _Sender(self._bus, reader, position.follow())
         sender.task.add_done_callback(lambda _: self._senders.pop(reader))
