@@ -85,6 +85,8 @@ EXCEPTIONS = {
     "src/funcmcp/cli/diff/differences.py": "tests/cli/diff/test_schemas and test_compare",
     "src/funcmcp/cli/diff/snapshots.py": "tests/cli/diff/test_command",
     "src/funcmcp/cli/install/entries.py": "tests/cli/install/test_clients",
+    "src/funcmcp/cli/migrate/names.py": "tests/cli/migrate/test_server_rewriting",
+    "src/funcmcp/cli/migrate/notes.py": "tests/cli/migrate/test_command",
     "src/funcmcp/cli/show.py": "tests/cli/test_inspect",
     "src/funcmcp/cli/function_app.py": "tests/cli/test_host",
     "src/funcmcp/functions_host/features.py": "tests/functions_host/test_served",

@@ -22,8 +22,12 @@ _FEATURES = (
     ("template", "resourceTemplates", "uriTemplate"),
     ("prompt", "prompts", "name"),
 )
-_NEEDED_CAPABILITIES = (("completions",), ("logging",), ("resources", "subscribe"))
-"""Capabilities of which clients use requests, other than the lists."""
+_NEEDED_CAPABILITIES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("completions",), ("prompts", "resourceTemplates")),
+    (("logging",), ("tools", "resources", "resourceTemplates", "prompts")),
+    (("resources", "subscribe"), ("resources", "resourceTemplates")),
+)
+"""Capabilities of which clients use requests, and the lists of the features that these requests are about."""
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
@@ -58,9 +62,12 @@ def _server_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[
         level: Level = "wording" if member == "instructions" else "compatible"
         if old.get(member) != new.get(member):
             result.append(Difference(level, "server", changed(member, old.get(member), new.get(member))))
-    for path in _NEEDED_CAPABILITIES:
+    for path, members in _NEEDED_CAPABILITIES:
         before, after = _at(old, path), _at(new, path)
-        if before and not after and old.get("revision") == new.get("revision"):  # other revisions have other names
+        is_used = any(old.get(member) for member in members)
+        if (
+            before and not after and is_used and old.get("revision") == new.get("revision")
+        ):  # other revisions have other names
             result.append(Difference("breaking", "server", f"the capability {'.'.join(path)} is missing"))
         elif after and not before:
             result.append(Difference("compatible", "server", f"the capability {'.'.join(path)} is new"))

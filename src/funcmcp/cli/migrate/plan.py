@@ -1,0 +1,116 @@
+"""What ``funcmcp migrate`` reports and writes."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from funcmcp.cli.failure import Failure
+from funcmcp.cli.migrate.azure_rewriting import rewritten_app
+from funcmcp.cli.migrate.project import read_project
+from funcmcp.cli.migrate.server_rewriting import rewritten
+from funcmcp.cli.migrate.server_uses import read_uses
+
+if TYPE_CHECKING:
+    from funcmcp.cli.migrate.notes import Note
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The new text of a file.
+
+    Attributes:
+        path: The file.
+        name: Its path from the project's folder.
+        before: Its bytes.
+        after: Its new bytes.
+    """
+
+    path: Path
+    name: str
+    before: bytes
+    after: bytes
+
+    def patch(self) -> str:
+        """Return the change as a unified diff."""
+        before, after = (
+            data.decode("utf-8", "replace").splitlines(keepends=True) for data in (self.before, self.after)
+        )
+        lines = difflib.unified_diff(before, after, f"a/{self.name}", f"b/{self.name}")
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The report and the changes of a project.
+
+    Attributes:
+        target: "funcmcp" if the servers are written with funcmcp's own API, "funcmcp.compat" if only imports change. ""
+            for a project without such servers.
+        notes: The lines of the report, sorted.
+        changes: The files that change.
+    """
+
+    target: str
+    notes: list[Note]
+    changes: list[Change]
+
+
+def plan_migration(path: Path, target: str = "auto") -> Plan:
+    """Return what migrating a file or a project's folder changes.
+
+    Args:
+        path: The file or the folder.
+        target: "native" for funcmcp's own API, "compat" for `funcmcp.compat`, "auto" for the first where the
+            translation is sure.
+
+    Raises:
+        Failure: The path does not exist or has no Python files, or the own API is required but not sure.
+    """
+    sources, notes = read_project(path)
+    uses = read_uses(sources)
+    notes += uses.notes
+    if target == "native" and uses.obstacles:
+        first = min(uses.obstacles)
+        raise Failure(f"{first.place}: {first.text}. Rewrite it first, or leave out --to native.")
+    native = target != "compat" and not uses.obstacles
+    changes = []
+    for source in sources:
+        data = source.data
+        if uses.files:
+            data, lines = rewritten(source, uses, native=native)
+            notes += lines
+        app_data, lines = rewritten_app(source, data)
+        notes += lines
+        if app_data != source.data:
+            changes.append(Change(source.path, source.name, source.data, app_data))
+    name = ""
+    if uses.files:
+        name = "funcmcp" if native else "funcmcp.compat"
+        if not native and target == "auto":
+            notes += uses.obstacles
+    return Plan(name, sorted(set(notes)), changes)
+
+
+def write_changes(changes: list[Change]) -> None:
+    """Write all changed files, each in one step.
+
+    Raises:
+        Failure: A file cannot be written. All files are unchanged if this shows before the first one is written.
+    """
+    for change in changes:
+        if not os.access(change.path, os.W_OK) or not os.access(change.path.parent, os.W_OK):
+            raise Failure(f"{change.path} cannot be written. No file has changed.")
+    for change in changes:
+        try:
+            descriptor, temporary = tempfile.mkstemp(prefix=f".{change.path.name}-", dir=change.path.parent)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(change.after)
+            Path(temporary).chmod(change.path.stat().st_mode)
+            Path(temporary).replace(change.path)
+        except OSError as error:
+            raise Failure(f"{change.path} cannot be written: {error.strerror}.") from error

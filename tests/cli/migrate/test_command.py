@@ -1,0 +1,73 @@
+"""``funcmcp migrate`` on a server of the official SDK, which answers before and after."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.processes import PYTHON, funcmcp
+from tests.requirements import require
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("libcst")
+require("mcp", find_spec("mcp"))
+
+SERVER = '''
+from mcp.server.mcpserver import Context, MCPServer
+
+mcp = MCPServer("Shop", version="1")
+
+
+@mcp.tool(annotations={"readOnlyHint": True})
+async def total(prices: list[int], ctx: Context) -> dict[str, int]:
+    """Add prices."""
+    await ctx.report_progress(1, 1)
+    return {"total": sum(prices)}
+
+
+if __name__ == "__main__":
+    mcp.run()
+'''
+
+
+def test_the_server_answers_as_before(tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    file.write_text(SERVER)
+    (tmp_path / "calls.json").write_text(json.dumps([{"tool": "total", "arguments": {"prices": ["1", 2]}}]))
+    saved = funcmcp("inspect", f"{PYTHON} server.py", "--json", "--calls", "calls.json", folder=tmp_path)
+    (tmp_path / "old.json").write_text(saved.stdout)
+    report = funcmcp("migrate", ".", folder=tmp_path)
+    assert (report.returncode, report.stderr) == (0, "")
+    lines = report.stdout.splitlines()
+    assert lines[0] == "moves    server.py:2: Context, MCPServer of mcp.server.mcpserver: MCPServer, ToolContext"
+    assert lines[-2:] == ["The servers are written with funcmcp.", "4 moves, 4 differs, 0 missing; 1 files change"]
+    assert file.read_text() == SERVER
+    patch = funcmcp("migrate", ".", "--diff", folder=tmp_path)
+    assert patch.stdout.startswith("--- a/server.py\n+++ b/server.py\n")
+    assert file.read_text() == SERVER
+    written = funcmcp("migrate", ".", "--write", "--json", folder=tmp_path)
+    assert json.loads(written.stdout)["files"] == ["server.py"]
+    compared = funcmcp("diff", "old.json", "server.py", "--calls", "calls.json", "--breaking", folder=tmp_path)
+    assert (compared.stdout, compared.returncode) == ("no differences\n", 0)
+
+
+def test_without_libcst_the_command_names_the_extra(tmp_path: Path) -> None:
+    import subprocess
+
+    code = "import sys; sys.modules['libcst'] = None; from funcmcp.cli.main import main; main()"
+    shown = subprocess.run(
+        [sys.executable, "-c", code, "migrate", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert shown.returncode == 1
+    assert shown.stderr == 'libcst is not installed. The command needs: pip install "funcmcp[migrate]"\n'

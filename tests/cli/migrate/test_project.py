@@ -1,0 +1,73 @@
+"""Files that cannot be migrated are reported, and nothing else of the project suffers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("libcst")
+
+from funcmcp.cli.failure import Failure
+from funcmcp.cli.migrate.plan import plan_migration
+
+SERVER = b"from fastmcp import FastMCP\nmcp = FastMCP('a')\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        ("broken.py", b"from fastmcp import FastMCP\ndef f(:\n", "not valid Python 3; correct it first"),
+        ("python2.py", b"import fastmcp\nprint 'x'\n", "not valid Python 3; correct it first"),
+        ("latin.py", b"import fastmcp\nx = '\xe9'\n", "not in the encoding that it declares"),
+        ("unknown.py", b"# coding: no-such-encoding\nimport fastmcp\n", "not in the encoding that it declares"),
+        ("zero.py", b"import fastmcp\n\x00\n", ""),
+        ("book.ipynb", b'{"cells": [{"source": ["from fastmcp import FastMCP\\n"]}]}', "a notebook"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path, name: str, data: bytes, text: str) -> None:
+    (tmp_path / "server.py").write_bytes(SERVER)
+    (tmp_path / name).write_bytes(data)
+    plan = plan_migration(tmp_path)
+    (note,) = [note for note in plan.notes if note.file == name]
+    assert note.level == "missing"
+    assert text in note.text
+    assert [change.name for change in plan.changes] == ["server.py"]
+
+
+def test_links_and_environments_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_bytes(SERVER)
+    (tmp_path / "link.py").symlink_to("server.py")
+    for folder in (".venv", "node_modules", "__pycache__"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "server.py").write_bytes(SERVER)
+    (tmp_path / "loop").symlink_to(tmp_path)
+    plan = plan_migration(tmp_path)
+    assert [change.name for change in plan.changes] == ["server.py"]
+    assert [(note.file, note.text) for note in plan.notes if note.level == "missing"] == [
+        ("link.py", "a link to server.py; migrate that file")
+    ]
+
+
+def test_requirements_are_reported_with_their_lines(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_bytes(SERVER)
+    (tmp_path / "requirements.txt").write_text("httpx\nfastmcp>=2.0\n")
+    (tmp_path / "pyproject.toml").write_text('dependencies = [\n    "mcp[cli]>=1.2",\n    "mcp-other",\n]\n')
+    notes = [note for note in plan_migration(tmp_path).notes if note.level == "missing"]
+    assert [(note.place, note.text) for note in notes] == [
+        ("pyproject.toml:2", "the requirement mcp: write funcmcp"),
+        ("requirements.txt:2", "the requirement fastmcp: write funcmcp"),
+    ]
+
+
+def test_an_empty_folder_and_a_missing_path_are_failures(tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="has no Python files"):
+        plan_migration(tmp_path)
+    with pytest.raises(Failure, match="does not exist"):
+        plan_migration(tmp_path / "missing")
+    (tmp_path / "plain.py").write_text("x = 1\n")
+    assert plan_migration(tmp_path).notes == []
+    assert plan_migration(tmp_path / "plain.py").changes == []

@@ -1,0 +1,191 @@
+"""Servers of FastMCP and of the official SDK are rewritten with their comments and formatting."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.requirements import require
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("libcst")
+
+from funcmcp.cli.migrate.names import COMPAT_NAMES
+from funcmcp.cli.migrate.plan import plan_migration, write_changes
+
+BEFORE = """# My shop.
+from fastmcp import FastMCP, Context  # the framework
+from fastmcp.exceptions import ToolError
+from mcp.types import ToolAnnotations
+
+mcp = FastMCP(
+    "Shop",
+    instructions="Be kind.",
+)
+
+
+@mcp.tool(
+    annotations=ToolAnnotations(readOnlyHint=True, title="Adder"),
+    description="Add it.",
+)
+async def add(a: int, b: int, ctx: Context) -> int:
+    await ctx.info(f"adding {a}")  # note
+    await ctx.report_progress(1, total=2)
+    return a   +   b
+
+
+@mcp.tool()
+def getPrice(name: str) -> str:
+    raise ToolError("no")
+
+
+@mcp.tool(annotations={"destructiveHint": False}, name="x")
+def other() -> str: return "x"
+
+
+@mcp.resource("menu://{day}")
+async def menu(day: str, *, context: Context) -> str:
+    await context.warning("late", logger_name="kitchen")
+    return day
+
+
+@mcp.prompt
+def ask(topic: str) -> str:
+    return topic
+
+
+if __name__ == "__main__":
+    mcp.run(transport="streamable-http", host="127.0.0.1", show_banner=False)
+"""
+AFTER = """# My shop.
+from funcmcp import MCPServer, ResourceContext, ToolContext  # the framework
+from funcmcp import ToolError
+
+mcp = MCPServer(
+    "Shop",
+    instructions="Be kind.",
+    show_errors=True,
+)
+mcp.lax = True  # arguments are converted, as in FastMCP
+
+
+@mcp.tool(
+    description="Add it.",
+    read_only=True,
+    title="Adder",
+)
+async def add(a: int, b: int, ctx: ToolContext) -> int:
+    await ctx.log("info", f"adding {a}")  # note
+    await ctx.progress(1, total=2)
+    return a   +   b
+
+
+@mcp.tool(name="getPrice")
+def getPrice(name: str) -> str:
+    raise ToolError("no")
+
+
+@mcp.tool(name="x", destructive=False)
+def other() -> str: return "x"
+
+
+@mcp.resource("menu://{day}")
+async def menu(day: str, *, context: ResourceContext) -> str:
+    await context.log("warning", "late", logger="kitchen")
+    return day
+
+
+@mcp.prompt
+def ask(topic: str) -> str:
+    return topic
+
+
+if __name__ == "__main__":
+    mcp.run(transport="streamable-http", host="127.0.0.1")
+"""
+
+
+def migrated(folder: Path, text: str, target: str = "auto") -> str:
+    file = folder / "server.py"
+    file.write_text(text)
+    write_changes(plan_migration(folder, target).changes)
+    return file.read_text()
+
+
+def test_a_server_is_written_with_the_own_api_and_stays_so(tmp_path: Path) -> None:
+    assert migrated(tmp_path, BEFORE) == AFTER
+    plan = plan_migration(tmp_path)
+    assert (plan.target, plan.notes, plan.changes) == ("", [], [])
+
+
+def test_the_rewritten_server_offers_its_features(tmp_path: Path) -> None:
+    from funcmcp.cli.targets import load
+    from funcmcp.serving import serving_of
+
+    text = migrated(tmp_path, BEFORE)
+    (tmp_path / "migrated_shop.py").write_text(text)
+    server = load(str(tmp_path / "migrated_shop.py"))
+    assert [tool.key for tool in serving_of(server).server.catalog.tools] == ["add", "getPrice", "x"]
+    assert server.lax is True
+
+
+def test_only_the_imports_change_with_compat(tmp_path: Path) -> None:
+    expected = BEFORE.replace("from fastmcp import", "from funcmcp.compat import")
+    expected = expected.replace("from fastmcp.exceptions import", "from funcmcp.compat import")
+    assert migrated(tmp_path, BEFORE, "compat") == expected
+    plan = plan_migration(tmp_path, "compat")
+    assert plan.changes == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("import fastmcp\n", "import funcmcp.compat as fastmcp\n"),
+        ("import os, fastmcp as f\n", "import os, funcmcp.compat as f\n"),
+        ("from mcp.server.fastmcp import FastMCP, Image\n", "from funcmcp.compat import FastMCP, Image\n"),
+        ("from mcp.server import MCPServer\n", "from funcmcp.compat import MCPServer\n"),
+        ("from mcp.server.mcpserver import (\n    Context,  # c\n    Image,\n)\n",
+         "from funcmcp.compat import (\n    Context,  # c\n    Image,\n)\n"),
+        ("# a\nfrom fastmcp import Client, FastMCP as F  # b\n",
+         "# a\nfrom funcmcp.compat import FastMCP as F\nfrom fastmcp import Client  # b\n"),
+        ("if True:\n    from fastmcp import FastMCP\n", "if True:\n    from funcmcp.compat import FastMCP\n"),
+    ],
+)  # fmt: skip
+def test_imports_of_all_forms(tmp_path: Path, before: str, after: str) -> None:
+    assert migrated(tmp_path, before, "compat") == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('FastMCP("a")', 'MCPServer("a", show_errors=True)'),
+        ('FastMCP("a", "text")', 'MCPServer("a", instructions="text", show_errors=True)'),
+        ('FastMCP(name="a", version="2")', 'MCPServer(name="a", version="2", show_errors=True)'),
+        ('FastMCP(\n    "a",\n)', 'MCPServer(\n    "a",\n    show_errors=True,\n)'),
+    ],
+)
+def test_servers_of_all_forms(tmp_path: Path, before: str, after: str) -> None:
+    text = migrated(tmp_path, f"from fastmcp import FastMCP\n\napp = {before}\n")
+    lax = "app.lax = True  # arguments are converted, as in FastMCP\n"
+    assert text == f"from funcmcp import MCPServer\n\napp = {after}\n{lax}"
+
+
+def test_line_ends_and_a_declared_encoding_remain(tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    file.write_bytes(b"# -*- coding: latin-1 -*-\r\nfrom fastmcp import FastMCP\r\n\r\nmcp = FastMCP('\xe9')\r\n")
+    write_changes(plan_migration(tmp_path, "compat").changes)
+    assert file.read_bytes() == (
+        b"# -*- coding: latin-1 -*-\r\nfrom funcmcp.compat import FastMCP\r\n\r\nmcp = FastMCP('\xe9')\r\n"
+    )
+
+
+def test_the_names_of_compat_exist() -> None:
+    require("funcmcp.compat", find_spec("funcmcp.compat"))
+    from importlib import import_module
+
+    compat = import_module("funcmcp.compat")
+    assert sorted(COMPAT_NAMES - set(compat.__all__)) == []
