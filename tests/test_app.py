@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+import funcmcp
 from funcmcp import HTTPOptions, MCPServer, RegistrationError, ServerInfo, ToolContext, content
+from funcmcp.auth import APIKeys
 from funcmcp.serving import serving_of
 from funcmcp.state.seal import KEY_BYTES, KeyRing
 from funcmcp.state.sessions.memory import MemorySessions
@@ -168,13 +170,21 @@ def test_icons_of_a_server_are_icon_objects_or_dicts() -> None:
         ({"host": "0.0.0.0"}, r"no option 'host'\. Use mcp\.run\(host=\.\.\.\)"),
         ({"port": 1}, r"no option 'port'\. Use mcp\.run\(port=\.\.\.\)"),
         ({"stateless_http": True}, "sessions=None"),
-        ({"lifespan": None}, r"Use mcp\.services .* and mcp\.lifespan\(\)"),
+        ({"lifespan": None}, r"Use @mcp\.add_lifespan"),
         ({"path": "/"}, r"Use http=HTTPOptions\(path=\.\.\.\)"),
         ({"rates": None}, r"Use http=HTTPOptions\(rates=\.\.\.\)"),
         ({"page_size": 1}, r"Use lists=ListOptions\(page_size=\.\.\.\)"),
         ({"title": ""}, r"Use info=ServerInfo\(title=\.\.\.\)"),
         ({"keys": None}, r"Use sessions=SignedSessions\(keys=\.\.\.\)"),
         ({"bus": None}, r"Use sessions=SignedSessions\(bus=\.\.\.\)"),
+        ({"json_response": True}, "no option 'json_response'\\. Leave it out: a response is JSON unless"),
+        ({"log_level": "DEBUG"}, r"Run the server with funcmcp run --log-level"),
+        ({"debug": True}, r"no option 'debug'\. Run the server with"),
+        ({"on_duplicate_tools": "error"}, r"Leave it out: a name that is taken is an error"),
+        ({"tags": {"a"}}, r"Pass tags= to single tools"),
+        ({"mount": None}, r"Call mcp\.mount\(server, prefix=\.\.\.\)"),
+        ({"custom_route": None}, r"Write @mcp\.custom_route\(path\)"),
+        ({"transport_security": None}, r"Use http=HTTPOptions\(allowed_hosts"),
         ({"colour": 1}, r"no option 'colour'\. Valid options: instructions, version, info, http, auth"),
     ],
 )
@@ -195,6 +205,7 @@ def test_a_text_after_the_name_is_refused_with_what_to_write() -> None:
         ({"name": 5}, r"^MCPServer needs a name, .*; got 5\.$"),
         ({"http": {"allowed_hosts": ["*"]}}, r"^http must be HTTPOptions\(\.\.\.\); got dict\.$"),
         ({"limits": {"requests": 5}}, r"^limits must be Limits\(\.\.\.\); got dict\.$"),
+        ({"auth": APIKeys}, r"^auth must be an authenticator, not a class\. Write auth=APIKeys\(\.\.\.\)\.$"),
         ({"auth": "secret"}, r"^auth must be an authenticator, such as APIKeys\({\.\.\.}\), or .*; got str\.$"),
         ({"lists": 50}, r"^lists must be ListOptions\(\.\.\.\); got int\.$"),
         ({"info": "A shop."}, r"^info must be ServerInfo\(\.\.\.\); got str\.$"),
@@ -293,6 +304,9 @@ def test_a_class_without_parentheses_is_not_a_server() -> None:
 def test_a_name_of_another_framework_leads_to_its_name_here(name: str, hint: str) -> None:
     with pytest.raises(ImportError, match=f"^funcmcp has no {name}\\. {hint}\\.$"):
         exec(f"from funcmcp import {name}")
+    with pytest.raises(AttributeError, match=f"^funcmcp has no {name}\\. {hint}\\.$"):
+        getattr(funcmcp, name)
+    assert not hasattr(funcmcp, name)
 
 
 def test_an_attribute_of_other_frameworks_is_an_error_that_names_ours() -> None:

@@ -8,6 +8,7 @@ change in any release.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.lazy_names import lazy_names
@@ -101,6 +102,9 @@ _load, __dir__ = lazy_names(__name__, _HOMES)
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES_IN_OTHER_FRAMEWORKS:
-        # An ImportError, because `from funcmcp import X` drops the text of an AttributeError.
-        raise ImportError(f"funcmcp has no {name}. {_NAMES_IN_OTHER_FRAMEWORKS[name]}", name="funcmcp")
+        message = f"funcmcp has no {name}. {_NAMES_IN_OTHER_FRAMEWORKS[name]}"
+        # `from funcmcp import X` would drop the text of an AttributeError. It calls hasattr() in this function first.
+        if sys._getframe(1).f_code.co_name == "_handle_fromlist":  # noqa: SLF001 - there is no public way
+            raise ImportError(message, name="funcmcp")
+        raise AttributeError(message)
     return _load(name)

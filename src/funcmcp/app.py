@@ -75,13 +75,26 @@ def on_instance(method: F) -> F:
 
 
 _OTHER_NAMES = {
+    "as_proxy": "funcmcp.client.Client in tools of your own",
+    "get_prompts": "await mcp.list_prompts()",
+    "get_resource_templates": "await mcp.list_resource_templates()",
+    "get_resources": "await mcp.list_resources()",
+    "get_tools": "await mcp.list_tools()",
+    "import_server": "mcp.mount(server, prefix=...)",
+    "list_templates": "await mcp.list_resource_templates()",
+    "route": "@mcp.custom_route(path)",
+    "run_http_async": 'await mcp.run_async("http")',
+    "run_sse_async": 'await mcp.run_async("sse")',
+    "run_stdio_async": 'await mcp.run_async("stdio")',
+    "run_streamable_http_async": 'await mcp.run_async("http")',
+    "session_manager": "mcp.lifespan in the lifespan of the application that mounts the server",
+    "settings": "the options of MCPServer, and mcp.run(host=..., port=...)",
     "add_tool": "mcp.tool(function)",
     "add_prompt": "mcp.prompt(function)",
     "add_resource": "@mcp.resource(uri)",
     "http_app": "mcp itself, which is an ASGI application",
     "streamable_http_app": "mcp itself, which is an ASGI application",
     "sse_app": "MCPServer(http=HTTPOptions(sse=...)), and mcp itself, which is an ASGI application",
-    "run_async": "mcp.run(), or mcp itself, which is an ASGI application",
 }
 """What funcmcp has for attributes of servers in other frameworks."""
 

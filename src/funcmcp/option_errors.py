@@ -23,7 +23,10 @@ _OPTIONS_ELSEWHERE = {
     "keys": "sessions=SignedSessions(keys=...), or keys= of another store",
     "lax": "mcp.lax = True before the tools are registered",
     "lifespan": "@mcp.add_lifespan",
+    "list_page_size": "lists=ListOptions(page_size=...)",
     "mask_error_details": "show_errors=",
+    "message_path": "http=HTTPOptions(sse=...)",
+    "mount_path": "Starlette(routes=[Mount(path, mcp)], lifespan=mcp.lifespan)",
     "port": "mcp.run(port=...)",
     "sse_path": "http=HTTPOptions(sse=...)",
     "stateless_http": "sessions=None",
@@ -31,11 +34,36 @@ _OPTIONS_ELSEWHERE = {
     "strict_input_validation": "mcp.lax",
     "token_verifier": "auth=",
     "transport": "mcp.run(...)",
+    "transport_security": "http=HTTPOptions(allowed_hosts=..., allowed_origins=...)",
     **{option: f"http=HTTPOptions({option}=...)" for option in HTTPOptions.__slots__},
     **{option: f"info=ServerInfo({option}=...)" for option in ServerInfo.__slots__},
     **{option: f"lists=ListOptions({option}=...)" for option in ListOptions.__slots__},
 }
 """What to use in place of options that are in another place, or that only other frameworks have."""
+
+_NOT_NEEDED = {
+    "custom_route": "Write @mcp.custom_route(path) above a function.",
+    "debug": "Run the server with funcmcp run --log-level debug, or set the level of the logger 'funcmcp'.",
+    "dependencies": "Write them into pyproject.toml.",
+    "event_store": "sessions='memory' and RedisSessions resume broken streams without one.",
+    "exclude_tags": "Call mcp.disable(tags=...).",
+    "include_tags": "Call mcp.enable(tags=..., only=True).",
+    "json_response": "Leave it out: a response is JSON unless the tool sends other messages before it.",
+    "log_level": "Run the server with funcmcp run --log-level, or set the level of the logger 'funcmcp'.",
+    "mount": "Call mcp.mount(server, prefix=...).",
+    "on_duplicate": "Leave it out: a name that is taken is an error. Remove the other feature first.",
+    "on_duplicate_prompts": "Leave it out: a name that is taken is an error. Call mcp.remove_prompt first.",
+    "on_duplicate_resources": "Leave it out: a URI that is taken is an error. Call mcp.remove_resource first.",
+    "on_duplicate_tools": "Leave it out: a name that is taken is an error. Call mcp.remove_tool first.",
+    "prompts": "Call mcp.prompt(function) for each of them.",
+    "resources": "Write @mcp.resource(uri) above each of them.",
+    "tags": "Pass tags= to single tools, resources and prompts.",
+    "tools": "Call mcp.tool(function) for each of them.",
+    "warn_on_duplicate_prompts": "Leave it out: a name that is taken is an error.",
+    "warn_on_duplicate_resources": "Leave it out: a URI that is taken is an error.",
+    "warn_on_duplicate_tools": "Leave it out: a name that is taken is an error.",
+}
+"""What to do about options of other frameworks that have no counterpart among the options."""
 
 _TYPES = {"info": ServerInfo, "http": HTTPOptions, "lists": ListOptions, "limits": Limits}
 
@@ -57,6 +85,8 @@ def explains_options(init: F) -> F:
         for option in options:
             if option in _OPTIONS_ELSEWHERE:
                 raise TypeError(f"MCPServer has no option {option!r}. Use {_OPTIONS_ELSEWHERE[option]}.")
+            if option in _NOT_NEEDED:
+                raise TypeError(f"MCPServer has no option {option!r}. {_NOT_NEEDED[option]}")
             if option not in {"name", *valid}:
                 raise TypeError(f"MCPServer has no option {option!r}. Valid options: {', '.join(valid)}.")
         for option, expected in _TYPES.items():
@@ -81,6 +111,8 @@ def _check_type(option: str, value: object, expected: type) -> None:
 
 
 def _check_auth(auth: object) -> None:
+    if isinstance(auth, type):
+        raise TypeError(f"auth must be an authenticator, not a class. Write auth={auth.__name__}(...).")
     if auth is not None and not isinstance(auth, Auth) and not callable(auth):
         type_name = type(auth).__name__  # The value may be a secret, which must not get into a log.
         raise TypeError(f"auth must be an authenticator, such as APIKeys({{...}}), or Auth(...); got {type_name}.")

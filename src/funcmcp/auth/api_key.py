@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from funcmcp.auth.authenticator import Challenge
 from funcmcp.auth.principal import Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 _DIGEST_PREFIX = "sha256:"
 _MIN_KEY_LENGTH = 16
@@ -34,6 +35,7 @@ class APIKeys:
         roles: Roles of the callers, by name.
 
     Raises:
+        TypeError: The keys are not a dict.
         ValueError: There are no keys, a key or the name of the header is invalid, two callers have the same key, or a
             caller with scopes or roles has no key.
     """
@@ -48,6 +50,10 @@ class APIKeys:
         scopes: Mapping[str, Iterable[str]] | None = None,
         roles: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
+        if not isinstance(keys, Mapping):
+            raise TypeError(
+                f'APIKeys takes a dict with the key of each caller, such as {{"ada": KEY}}; got {type(keys).__name__}.'
+            )
         self._header = header.lower()
         if not _HEADER.fullmatch(self._header):
             raise ValueError(f"{header!r} is not a valid header name.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from funcmcp.option_names import explains_names
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 Lists: TypeAlias = Literal["auto", "open", "filtered", "closed"]
 
 
+@explains_names
 @dataclass(frozen=True, slots=True)
 class Auth:
     """Options of authentication and authorization.
@@ -27,9 +30,26 @@ class Auth:
             every caller gets all features.
         scopes: Scopes that a principal needs in addition to those of a feature. Features with
             ``allow_anonymous=True`` need none.
+
+    Raises:
+        TypeError: The authenticator is a class or can't be called, or `resource` has another type.
     """
 
     authenticator: Authenticator
     resource: ProtectedResource | None = None
     lists: Lists = "auto"
     scopes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.authenticator, type) or not callable(self.authenticator):
+            raise TypeError(
+                "Auth needs an authenticator, such as APIKeys({...}), or an async function; "
+                f"got {_kind_of(self.authenticator)}."
+            )
+        if self.resource is not None and not hasattr(self.resource, "metadata_url"):
+            raise TypeError(f"Auth.resource must be ProtectedResource(...) or None; got {_kind_of(self.resource)}.")
+
+
+def _kind_of(value: object) -> str:
+    """Return what an option has got, without the value, which may be a secret."""
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__

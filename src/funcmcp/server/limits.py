@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
+from funcmcp.option_names import explains_names
 from funcmcp.protocol.codec import MAX_DEPTH
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError
 
@@ -16,6 +17,7 @@ _SECONDS = ("message_seconds", "write_seconds")
 """The limits that may be fractions; all others count something."""
 
 
+@explains_names
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What one process takes; see docs/guides/limits.md for the answer to what is more.

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.option_names import explains_names
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.limits import Limits
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     ShowErrors: TypeAlias = bool | type[BaseException] | Sequence[type[BaseException]]
 
 
+@explains_names
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerInfo:
     """How the server describes itself to clients in `initialize` and `server/discover`, beside its name and version.
@@ -43,6 +45,11 @@ class ServerInfo:
     def __post_init__(self) -> None:
         if isinstance(self.revisions, str):
             raise TypeError(f"ServerInfo.revisions must be a list of dates. Write [{self.revisions!r}].")
+        if isinstance(self.icons, str) or not isinstance(self.icons, list | tuple):
+            raise TypeError(
+                'ServerInfo.icons must be a list of Icon objects, such as [Icon("https://example.com/icon.png")]; '
+                f"got {self.icons!r:.60}."
+            )
         unknown = [date for date in self.revisions if date not in REVISIONS]
         if unknown or not self.revisions:
             raise ValueError(
@@ -50,6 +57,7 @@ class ServerInfo:
             )
 
 
+@explains_names
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOptions:
     """How the server answers lists of tools, resources, templates and prompts, and how long clients may cache.
@@ -75,10 +83,18 @@ class ListOptions:
     enable_prompts: bool | None = None
 
     def __post_init__(self) -> None:
+        if self.page_size is not None and type(self.page_size) is not int:
+            raise TypeError(f"ListOptions.page_size must be an integer, or None; got {self.page_size!r}.")
+        for name in ("enable_tools", "enable_resources", "enable_prompts"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, bool):
+                raise TypeError(f"ListOptions.{name} must be True, False or None; got {value!r}.")
         if self.page_size is not None and self.page_size < 1:
             raise ValueError(f"ListOptions.page_size must be at least 1, or None; got {self.page_size}.")
         for name in ("list_ttl", "read_ttl"):
             seconds = getattr(self, name)
+            if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+                raise TypeError(f"ListOptions.{name} must be a number of seconds, 0 or more; got {seconds!r}.")
             if not 0 <= seconds < math.inf:
                 raise ValueError(f"ListOptions.{name} must be a number of seconds, 0 or more; got {seconds}.")
 

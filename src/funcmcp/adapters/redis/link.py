@@ -171,5 +171,7 @@ class RedisLink:
 
 
 def link_to(redis: str | RedisLink) -> RedisLink:
-    """Return *redis* if it is a link, or else a new link to this URL."""
+    """Return *redis* if it is a link, or else a new link to this URL; raise TypeError if it is neither."""
+    if not isinstance(redis, str | RedisLink):
+        raise TypeError(f"A store in Redis needs a URL, such as 'redis://localhost', or a link; got {redis!r:.60}.")
     return RedisLink(redis) if isinstance(redis, str) else redis

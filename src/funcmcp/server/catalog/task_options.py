@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
+from funcmcp.option_names import explains_names
 from funcmcp.server.catalog.registry import RegistrationError
 
 MAX_TTL = 7 * 86_400.0
 """Seconds: a message waits that long in a queue of Azure Storage at most."""
 
 
+@explains_names
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
     """When a call of a tool becomes a task, and for how long the task lives.
@@ -42,6 +44,11 @@ class TaskOptions:
     def __post_init__(self) -> None:
         if self.mode not in ("optional", "required"):
             raise RegistrationError(f"The mode of a task must be 'optional' or 'required'; got {self.mode!r}.")
+        for name in ("ttl", "keep", "poll"):
+            value = getattr(self, name)
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_number and not (name == "poll" and value is None):
+                raise RegistrationError(f"{name} must be a number of seconds; got {value!r}.")
         if not 1 <= self.ttl <= MAX_TTL:
             raise RegistrationError(f"ttl must be from 1 to {MAX_TTL:g} seconds; got {self.ttl!r}.")
         if not 0 <= self.keep <= MAX_TTL:

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from funcmcp.option_names import explains_names
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -36,6 +38,7 @@ def hosts_of_platform() -> list[str]:
     return [name for name in names if name]
 
 
+@explains_names
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HTTPOptions:
     """Options of the HTTP endpoints: their paths, whom they answer, and the proxies in front of them.
@@ -61,7 +64,7 @@ class HTTPOptions:
 
     Raises:
         ValueError: A path does not begin with a slash, `proxies` is negative, or a host or an origin is malformed.
-        TypeError: `allowed_hosts` or `allowed_origins` is one string.
+        TypeError: `allowed_hosts` or `allowed_origins` is one string, or `proxies` is not an integer.
     """
 
     path: str = "/mcp"
@@ -80,6 +83,8 @@ class HTTPOptions:
             value = getattr(self, name)
             if isinstance(value, str):
                 raise TypeError(f"HTTPOptions.{name} must be a list of strings. Write [{value!r}].")
+            if not isinstance(value, list | tuple | set | frozenset) or not all(isinstance(v, str) for v in value):
+                raise TypeError(f"HTTPOptions.{name} must be a list of strings; got {value!r:.60}.")
         for host in self.allowed_hosts:
             if "/" in host:
                 raise ValueError(
@@ -91,6 +96,8 @@ class HTTPOptions:
                 raise ValueError(
                     f"HTTPOptions.allowed_origins has {origin!r}, which is not an origin. Write 'https://example.com'."
                 )
+        if type(self.proxies) is not int:
+            raise TypeError(f"HTTPOptions.proxies must be an integer, 0 or more; got {self.proxies!r}.")
         if self.proxies < 0:
             raise ValueError(f"HTTPOptions.proxies must be 0 or more; got {self.proxies}.")
 
