@@ -40,7 +40,8 @@ MENU = "menu://today"
 
 
 EXCUSE = re.compile(
-    r"Sessions can't be reached now|Server returned an error response|50[234] |terminated|timed out", re.IGNORECASE
+    r"The store of the server can't be reached now|Server returned an error response|50[234] |terminated|timed out",
+    re.IGNORECASE,
 )
 """What the clients may say while something is dead; of a session that is not there they say something else."""
 

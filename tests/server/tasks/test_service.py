@@ -13,13 +13,17 @@ from funcmcp.protocol.errors import MCPError
 from funcmcp.server.catalog.task_options import TaskOptions
 from funcmcp.server.tasks.service import Tasks, change_of, rules_of
 from funcmcp.state.bus import LocalBus
+from funcmcp.state.sessions.store import StoreAwayError
 from funcmcp.state.tasks.memory import MemoryTasks
 from funcmcp.state.tasks.record import TaskKey
+from funcmcp.state.tasks.sqlite import SQLiteTasks
 from tests.clock import Clock
 from tests.server.parts import PATIENCE, context, reply_to, server, text_result, tool
 from tests.server.task_parts import ask, asking, create, get, serving, until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from funcmcp.server.calls.context import RequestContext
 
 
@@ -176,3 +180,29 @@ async def test_two_thousand_tasks_leave_nothing_behind() -> None:
     assert tasks_after == tasks
     assert objects_after - objects < 200
     assert (store._due, store._removals, store._by_owner) == ([], [], {})
+
+
+@pytest.mark.parametrize("concurrency", [0, 10])
+async def test_a_store_that_can_not_be_opened_is_in_the_log_when_the_server_starts(
+    concurrency: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "missing" / "tasks.db"
+    store = SQLiteTasks(path, concurrency=concurrency)
+    served = server(tool("job", task=TaskOptions()), tasks=store)
+    assert served.tasks is not None
+    served.tasks.start_shared()
+    expected = (
+        f"The task store {path} can't be used (unable to open database file). "
+        "Requests that need it are answered with 503."
+    )
+    for _ in range(1000):
+        if expected in caplog.messages:
+            break
+        await asyncio.sleep(0.002)
+    with pytest.raises(StoreAwayError, match="The task store of the server can't be reached now"):
+        await create(served, "job")
+    path.parent.mkdir()
+    await create(served, "job")
+    await served.tasks.stop(0)
+    messages = [record.message for record in caplog.records if record.name == "funcmcp"]
+    assert messages == [expected, f"The task store {path} can be used again."]

@@ -361,7 +361,7 @@ class Storage:
         except Exception as error:
             # Not only AzureError: the libraries let exceptions of the event loop and of the connection pass.
             self._note_failure(error)
-            raise StoreAwayError from error
+            raise StoreAwayError(store="task store") from error
         if self._away:
             self._away = False
             logger.warning("Azure Storage is back.")

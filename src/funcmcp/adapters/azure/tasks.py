@@ -100,7 +100,7 @@ _COUNT_INTERVAL = 1.0
 _COUNT_SHARE = 50
 """The tasks are counted once in an interval, and not again before fifty times as long as the count took."""
 
-_PREFIX = re.compile(r"(?=.{3,28}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
+_PREFIX = re.compile(r"(?=.{3,28}\Z)(?!.*--)[a-z0-9][a-z0-9-]*[a-z0-9]")
 _RUN, _REMOVE = "run", "remove"
 
 
@@ -335,7 +335,7 @@ class AzureTasks(TransitionStore):
                     await self._send(name, _RUN, (changed.due or now) - now)
                 return stored, changed
             stored = None
-        raise StoreAwayError
+        raise StoreAwayError(store="task store")
 
     async def _write(self, name: BlobName, stored: _Stored, changed: TaskRecord, writer: str) -> bool:
         """Replace a record; return whether the blob was still the same.
@@ -409,7 +409,7 @@ class AzureTasks(TransitionStore):
             return stored.call
         part = await self._storage.read(self._path(name, stored.metadata["call"]))
         if part is None:
-            raise StoreAwayError
+            raise StoreAwayError(store="task store")
         return part.content
 
     async def _come_back(self, name: BlobName) -> None:

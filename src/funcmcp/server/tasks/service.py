@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
 import secrets
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,7 @@ from funcmcp.server.calls.task_call import encode_call
 from funcmcp.server.connections.hub import Change
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.tasks.worker import DRAIN_SECONDS, TaskWorker
+from funcmcp.state.sessions.store import StoreAwayError
 from funcmcp.state.tasks.record import NewTask, TaskKey
 from funcmcp.state.tasks.store import TasksFullError
 
@@ -62,6 +65,7 @@ class Tasks:
         self._hub = hub
         self._bus = bus
         self._worker: TaskWorker | None = None
+        self._probe: asyncio.Future[None] | None = None
         bus.subscribe(_TOPIC, self._hear)
 
     def run_with(self, run: RunTool) -> None:
@@ -79,9 +83,15 @@ class Tasks:
             self._worker.start()
 
     def start_shared(self) -> None:
-        """Begin to run tasks that other processes, or an earlier start, may have created."""
+        """Begin to run tasks that other processes, or an earlier start, may have created.
+
+        A store that can't be reached is noticed, and logs it: a worker asks it for tasks, and a process without a
+        worker reads a task that does not exist.
+        """
         if self.store.shared and self.has_tools:
             self.start()
+            if not self.store.concurrency or not self.store.pulls:
+                self._probe = asyncio.ensure_future(self._read_nothing())
 
     async def run(self, claim: Claim) -> bool:
         """Run a task that a platform has brought; return False if the platform has to bring it again."""
@@ -169,6 +179,10 @@ class Tasks:
             self._bus.publish(_TOPIC, {"owner": record.key.owner, "id": record.key.task_id})
             self.changed(cancelled)
         return cancelled
+
+    async def _read_nothing(self) -> None:
+        with contextlib.suppress(StoreAwayError):
+            await self.store.read(TaskKey(None, "0"))
 
     def changed(self, record: TaskRecord) -> None:
         """Publish a change of a task, if a client waits for it."""

@@ -81,10 +81,15 @@ class SessionsFullError(Exception):
 
 
 class StoreAwayError(Exception):
-    """The state that the instances of a server share can't be reached now. `retry_after` is in seconds."""
+    """The state that the instances of a server share can't be reached now.
 
-    def __init__(self, retry_after: int = 1) -> None:
-        super().__init__("The store is away")
+    Args:
+        retry_after: Seconds after which the client may try again.
+        store: What can't be reached, for the error that the client gets.
+    """
+
+    def __init__(self, retry_after: int = 1, *, store: str = "store") -> None:
+        super().__init__(f"The {store} of the server can't be reached now.")
         self.retry_after = retry_after
 
 

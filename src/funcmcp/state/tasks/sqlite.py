@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from funcmcp.state.tasks.record import NewTask, TaskRecord
 
 T = TypeVar("T")
+
+_logger = logging.getLogger("funcmcp")
 
 _WAIT = 1.0
 """Seconds for which `claim` waits."""
@@ -90,6 +93,7 @@ class SQLiteTasks(TransitionStore):
         self._clock = clock
         self._server = ""
         self._file: _File | None = None
+        self._away = False
         self._waiting: set[asyncio.Future[None]] = set()
         self._count = 0
         self._count_until = 0.0
@@ -155,9 +159,20 @@ class SQLiteTasks(TransitionStore):
         if file is None or file.process != os.getpid():  # a server may have been made before a fork
             file = self._file = _File(self._path)
         try:
-            return await asyncio.get_running_loop().run_in_executor(file.thread, file.use, work)
+            result = await asyncio.get_running_loop().run_in_executor(file.thread, file.use, work)
         except sqlite3.Error as error:
-            raise StoreAwayError from error
+            if not self._away:
+                self._away = True
+                _logger.warning(
+                    "The task store %s can't be used (%s). Requests that need it are answered with 503.",
+                    self._path,
+                    error,
+                )
+            raise StoreAwayError(store="task store") from error
+        if self._away:
+            self._away = False
+            _logger.warning("The task store %s can be used again.", self._path)
+        return result
 
     def _insert(self, connection: sqlite3.Connection, task: NewTask) -> TaskRecord:
         with _transaction(connection):

@@ -158,5 +158,4 @@ class GuardedEra:
 def _away(error: StoreAwayError, request_id: RequestId | None = None) -> HttpResponse:
     """Return the refusal of a request that needs a store which can't be reached."""
     retry = (("retry-after", str(error.retry_after)),)
-    reason = "Sessions can't be reached now; try again later."
-    return refuse(503, INTERNAL_ERROR, reason, request_id=request_id, headers=retry)
+    return refuse(503, INTERNAL_ERROR, f"{error} Try again later.", request_id=request_id, headers=retry)
