@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from funcmcp.adapters.azure import tasks
+from funcmcp.adapters.azure import storage, tasks
 from funcmcp.adapters.azure.task_blobs import name_of
 from funcmcp.adapters.azure.tasks import AzureTasks
 from funcmcp.state.sessions.store import StoreAwayError
@@ -391,6 +391,7 @@ async def test_while_the_storage_is_away_everything_fails_in_a_bounded_time(
     monkeypatch.setenv("AWAY", azurite.connection_string.replace(":" + str(azurite.blob_port), ":9"))
     away = AzureTasks("AWAY")
     away._storage._timeout = 0.2
+    monkeypatch.setattr(storage, "_LIST_SECONDS", 0.2)
     for step in (
         away.create(new_task()),
         away.read(task.key),
