@@ -96,7 +96,7 @@ async def test_a_listener_waits_until_there_is_something() -> None:
         assert await asyncio.wait_for(waiting, PATIENCE) == TOOLS
 
 
-@pytest.mark.parametrize("publish", [lambda hub: hub.publish(TOOLS), lambda hub: hub.close()])
+@pytest.mark.parametrize("tell", [lambda hub: hub.publish(TOOLS), lambda hub: hub.close()])
 async def test_a_listener_is_woken_from_another_thread(tell: Callable[[Hub], None]) -> None:
     hub = Hub()
     with hub.listening(everything) as listener:
