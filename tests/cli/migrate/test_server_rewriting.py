@@ -34,7 +34,8 @@ mcp = FastMCP(
 )
 async def add(a: int, b: int, ctx: Context) -> int:
     await ctx.info(f"adding {a}")  # note
-    await ctx.report_progress(1, total=2)
+    async def report() -> None:
+        await ctx.report_progress(1, total=2)
     return a   +   b
 
 
@@ -80,7 +81,8 @@ mcp.lax = True  # arguments are converted, as in FastMCP
 )
 async def add(a: int, b: int, ctx: ToolContext) -> int:
     await ctx.log("info", f"adding {a}")  # note
-    await ctx.progress(1, total=2)
+    async def report() -> None:
+        await ctx.progress(1, total=2)
     return a   +   b
 
 

@@ -149,7 +149,7 @@ class _Native(_Rewriter):
         if not isinstance(updated_node.func, cst.Attribute):
             return updated_node
         head, member = dotted(updated_node.func.value), updated_node.func.attr.value
-        if self.contexts and head in self.contexts[-1]:
+        if any(head in contexts for contexts in self.contexts):  # also in functions within a function
             return self.context_call(original_node, updated_node, member)
         if head not in self.servers:
             return updated_node

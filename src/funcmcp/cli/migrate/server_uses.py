@@ -187,6 +187,15 @@ class _Features(_Visitor):
     def leave_FunctionDef(self, original_node: cst.FunctionDef) -> None:  # noqa: ARG002 - as above
         self.contexts.pop()
 
+    def is_context(self, name: str) -> bool:
+        """Return whether a variable is the context of the function or of one around it."""
+        return any(name in contexts for contexts in self.contexts)
+
+    def visit_Annotation(self, node: cst.Annotation) -> None:
+        text = node.annotation
+        if self.file in self.uses.files and isinstance(text, cst.SimpleString) and "Context" in text.value:
+            self.obstacle(node, "Context is used in other ways than as the type of a parameter")
+
     def visit_Call(self, node: cst.Call) -> None:
         classes = self.uses.classes.get(self.file, set())
         if server_call(node, classes):
@@ -196,6 +205,10 @@ class _Features(_Visitor):
         head, member = dotted(node.func.value), node.func.attr.value
         if head in self.uses.servers:
             self.read_member(node, member)
+        elif self.is_context(head) and member in names.CONTEXT_LOGS:
+            keywords = {argument.keyword.value for argument in node.args if argument.keyword is not None}
+            if keywords - {"message", "logger_name"} or any(argument.star for argument in node.args):
+                self.obstacle(node, f"{member} of the context has options that are only in funcmcp.compat")
 
     def read_server(self, node: cst.Call) -> None:
         parent = self.parent(node)
@@ -212,7 +225,8 @@ class _Features(_Visitor):
 
     def read_member(self, node: cst.Call, member: str) -> None:
         keywords = {argument.keyword.value for argument in node.args if argument.keyword is not None}
-        if any(argument.star for argument in node.args):
+        positional = [argument for argument in node.args if argument.keyword is None]
+        if any(argument.star for argument in node.args) or len(positional) > 1:
             self.obstacle(node, f"options of {member} are not written one by one")
         if member in names.FEATURE_OPTIONS:
             for name in sorted(keywords - names.FEATURE_OPTIONS[member]):
@@ -238,7 +252,7 @@ class _Features(_Visitor):
         if head in self.uses.servers:
             if member not in names.FEATURE_OPTIONS and member not in ("run", "run_async"):
                 self.obstacle(node, f"{member} of the server is only in funcmcp.compat")
-        elif self.contexts and head in self.contexts[-1] and member not in names.CONTEXT_MEMBERS:
+        elif self.is_context(head) and member not in names.CONTEXT_MEMBERS:
             self.obstacle(node, f"{member} of the context is only in funcmcp.compat")
 
     def visit_Name(self, node: cst.Name) -> None:
@@ -250,6 +264,8 @@ class _Features(_Visitor):
             is_member = isinstance(parent, cst.Attribute)
             if not (is_target or is_member or isinstance(parent, cst.AssignTarget)):
                 self.obstacle(node, "the server is passed to other code")
+        elif self.is_context(node.value) and isinstance(parent, cst.Arg) and parent.value is node:
+            self.obstacle(node, "the context is passed to other code")
         elif node.value == "Context" and self.file in self.uses.files and not isinstance(parent, cst.Attribute):
             is_parameter = isinstance(parent, cst.Annotation) and isinstance(self.parent(parent), cst.Param)
             if not is_parameter:
