@@ -104,6 +104,11 @@ def test_texts_and_defaults_do_not_break_clients() -> None:
     ]
 
 
+def test_a_keyword_of_a_vendor_does_not_break_clients() -> None:
+    old = {**STRING, "x-vendor": True}
+    assert levels_and_texts(old, STRING) == [("compatible", "argument a: x-vendor is missing; it was true")]
+
+
 def test_nullable_has_several_spellings() -> None:
     for other in ({"type": ["string", "null"]}, {**STRING, "nullable": True}, {"oneOf": [{"type": "null"}, STRING]}):
         assert [level for level, _ in levels_and_texts(NULLABLE, other) if level == "breaking"] == []

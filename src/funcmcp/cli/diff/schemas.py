@@ -98,7 +98,8 @@ class _Comparison:
         self.compare_alternatives(place, old, new)
         for keyword in sorted((set(old) | set(new)) - _JUDGED):
             if old.get(keyword) != new.get(keyword):
-                self.add("breaking", place, changed(keyword, old.get(keyword), new.get(keyword)))
+                level: Level = "compatible" if keyword.startswith("x-") else "breaking"  # validators ignore x- keywords
+                self.add(level, place, changed(keyword, old.get(keyword), new.get(keyword)))
 
     def compare_types(self, place: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         old_types, new_types = _types(old), _types(new)
