@@ -54,7 +54,7 @@ class Row(NamedTuple):
     goal: str
 
 
-def row(measure: str, kind: str, texts: Sequence[str], goal: str) -> Row:
+def make_row(measure: str, kind: str, texts: Sequence[str], goal: str) -> Row:
     """Return a row; the texts are those of `PEERS`."""
     return Row(measure, kind, texts[0], texts[1], goal)
 
@@ -130,11 +130,11 @@ def start(name: str, kind: str, redis_port: int | None, database: int) -> Target
 def redis() -> Iterator[int]:
     """Run a Redis that writes nothing to the disk, on the core of the load generator; yield its port."""
     program = HERE.parent / ".servers" / "bin" / "redis-server"
-    found = str(program) if program.exists() else shutil.which("redis-server")
-    if found is None:
+    executable = str(program) if program.exists() else shutil.which("redis-server")
+    if executable is None:
         sys.exit("redis-server is missing: run scripts/setup-redis.sh.")
     port = free_port()
-    command = ["taskset", "-c", str(LOAD_CORE), found, "--port", str(port), "--bind", "127.0.0.1"]
+    command = ["taskset", "-c", str(LOAD_CORE), executable, "--port", str(port), "--bind", "127.0.0.1"]
     with subprocess.Popen([*command, "--save", "", "--appendonly", "no"], stdout=subprocess.DEVNULL) as process:
         time.sleep(0.5)
         yield port
@@ -171,8 +171,8 @@ def rates(store: Store, rounds: int, seconds: float) -> list[Row]:
     texts = f"{ours[0]:.0f}/s, {times:.1f} x FastMCP", f"{theirs[0]:.0f}/s"
     cpu_texts = f"{ours[1] * 1000:.2f} ms, 1/{share:.1f} of FastMCP's", f"{theirs[1] * 1000:.2f} ms"
     return [
-        row("tasks, 16 clients", store.kind, texts, goal),
-        row("CPU time of the server for one of these tasks", store.kind, cpu_texts, "none"),
+        make_row("tasks, 16 clients", store.kind, texts, goal),
+        make_row("CPU time of the server for one of these tasks", store.kind, cpu_texts, "none"),
     ]
 
 
@@ -192,14 +192,14 @@ def creation(store: Store, rounds: int) -> Row:
 
     measured = store.alternate(rounds, lambda target: asyncio.run(create(target)))
     goal = "<= 1 ms" if store.kind == "memory" else "<= 2 ms"
-    return row("create, p50, one client", store.kind, milliseconds(measured), goal)
+    return make_row("create, p50, one client", store.kind, milliseconds(measured), goal)
 
 
 def delay(store: Store, rounds: int) -> Row:
     """Measure the time from the end of a tool to its client, which polls every 2 ms."""
     measured = store.alternate(rounds, lambda target: asyncio.run(delays(target, 0.05, 10, FAST_POLL)))
     goal = "<= 1 ms" if store.kind == "memory" else "<= 2 ms"
-    return row("end to client, p50, polling every 2 ms", store.kind, milliseconds(measured), goal)
+    return make_row("end to client, p50, polling every 2 ms", store.kind, milliseconds(measured), goal)
 
 
 def obedient(store: Store, seconds: float, rounds: int) -> Row:
@@ -207,7 +207,7 @@ def obedient(store: Store, seconds: float, rounds: int) -> Row:
     measured = store.alternate(rounds, lambda target: asyncio.run(delays(target, seconds, 3, None)))
     texts = [f"{median(values):.2f} s" for values in measured.values()]
     goal = "<= 0.25 s" if seconds < 1 else "<= 10 % of its age"
-    return row(f"end to client, at the server's interval, task of {seconds:g} s", store.kind, texts, goal)
+    return make_row(f"end to client, at the server's interval, task of {seconds:g} s", store.kind, texts, goal)
 
 
 async def delays(target: Target, seconds: float, number: int, interval: float | None) -> float:
@@ -248,7 +248,7 @@ def idle(store: Store) -> Row:
     before = {name: target.cpu() for name, target in store.targets.items()}
     time.sleep(IDLE_SECONDS)
     shares = [(target.cpu() - before[name]) / IDLE_SECONDS for name, target in store.targets.items()]
-    return row("idle CPU", store.kind, [f"{share:.2%}" for share in shares], "<= 0.5 %")
+    return make_row("idle CPU", store.kind, [f"{share:.2%}" for share in shares], "<= 0.5 %")
 
 
 def size(store: Store, redis_port: int | None) -> Row:
@@ -260,7 +260,7 @@ def size(store: Store, redis_port: int | None) -> Row:
         before = used(target, redis_port)
         asyncio.run(fill(target, second))
         texts.append(f"{(used(target, redis_port) - before) / second:.0f} bytes")
-    return row("a kept task", store.kind, texts, "<= 4 KB" if redis_port is None else "<= 2 KB")
+    return make_row("a kept task", store.kind, texts, "<= 4 KB" if redis_port is None else "<= 2 KB")
 
 
 async def fill(target: Target, number: int) -> None:
@@ -298,7 +298,7 @@ def imports(rounds: int) -> Row:
                     times[kind].append(took)
         without, with_tasks = median(times["none"]), median(times["memory"])
         texts.append(f"{without * 1000:.0f} -> {with_tasks * 1000:.0f} ms")
-    return row("import of a server with a task tool", "memory", texts, "<= + 5 ms")
+    return make_row("import of a server with a task tool", "memory", texts, "<= + 5 ms")
 
 
 def import_time(module: str, kind: str) -> float:

@@ -233,6 +233,19 @@ async def test_servers_with_other_names_never_run_or_find_each_others_tasks(redi
             assert message["error"]["message"] == "Task not found"
 
 
+async def test_arguments_and_results_pass_through_redis_unchanged(redis: RedisServer) -> None:
+    value = {"empty": [], "object": {}, "large": 2**63, "small": 1e-320, "text": "\x00 \u2028 ä 😀", "none": None}
+    mcp = MCPServer("echo", tasks=RedisTasks(RedisLink(redis.url, timeout=5.0)))
+
+    @mcp.tool(task="optional")
+    async def echo(value: dict[str, Any]) -> dict[str, Any]:
+        return {"value": value, "text": repr(value)}
+
+    async with serving(mcp) as server:
+        task = await end_of(server, await create(server, "echo", {"value": value}))
+    assert task["result"]["structuredContent"] == {"value": value, "text": repr(value)}
+
+
 async def test_a_task_is_created_polled_run_and_cancelled_at_different_instances(
     redis: RedisServer, ledger: Ledger
 ) -> None:

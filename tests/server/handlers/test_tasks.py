@@ -337,13 +337,20 @@ async def test_another_callers_task_is_an_unknown_one_byte_for_byte(revision: st
 
 
 async def test_a_caller_who_may_not_use_the_tool_any_more_does_not_find_the_task() -> None:
-    served_tools = [job(access=Access(required_scopes=("read",)))]
-    async with serving(*served_tools, auth=Auth(nobody)) as served:
+    scoped = job(handler=wait_forever, access=Access(required_scopes=("read",)))
+    async with serving(scoped, auth=Auth(nobody)) as served:
         task_id = await create(served, "job", http=HTTP(ALICE))
         assert (await get(served, task_id, http=HTTP(ALICE)))["taskId"] == task_id
-        withdrawn = type(ALICE)(ALICE.subject, ALICE.issuer)
-        error = (await ask(served, "tasks/get", {"taskId": task_id}, http=HTTP(withdrawn)))["error"]
-        assert error == {"code": INVALID_PARAMS, "message": "Task not found"}
+        withdrawn = HTTP(type(ALICE)(ALICE.subject, ALICE.issuer))
+        before = await get(served, task_id, http=HTTP(ALICE))
+        for method, params in {"tasks/get": {}, "tasks/cancel": {}, **_more(PER_REQUEST)}.items():
+            replies = [
+                (await reply_to(served, asking(method, {"taskId": name, **params}, http=withdrawn))).body
+                for name in (task_id, UNKNOWN)
+            ]
+            assert replies[0] == replies[1]
+            assert json.loads(replies[0])["error"] == {"code": INVALID_PARAMS, "message": "Task not found"}
+        assert await get(served, task_id, http=HTTP(ALICE)) == before
 
 
 # Questions
