@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -15,17 +18,18 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from funcmcp.cli.targets import function_app_in
-from tests.cli.processes import FUNCMCP, funcmcp, running
+from tests.cli.processes import FUNCMCP, PYTHON, funcmcp, running
 from tests.functions_host.apps import KINDS, write_app
+from tests.functions_host.workers.test_process import is_running
 from tests.nodejs import node, package
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.cli.processes import Running
 
 KEY = "k" * 16
+PROGRAM = Path(__file__).parents[1] / "functions_host" / "workers" / "rpc_program.py"
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +118,24 @@ def test_it_ends_with_code_0_and_leaves_no_process(number: signal.Signals, folde
         assert process.ended() == 0
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_language_worker_ends_with_the_command(number: signal.Signals, tmp_path: Path) -> None:
+    (tmp_path / "host.json").write_text("{}")
+    worker = shlex.join([PYTHON, str(PROGRAM)])
+    with running([*FUNCMCP, "host", str(tmp_path), "--port", "0", "--worker", worker]) as process:
+        url = process.endpoint()
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "print"}}
+        answer = httpx2.post(url, json=call, headers={"accept": "*/*"}).json()
+        pid = int(answer["result"]["content"][0]["text"])
+        assert is_running(pid)
+        process.process.send_signal(number)
+        assert process.ended() == (0 if number == signal.SIGTERM else -number)
+        deadline = time.monotonic() + 3
+        while is_running(pid) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not is_running(pid)
 
 
 def test_two_apps_run_on_one_machine(host: tuple[Running, str], folder: Path) -> None:

@@ -21,6 +21,7 @@ from funcmcp.functions_host.workers.rpc import RpcWorker, rpc_worker
 from funcmcp.functions_host.workers.supervised import RestartPolicy, Supervised
 from funcmcp.functions_host.workers.worker import FunctionFailed, Invocation, LoadFailed, Value, WorkerGone
 from tests.functions_host.workers.rpc_stranger import connect
+from tests.functions_host.workers.test_process import is_running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -66,14 +67,6 @@ def invocation(function: str, **arguments: Any) -> Invocation:
 
 async def result_of(worker: RpcWorker, function: str, **arguments: Any) -> Value:
     return (await worker.invoke(invocation(function, **arguments), 5)).value
-
-
-def is_running(pid: int | None) -> bool:
-    """Return whether a process exists and is not a zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 async def test_the_worker_says_what_it_is_and_which_functions_there_are(worker: RpcWorker) -> None:
@@ -222,6 +215,7 @@ async def test_calls_fail_at_once_when_the_worker_breaks_off(function: str, tmp_
         with pytest.raises(WorkerGone) as gone:
             await worker.invoke(invocation("string"), 5)
         assert gone.value.begun is False
+    assert worker.pid is not None
     assert not is_running(worker.pid)
 
 
