@@ -114,6 +114,8 @@ def test_it_ends_with_code_0_and_leaves_no_process(number: signal.Signals, folde
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "where"}}
         answer = httpx2.post(url, json=call, headers={"accept": "*/*"}).json()
         pid = json.loads(answer["result"]["content"][0]["text"])[1]
+        children = Path(f"/proc/{process.process.pid}/task/{process.process.pid}/children")
+        assert [int(child) for child in children.read_text().split()] == [pid]  # one worker
         process.process.send_signal(number)
         assert process.ended() == 0
         with pytest.raises(ProcessLookupError):

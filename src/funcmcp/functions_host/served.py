@@ -165,10 +165,20 @@ class FunctionsHost(Served):
         return f"{', '.join(listed) or 'no functions'} ({self.worker.description})"
 
     async def start(self) -> None:
-        """Start the workers and offer the app's features; raise LoadFailed."""
+        """Start the workers, offer the app's features, and begin.
+
+        The command line calls this before it serves, to print what is served. The second call, by the ASGI application,
+        does nothing.
+
+        Raises:
+            LoadFailed: The app can't be loaded.
+        """
+        if self.has_begun:
+            return
         await self.worker.start()
         if self.settings.reload:
             self._reloading = asyncio.create_task(reload_on_change(self.folder.path, self._reload))
+        self.begin()
 
     def begin(self) -> None:
         """Prepare for requests: the process is about to serve."""

@@ -8,7 +8,7 @@ and an id. The program opens one stream and names the id (StartStream). The mess
 3. FunctionLoadRequest and -Response for each function;
 4. InvocationRequest and -Response for each call, InvocationCancel after its time, and RpcLog from the worker.
 
-The protocol has no acknowledgement for the begin of a call. A call counts as begun when its request is written to the
+The protocol has no acknowledgement for the start of a call. A call counts as begun when its request is written to the
 stream, so after a crash it is never sent to another process. The stream ends, and open calls fail with `WorkerGone`,
 when the process ends, when the worker closes the stream, or when it sends something that is not a message.
 
@@ -31,12 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.functions_host.function_json import function_folders
-from funcmcp.functions_host.workers.child_process import (
-    ChildProcess,
-    Command,
-    program_path,
-    until_parent_ends,
-)
+from funcmcp.functions_host.workers.child_process import ChildProcess, Command, program_path, until_parent_ends
 from funcmcp.functions_host.workers.rpc_messages import (
     BINDING_DATA_TYPES,
     BINDING_DIRECTIONS,
@@ -46,13 +41,7 @@ from funcmcp.functions_host.workers.rpc_messages import (
 )
 from funcmcp.functions_host.workers.rpc_stream import MAX_MESSAGE, MAX_TEXT, Call, Stream, start_server
 from funcmcp.functions_host.workers.rpc_values import write_typed_data
-from funcmcp.functions_host.workers.worker import (
-    FunctionFailed,
-    FunctionInfo,
-    LoadFailed,
-    Outcome,
-    WorkerGone,
-)
+from funcmcp.functions_host.workers.worker import FunctionFailed, FunctionInfo, LoadFailed, Outcome, WorkerGone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -202,6 +191,7 @@ class RpcWorker:
             raise
 
     async def _close_at_exit(self, stream: Stream) -> None:
+        """End the stream when the process ends."""
         await self._child.wait()
         stream.close()
 
@@ -378,7 +368,10 @@ async def _load_functions(stream: Stream, functions: Sequence[Any]) -> dict[str,
     missing = {metadata.function_id for metadata in functions}
     while missing:
         kind, content = await stream.receive("function_load_response", "function_load_response_collection")
-        for response in [content] if kind == "function_load_response" else content.function_load_responses:
+        responses = [content]
+        if kind == "function_load_response_collection":
+            responses = content.function_load_responses
+        for response in responses:
             missing.discard(response.function_id)
             error = _failure(response.result, "The worker can't load it.")
             if error is not None:
