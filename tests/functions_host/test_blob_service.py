@@ -160,7 +160,7 @@ async def test_bindings_of_a_served_app(tmp_path: Path, azurite: Azurite) -> Non
                 assert "the storage service does not answer" in await call("away")
         finally:
             await host.aclose()
-    reasons = dict(host.left_out)
+    reasons = {item.function: item.reason for item in host.left_out}
     assert reasons.keys() == {"missing", "identity", "malformed"}
     assert reasons["missing"].startswith("The app setting 'Missing' is not set. Set it to a connection string")
     assert "uses an identity" in reasons["identity"]

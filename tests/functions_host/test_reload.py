@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from funcmcp.functions_host.folder import FolderError
 from funcmcp.functions_host.reload import is_part_of_app
 from funcmcp.functions_host.served import PATH, FunctionsHost, HostSettings
+from funcmcp.functions_host.workers.worker import LoadFailed
 from funcmcp.testing import Client
 from tests.functions_host.apps import write_app
 
@@ -35,6 +37,27 @@ def stays() -> str:
 @app.mcp_tool()
 def {name}() -> str:
     """Has another name later."""
+    return ""
+'''
+BLOB = '''
+
+import asyncio
+import logging
+
+
+@app.mcp_tool()
+@app.blob_output(arg_name="file", connection="Files", path="%BOX%/c")
+def save(file: func.Out[str]) -> str:
+    """Saves."""
+    logging.warning("quiet")
+    file.set("saved")
+    return "saved"
+
+
+@app.mcp_tool()
+async def slow() -> str:
+    """Waits."""
+    await asyncio.sleep(30)
     return ""
 '''
 
@@ -100,5 +123,44 @@ async def test_good_then_broken_then_good(tmp_path: Path, caplog: pytest.LogCapt
                 await asyncio.sleep(0.1)
             assert (await client.call_tool("stays"))["content"][0]["text"] == "three"
             assert changed == [-1, 1]  # no definition has changed
+        finally:
+            await host.aclose()
+
+
+async def test_changes_of_host_json_and_settings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    code = APP.format(answer="one", name="other") + BLOB
+    options = {"extensions": {"mcp": {"serverName": "One", "system": {"webhookAuthorizationLevel": "Anonymous"}}}}
+    folder = write_app(tmp_path, code, host={"version": "2.0", **options})
+    host = FunctionsHost(folder, dict(os.environ), HostSettings(engine="library"))
+
+    async def exchange(http: HttpRequest) -> HttpResponse:
+        http.path = PATH
+        return await host.exchange(http)
+
+    async with Client(exchange) as client:
+        await host.start()
+        try:
+            assert [item.is_listed for item in host.left_out] == [True]  # %BOX% is not set
+            options["extensions"]["mcp"] = {"serverName": "Two", "system": {"webhookAuthorizationLevel": "Anonymous"}}
+            changed = {"version": "2.0", "functionTimeout": "00:00:01", **options}
+            changed["logging"] = {"logLevel": {"default": "Error"}}
+            write_app(folder, code, host=changed, settings={"BOX": "b"})
+            await host._reload()
+            assert caplog.messages.count("host.json: the new serverName will be used after a restart.") == 1
+            assert host.left_out == []
+            assert (await client.call_tool("save"))["content"][0]["text"] == "saved"
+            assert (folder / ".funcmcp/storage/Files/b/c").read_text() == "saved"
+            result = await client.call_tool("slow")
+            assert result["content"][0]["text"] == "The function did not finish in time."
+            assert "quiet" not in caplog.text
+
+            write_app(folder, code, host={"version": "2.0", "extensions": {"mcp": {"serverName": "Two"}}})
+            with pytest.raises(FolderError, match="requires keys"):
+                await host._reload()
+            write_app(folder, "import nothing_of_this_name", host={"version": "2.0", **options})
+            with pytest.raises(LoadFailed):
+                await host._reload()
+            assert host.folder.options.timeout == 1
+            assert host._features.seconds == 1
         finally:
             await host.aclose()

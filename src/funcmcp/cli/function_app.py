@@ -41,8 +41,9 @@ async def start_function_app(served: FunctionsHost, *, shows_summary: bool = Tru
         raise Failure(f"The function app can't be loaded. {error}") from error
     if shows_summary:
         write_line(f"{served.folder.path.name}: {served.summary}", error=True)
-    for function, reason in served.left_out:
-        write_line(f"{function} is left out: {reason}", error=True)
+    for function, reason, is_listed in served.left_out:
+        state = "is listed, but can't run" if is_listed else "is left out"
+        write_line(f"{function} {state}: {reason}", error=True)
 
 
 @contextlib.asynccontextmanager

@@ -63,10 +63,17 @@ class FeatureKey(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A function that is not served, or only in part, and why."""
+    """A function that is not served, and why.
+
+    Attributes:
+        function: The function's name.
+        reason: Why it is not served.
+        is_listed: Whether clients see it all the same; each call answers with an error.
+    """
 
     function: str
     reason: str
+    is_listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +121,9 @@ class AppFeatures:
         storage: Where blobs and queues are.
         seconds: The time that a call may take; None for any time.
         strict: Whether arguments are checked against the tool's input schema before a call.
+
+    Attributes:
+        seconds: The argument, which may change.
     """
 
     def __init__(
@@ -122,7 +132,7 @@ class AppFeatures:
         self._catalog = catalog
         self._worker = worker
         self._storage = storage
-        self._seconds = seconds
+        self.seconds = seconds
         self._strict = strict
         self._plans: dict[FeatureKey, Plan] = {}
         self._definitions: dict[FeatureKey, str] = {}
@@ -143,7 +153,7 @@ class AppFeatures:
                     raise BindingError(f"Another function has the {key.kind} {key.name!r}.")
                 features[key] = feature, plan
                 if plan.fault is not None:
-                    left_out.append(LeftOut(info.name, plan.fault))
+                    left_out.append(LeftOut(info.name, plan.fault, is_listed=True))
             except (BindingError, InvalidTemplateError) as error:
                 left_out.append(LeftOut(info.name, str(error)))
         self._replace(features, left_out)
@@ -268,7 +278,7 @@ class AppFeatures:
 
     async def _invoke(self, plan: Plan, data: Trigger) -> Outcome:
         inputs = {plan.parameter: data.value, **await plan.extras.read(data)}
-        outcome = await self._worker.invoke(Invocation(plan.function, inputs, data.metadata), self._seconds)
+        outcome = await self._worker.invoke(Invocation(plan.function, inputs, data.metadata), self.seconds)
         outputs = dict(outcome.outputs)
         if plan.extras.has_return_output:
             outputs.setdefault("$return", outcome.value)
@@ -276,7 +286,7 @@ class AppFeatures:
         return outcome
 
     def _log_failure(self, plan: Plan, error: Exception) -> None:
-        text = f"It did not finish within {self._seconds:g} s." if isinstance(error, TimeoutError) else str(error)
+        text = f"It did not finish within {self.seconds:g} s." if isinstance(error, TimeoutError) else str(error)
         _log.error("The function %s failed. %s", plan.function, text)
         trace = getattr(error, "trace", "")
         if trace:

@@ -183,6 +183,9 @@ class HTTPTriggers:
         options: Which hosts and origins are accepted.
         keys: The keys of the app.
         seconds: The time that a call may take; None for any time.
+
+    Attributes:
+        seconds: The argument, which may change.
     """
 
     def __init__(
@@ -193,7 +196,7 @@ class HTTPTriggers:
         checks: HeaderChecks[bool] = HeaderChecks(options, server.options.limits, lambda _: True)
         self._admission = Admission(server, options, checks, None)
         self._keys = keys
-        self._seconds = seconds
+        self.seconds = seconds
         self._proxy: HTTPProxy | None = None
         self._entries: list[_Entry] = []
 
@@ -265,8 +268,8 @@ class HTTPTriggers:
                 invocation = Invocation(entry.function, inputs, http_metadata(request, params))
                 finish = partial(_write_outputs, entry, trigger)
                 proxy = self._proxy = self._proxy or _make_proxy()
-                return await proxy.exchange(worker, invocation, request, body, seconds=self._seconds, finish=finish)
-            outcome = await self._worker.invoke(Invocation(entry.function, inputs), self._seconds)
+                return await proxy.exchange(worker, invocation, request, body, seconds=self.seconds, finish=finish)
+            outcome = await self._worker.invoke(Invocation(entry.function, inputs), self.seconds)
             await entry.extras.write(trigger, outcome.outputs)
         except _FAILURES as error:
             _log.error("The function %s failed. %s", entry.function, error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from funcmcp.adapters.asgi.application import Served
 from funcmcp.app import MCPServer
 from funcmcp.functions_host.extras import Storage
 from funcmcp.functions_host.features import AppFeatures
-from funcmcp.functions_host.folder import read_folder, worker_environment
+from funcmcp.functions_host.folder import FolderError, read_folder, worker_environment
 from funcmcp.functions_host.invocation import SSE_PATH
 from funcmcp.functions_host.keys import MCP_NAMES, Keys
 from funcmcp.functions_host.reload import reload_on_change
@@ -36,11 +37,16 @@ if TYPE_CHECKING:
     from funcmcp.server.dispatch import Server
     from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 
+_log = logging.getLogger("funcmcp.host")
+
 PATH = "/runtime/webhooks/mcp"
 """Where the Functions host has the endpoint, so that configurations of clients stay as they are."""
 
 _AWAY = "The function app does not start; try again later."
 _RETRY_SECONDS = 5
+
+_FIXED = {"name": "serverName", "version": "serverVersion", "instructions": "instructions"}
+"""By option, the member of host.json whose change needs a restart: clients have read it when they connected."""
 
 PORT = 7071
 """The port of Azure Functions Core Tools."""
@@ -151,6 +157,12 @@ class FunctionsHost(Served):
         return not self._keys and not self.folder.options.anonymous
 
     @property
+    def feature_count(self) -> int:
+        """The number of tools, resources, templates and prompts."""
+        catalog = self.server.catalog
+        return len(catalog.tools) + len(catalog.resources) + len(catalog.templates) + len(catalog.prompts)
+
+    @property
     def summary(self) -> str:
         """The numbers of features, and what runs them."""
         catalog = self.server.catalog
@@ -240,9 +252,28 @@ class FunctionsHost(Served):
         self._http_count = len(update.http) - len(left_out)
 
     async def _reload(self) -> None:
-        has_worker = self.settings.worker is not None
-        self.folder = read_folder(self.folder.path, self._environment, has_worker=has_worker)
-        await self.worker.replace()
+        """Load the app again; raise LoadFailed or FolderError, with everything as it was."""
+        previous = self.folder
+        folder = read_folder(previous.path, self._environment, has_worker=self.settings.worker is not None)
+        if not self._keys and previous.options.anonymous and not folder.options.anonymous:
+            raise FolderError(
+                "host.json: webhookAuthorizationLevel requires keys, which are read at the start. Restart."
+            )
+        self._use_folder(folder)
+        try:
+            await self.worker.replace()
+        except BaseException:
+            self._use_folder(previous)
+            raise
+        changed = [name for name in _FIXED if getattr(previous.options, name) != getattr(self.folder.options, name)]
+        if changed:
+            names = ", ".join(_FIXED[name] for name in changed)
+            _log.warning("host.json: the new %s will be used after a restart.", names)
+
+    def _use_folder(self, folder: Folder) -> None:
+        self.folder = folder
+        self._storage.settings = folder.settings
+        self._features.seconds = self._triggers.seconds = self._seconds()
 
     def _seconds(self) -> float | None:
         if self.settings.timeout is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funcmcp.cli.doctor import app_checks, file_checks, task_checks
+from funcmcp.cli.doctor.host_checks import examine_function_app, is_plain_function_app
 from funcmcp.cli.doctor.project import Finding, Project, read_project
 
 if TYPE_CHECKING:
@@ -37,10 +38,13 @@ CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
 def examine(folder: Path) -> list[Finding]:
     """Return the findings of all checks of a folder.
 
-    The project's code is imported in a new process, with the settings of its local.settings.json.
+    The project's code is imported in a new process, with the settings of its local.settings.json. A function app that
+    was made without funcmcp is started instead, as ``funcmcp host`` starts it.
 
     Raises:
         Failure: The folder does not exist, or its pyproject.toml is not valid.
     """
+    if is_plain_function_app(folder):
+        return examine_function_app(folder)
     project = read_project(folder)
     return [finding for check in CHECKS for finding in check(project)]

@@ -1,0 +1,84 @@
+"""The checks of ``funcmcp doctor`` for a function app with MCP triggers that was made without funcmcp.
+
+They start the app as ``funcmcp host`` does, and report what the host would leave out.
+"""
+
+# ruff: noqa: PLC0415 - what serves function apps is imported when there is one
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+from funcmcp.cli.doctor.project import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from funcmcp.functions_host.features import LeftOut
+    from funcmcp.functions_host.served import FunctionsHost
+
+_SUBJECT = "the app"
+_NOT_SERVED = "is not served here."
+_ADVICE = " Run it with Azure Functions Core Tools, or access the service in the function's own code."
+
+
+def is_plain_function_app(folder: Path) -> bool:
+    """Return whether a folder has a function app in Python or for Node whose files do not mention funcmcp."""
+    if not (folder / "host.json").is_file() or "customHandler" in _text_of(folder / "host.json"):
+        return False
+    if not (folder / "function_app.py").is_file():
+        return (folder / "package.json").is_file()
+    files = [*folder.glob("*.py"), folder / "requirements.txt", folder / "pyproject.toml"]
+    return not any("funcmcp" in _text_of(file) for file in files)
+
+
+def examine_function_app(folder: Path) -> list[Finding]:
+    """Return what ``funcmcp host`` would serve of an app, and what it would leave out. The app's code runs."""
+    from funcmcp.functions_host.folder import FolderError
+    from funcmcp.functions_host.keys import KeysError
+    from funcmcp.functions_host.served import FunctionsHost
+
+    try:
+        host = FunctionsHost(folder, dict(os.environ))
+    except FolderError as error:
+        return [Finding("error", _SUBJECT, f"can't be served. {error}")]
+    except KeysError as error:
+        return [Finding("error", "the environment", f"has keys that can't be used. {error}")]
+    return asyncio.run(_started(host))
+
+
+async def _started(host: FunctionsHost) -> list[Finding]:
+    from funcmcp.functions_host.workers.worker import LoadFailed
+
+    try:
+        await host.start()
+    except LoadFailed as error:
+        return [Finding("error", _SUBJECT, f"can't be loaded. {error}")]
+    finally:
+        await host.aclose()
+    return list(_findings(host))
+
+
+def _findings(host: FunctionsHost) -> Iterator[Finding]:
+    for left_out in host.left_out:
+        yield _finding(left_out)
+    if host.feature_count:
+        yield Finding("ok", _SUBJECT, f"is served by `funcmcp host` with {host.summary}.")
+    else:
+        yield Finding("error", _SUBJECT, "has no MCP triggers that can be served, so clients would find nothing.")
+
+
+def _finding(left_out: LeftOut) -> Finding:
+    reason = left_out.reason
+    if reason.endswith(_NOT_SERVED):
+        reason += _ADVICE
+    if left_out.is_listed:
+        return Finding("error", left_out.function, f"is listed, but each call answers with an error. {reason}")
+    return Finding("warning", left_out.function, f"is left out. {reason}")
+
+
+def _text_of(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
