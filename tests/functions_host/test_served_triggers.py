@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from funcmcp.functions_host.served import PATH, FunctionsHost
 from funcmcp.testing import Client
 from tests.cli.processes import FUNCMCP, funcmcp, running
 from tests.functions_host.apps import write_app
+from tests.serving import REPOSITORY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -72,6 +75,18 @@ def praise(dish: str, tone: str = "warm") -> str:
     """Praise a dish."""
     return f"Praise {dish}, {tone}."
 '''
+LISTS = (
+    ("tools/list", "tools"),
+    ("resources/list", "resources"),
+    ("resources/templates/list", "resourceTemplates"),
+    ("prompts/list", "prompts"),
+)
+CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("search_menu", {}),
+    ("search_menu", {"category": "pizza", "max_price": "10"}),
+    ("search_menu", {"max_price": "cheap"}),
+    ("get_order", {"order_id": "missing"}),
+)
 NOT_CARRIED = {"title", "annotations", "execution"}
 """Members of definitions that the binding contract does not have."""
 
@@ -136,6 +151,39 @@ async def test_the_answers_are_the_same(clients: tuple[Client, Client]) -> None:
         assert served == expected
     served, expected = [(await client.get_prompt("praise", {"dish": "soup"}))["messages"] for client in clients]
     assert served == expected
+
+
+async def test_the_sample_has_the_same_lists_and_answers(tmp_path: Path) -> None:
+    folder = write_app(
+        tmp_path, "import funcmcp.azure\nfrom served.server import mcp\n\napp = funcmcp.azure.trigger_app(mcp)\n"
+    )
+    shutil.copytree(REPOSITORY / "samples" / "orders", folder / "served")
+    host = FunctionsHost(folder, dict(os.environ))
+
+    async def exchange(http: HttpRequest) -> HttpResponse:
+        http.path = PATH
+        return await host.exchange(http)
+
+    mcp = importlib.import_module("samples.orders.server").mcp
+    await host.start()
+    try:
+        assert host.left_out == []
+        async with Client(exchange) as served, Client(mcp) as itself:
+            for method, member in LISTS:
+                items = {item["name"]: carried(item) for item in await served.list_items(method, member)}
+                expected = {item["name"]: carried(item) for item in await itself.list_items(method, member)}
+                assert items, method
+                if method == "resources/list":
+                    # Triggers have no lists that a function makes.
+                    expected = {name: item for name, item in expected.items() if name in items}
+                assert items == expected, method
+            for tool, arguments in CALLS:
+                results = [await client.call_tool(tool, arguments) for client in (served, itself)]
+                assert results[0]["content"] == results[1]["content"], tool
+                assert results[0].get("structuredContent") == results[1].get("structuredContent"), tool
+                assert results[0].get("isError", False) == results[1].get("isError", False), tool
+    finally:
+        await host.aclose()
 
 
 async def test_a_new_project_with_triggers_is_served(tmp_path: Path) -> None:

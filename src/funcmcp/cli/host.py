@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import sys
 from pathlib import Path
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from funcmcp.functions_host.served import FunctionsHost, HostSettings
 
 _PORT = 7071
+_SERVER = "funcmcp.adapters.uvicorn.server"
+
 _AZURE = "azure"
 """The value of --storage for storage accounts; ./azure is a folder of that name."""
 
@@ -118,7 +121,6 @@ def _require_storage() -> None:
 
 def _serve_http(folder: Path, settings: HostSettings, address: str) -> None:
     from funcmcp.adapters.asgi.application import ASGIApplication
-    from funcmcp.adapters.uvicorn.server import AddressError, serve_async
     from funcmcp.cli.request_log import configure
 
     served = open_function_app(folder, settings)
@@ -130,9 +132,12 @@ def _serve_http(folder: Path, settings: HostSettings, address: str) -> None:
     configure(served.mcp, None)
 
     async def serve() -> None:
+        # The modules of the HTTP server are loaded while the worker loads the app: each takes about 0.2 s.
+        loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, _SERVER))
         try:
             await start_function_app(served)
-            await serve_async(
+            server = await loading
+            await server.serve_async(
                 ASGIApplication(served),
                 host=address,
                 port=settings.port,
@@ -144,7 +149,11 @@ def _serve_http(folder: Path, settings: HostSettings, address: str) -> None:
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(serve())
-    except AddressError as error:
+    except OSError as error:
+        from funcmcp.adapters.uvicorn.server import AddressError
+
+        if not isinstance(error, AddressError):
+            raise
         raise Failure(f"{error.strerror}. Choose another address with --host and --port.") from error
 
 
