@@ -25,6 +25,7 @@ MODULES = [
     "funcmcp.auth",
     "funcmcp.azure",
     "funcmcp.client",
+    "funcmcp.compat",
     "funcmcp.content",
     "funcmcp.http",
     "funcmcp.middleware",

@@ -294,8 +294,8 @@ def test_a_class_without_parentheses_is_not_a_server() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("FastMCP", "It is called MCPServer here"),
-        ("Context", "It is called ToolContext here"),
+        ("FastMCP", "It is called MCPServer here. funcmcp.compat has FastMCP for servers that move here"),
+        ("Context", "It is called ToolContext here. funcmcp.compat has Context for servers that move here"),
         ("Image", "It is in funcmcp.content"),
         ("UI", "It is in funcmcp.content"),
         ("Client", "It is in funcmcp.client"),

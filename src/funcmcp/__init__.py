@@ -1,9 +1,9 @@
 """MCP servers from typed Python functions.
 
 `MCPServer` is the server. The other names are what its functions and options need. The other public modules are
-`funcmcp.auth`, `funcmcp.azure`, `funcmcp.client`, `funcmcp.content`, `funcmcp.http`, `funcmcp.middleware`,
-`funcmcp.redis`, `funcmcp.state`, `funcmcp.tasks` and `funcmcp.testing`. All remaining modules are private and may
-change in any release.
+`funcmcp.auth`, `funcmcp.azure`, `funcmcp.client`, `funcmcp.compat`, `funcmcp.content`, `funcmcp.http`,
+`funcmcp.middleware`, `funcmcp.redis`, `funcmcp.state`, `funcmcp.tasks` and `funcmcp.testing`. All remaining modules
+are private and may change in any release.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ _HOMES = {
 }
 
 _NAMES_IN_OTHER_FRAMEWORKS = {
-    "FastMCP": "It is called MCPServer here.",
-    "Context": "It is called ToolContext here.",
+    "FastMCP": "It is called MCPServer here. funcmcp.compat has FastMCP for servers that move here.",
+    "Context": "It is called ToolContext here. funcmcp.compat has Context for servers that move here.",
     "Image": "It is in funcmcp.content.",
     "UI": "It is in funcmcp.content.",
     "UIResource": "It is in funcmcp.content.",

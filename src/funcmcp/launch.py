@@ -35,7 +35,7 @@ def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, 
 
         stdio.run(serving.server, serving.aclose, serving.enter_lifespans)
         return
-    uvicorn, endpoint = _uvicorn_adapter(), _endpoint(serving, transport)
+    uvicorn, endpoint = uvicorn_adapter(), _endpoint(serving, transport)
     port = uvicorn.default_port() if port is None else port
     try:
         uvicorn.serve(
@@ -57,7 +57,7 @@ async def run_async(mcp: ASGIApplication, transport: Transport | None, *, host: 
 
         await stdio.run_async(serving.server, serving.aclose, serving.enter_lifespans)
         return
-    uvicorn, endpoint = _uvicorn_adapter(), _endpoint(serving, transport)
+    uvicorn, endpoint = uvicorn_adapter(), _endpoint(serving, transport)
     port = uvicorn.default_port() if port is None else port
     await uvicorn.serve_async(
         mcp, host=host or _LOOPBACK, port=port, on_ready=lambda origin: uvicorn.announce(origin + endpoint)
@@ -96,7 +96,7 @@ def _check_no_loop_runs() -> None:
     raise RuntimeError("mcp.run() can't start while an event loop is running. Write: await mcp.run_async(...)")
 
 
-def _uvicorn_adapter() -> ModuleType:
+def uvicorn_adapter() -> ModuleType:
     """Return the module that serves with uvicorn; end the process with one line if uvicorn is not installed."""
     try:
         # Imported by name and only here: it loads uvicorn.

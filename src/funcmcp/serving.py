@@ -77,6 +77,7 @@ class Serving(Served):
         server: The dispatcher of requests.
         services: The services of the server's functions.
         path: The path of the Streamable HTTP endpoint.
+        http_options: The options of HTTP.
         metadata: The metadata for clients that need a token; None without.
         exchange: Answers every HTTP request.
         mounted: The servers whose features it serves, too.
@@ -119,7 +120,7 @@ class Serving(Served):
         )
         self.path = http.path
         self.metadata = None if auth is None else auth.resource
-        self._http = http
+        self.http_options = http
         self._auth = auth
         self._authentication = self._make_authentication()
         self._sse = http.sse
@@ -128,10 +129,7 @@ class Serving(Served):
         self.on_route: list[Callable[[CustomRoute], None]] = []
         self._routes: CustomRoutes | None = None
         self._fixed_routes: str | None = None
-        self._streamable = StreamableHTTP(
-            self.server, self._store, http, path=http.path, authentication=self._authentication
-        )
-        self._websocket = WebSocket(self.server, http, path=http.websocket, authentication=self._authentication)
+        self._make_endpoints()
         super().__init__(self._make_exchange(), options.limits)
         self._has_entered = False
         services.lifespans.listeners.append(self._use_lifespans)
@@ -160,7 +158,7 @@ class Serving(Served):
             )
         self.check_route(route.path)
         if self._routes is None:
-            self._routes = CustomRoutes(self.server, self._http, self._authentication)
+            self._routes = CustomRoutes(self.server, self.http_options, self._authentication)
             self._routes.add(route)
             self.exchange = self._make_exchange()
         else:
@@ -176,7 +174,7 @@ class Serving(Served):
 
     def check_route(self, path: str) -> None:
         """Raise ValueError if an endpoint of the server has a path."""
-        paths = [self.path, self.path.rstrip("/"), self._sse, self._http.websocket]
+        paths = [self.path, self.path.rstrip("/"), self._sse, self.http_options.websocket]
         if self.metadata is not None:
             paths += self.metadata.paths
         if path in paths or path.rstrip("/") in paths:
@@ -198,6 +196,20 @@ class Serving(Served):
             self._sse = "/sse"
             self.exchange = self._make_exchange()
         return self._sse
+
+    def change_endpoints(self, http: HTTPOptions, *, sessions: Literal["same"] | None = "same") -> None:
+        """Change the options of HTTP before the server begins.
+
+        Args:
+            http: The new options.
+            sessions: None for the stateless mode; otherwise the store of sessions remains.
+        """
+        if sessions is None:
+            self._store = NoSessions()
+        self.http_options, self.path, self._sse = http, http.path, http.sse
+        self._make_endpoints()
+        self.exchange = self._make_exchange()
+        self.has_websocket = http.websocket is not None
 
     def begin(self) -> None:
         """Start the bus, and log warnings about the configuration."""
@@ -286,20 +298,27 @@ class Serving(Served):
         metadata_url = None if self.metadata is None else self.metadata.metadata_url
         return Authentication(self.server, self.server.guard, self._auth.authenticator, metadata_url=metadata_url)
 
+    def _make_endpoints(self) -> None:
+        http = self.http_options
+        self._streamable = StreamableHTTP(
+            self.server, self._store, http, path=http.path, authentication=self._authentication
+        )
+        self._websocket = WebSocket(self.server, http, path=http.websocket, authentication=self._authentication)
+
     def _make_exchange(self) -> Exchange:
         """Return the function that answers HTTP requests: CORS and metadata around the endpoints."""
         exchange: Exchange = self._streamable
         if self._sse is not None:
             exchange = HTTPSSE(
-                self.server, self._http, path=self._sse, otherwise=exchange, authentication=self._authentication
+                self.server, self.http_options, path=self._sse, otherwise=exchange, authentication=self._authentication
             )
         if self._auth is not None:
-            exchange = ResourceMetadata(self._auth.resource, self._http, otherwise=exchange)
+            exchange = ResourceMetadata(self._auth.resource, self.http_options, otherwise=exchange)
         if self._routes is not None:
             self._routes.otherwise = exchange
             exchange = self._routes
-        if self._http.allowed_origins:
-            exchange = CORS(self._http, otherwise=exchange)
+        if self.http_options.allowed_origins:
+            exchange = CORS(self.http_options, otherwise=exchange)
         if self.services.lifespans:
             exchange = partial(self._start_and_answer, exchange)
         return exchange

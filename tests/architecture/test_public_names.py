@@ -18,6 +18,7 @@ LAZY_MODULES = [
     "funcmcp",
     "funcmcp.auth",
     "funcmcp.client",
+    "funcmcp.compat",
     "funcmcp.content",
     "funcmcp.http",
     "funcmcp.middleware",

@@ -118,9 +118,7 @@ def compare(
             if item[key] not in present:
                 where = f"{_SINGULAR[kind]} {item[key]}"
                 no_scheme = _SINGULAR[kind] == "resource" and _NO_SCHEME.match(item[key])
-                result.differ(
-                    kind, where, ("scheme",) if no_scheme else (), ours.get("refused", {}).get(where, "absent")
-                )
+                result.differ(kind, where, ("scheme",) if no_scheme else (), "absent")
                 continue
             result.counts[f"{kind} same"] += 1
             _COMPARE[kind](result, item, present[item[key]])

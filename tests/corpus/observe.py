@@ -1,7 +1,8 @@
 """Prints what one server of the corpus offers, as JSON: `observe.py own|funcmcp DESCRIPTION`.
 
 It runs in the environment of the server's library, in a process of its own, without a network. "own" serves the server
-with its own library and asks that library's client; "funcmcp" registers the same functions with funcmcp.
+with its own library and asks that library's client. "funcmcp" loads it with changed imports (see `imports`), so that it
+is a server of `funcmcp.compat`, and asks funcmcp's client.
 
 How it works: the server's module is imported while the classes that serve are patched, so that nothing listens or reads
 stdin: `run` methods only remember their object. Then a client in memory lists the features and makes the calls.
@@ -32,6 +33,7 @@ _SERVERS = (
     ("mcp.server.fastmcp.server", "FastMCP"),
     ("mcp.server.mcpserver.server", "MCPServer"),
     ("mcp.server.lowlevel.server", "Server"),
+    ("funcmcp.compat.server", "FastMCP"),
 )
 
 
@@ -125,8 +127,8 @@ class Patches:
                 await stream.aclose()
 
 
-def loaded(description: dict[str, Any], recorder: type | None) -> Any:
-    """Import a server's module and return its server: the recorder's, or its own library's."""
+def loaded(description: dict[str, Any]) -> Any:
+    """Import a server's module and return its server."""
     sys.argv = [description["name"], *description.get("argv", [])]
     module_name, _, attribute = description["load"].partition(":")
     with Patches() as patches:
@@ -137,7 +139,7 @@ def loaded(description: dict[str, Any], recorder: type | None) -> Any:
             if inspect.iscoroutine(result):
                 result = asyncio.run(result)
             server = result
-        if server is None or (recorder is None and not hasattr(server, "name")):
+        if server is None or not hasattr(server, "name"):
             server = patches.started[-1]
         for name in description.get("also", []):  # functions or modules that register more features
             more_name, _, function = name.partition(":")
@@ -240,7 +242,6 @@ async def observe_funcmcp(server: Any, calls: Sequence[dict[str, Any]]) -> dict[
 async def proxied(server: Any, calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Observe a low-level server on funcmcp: its own schemas verbatim, its own handlers behind them."""
     from funcmcp import MCPServer
-    from tests.corpus.shim import HINTS
 
     library = Library(server)
     async with library.client() as client:
@@ -252,11 +253,19 @@ async def proxied(server: Any, calls: Sequence[dict[str, Any]]) -> dict[str, Any
                 description=tool.get("description", ""),
                 input_schema=tool["inputSchema"],
                 **({"output_schema": tool["outputSchema"]} if "outputSchema" in tool else {}),
-                **{option: annotations[hint] for hint, option in HINTS.items() if hint in annotations},
+                **{option: annotations[hint] for hint, option in _HINTS.items() if hint in annotations},
             )(_forward(client, tool["name"]))
         observed = await observe_funcmcp(front, calls)
     # The low-level interfaces for these have no counterpart here: only tools are compared.
     return {**observed, "only": ["tools", "calls"]}
+
+
+_HINTS = {
+    "readOnlyHint": "read_only",
+    "destructiveHint": "destructive",
+    "idempotentHint": "idempotent",
+    "openWorldHint": "open_world",
+}
 
 
 def _forward(client: Any, name: str) -> Callable[[dict[str, Any]], Any]:
@@ -273,17 +282,14 @@ def main() -> None:
     sys.meta_path.append(Absent(description.get("absent", [])))
     calls = description.get("calls", [])
     if side == "funcmcp" and not description.get("low_level"):
-        from tests.corpus import shim
+        from tests.corpus import imports
 
-        shim.install()
+        imports.install()
         sys.addaudithook(refuse_network)
-        recorder = loaded(description, shim.Recorder)
-        server = recorder.funcmcp_server()
-        observed = asyncio.run(observe_funcmcp(server, calls))
-        observed |= {"refused": recorder.refused, "unused": sorted(recorder.unused)}
+        observed = asyncio.run(observe_funcmcp(loaded(description), calls))
     else:
         sys.addaudithook(refuse_network)
-        server = loaded(description, None)
+        server = loaded(description)
         observe = proxied(server, calls) if side == "funcmcp" else Library(server).observe(calls)
         observed = asyncio.run(observe)
     json.dump(observed, out)

@@ -20,10 +20,10 @@ _INTRODUCTION = """\
 
 `make corpus` installs published MCP servers, serves each with its own library and with funcmcp, and compares what
 clients get: names, words of the descriptions, schemas of arguments and results, prompts, resources, and the results of
-some calls. These servers were written by others for other libraries. The functions are the same on both sides:
-`tests/corpus/shim.py` takes the place of the library's class and registers them with funcmcp. Tools of low-level
-servers are registered with their own schemas, which funcmcp sends as they are, and with handlers that call the
-original. Middleware, custom routes and lifespans of the servers are left out. `make test` has some of the servers.
+some calls. These servers were written by others for other libraries. On funcmcp nothing changes but their imports:
+`tests/corpus/imports.py` makes each import of their library one of `funcmcp.compat`. Tools of low-level servers are
+registered with their own schemas, which funcmcp sends unchanged, and with handlers that call the original. `make test`
+has some of the servers.
 
 The script writes this page. A cell such as "7 of 8" counts what is present, or the same but for the reasons below.
 Words are those of the descriptions of tools, prompts, resources and their arguments, wherever in the feature they are

@@ -1,0 +1,75 @@
+"""Exceptions under the names of FastMCP and the official SDK. Clients get the text of all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from funcmcp.protocol.errors import INVALID_PARAMS, MCPError
+from funcmcp.protocol.errors import ToolError as NativeToolError
+
+
+class FastMCPError(Exception):
+    """The base class of errors."""
+
+
+class ToolError(NativeToolError, FastMCPError):
+    """An error for the model: a result of a tool with ``isError: true``.
+
+    Args:
+        message: The text for the model.
+        log_level: Ignored.
+    """
+
+    def __init__(self, message: object = "", *args: object, log_level: int | None = None) -> None:  # noqa: ARG002 - of FastMCP 3
+        super().__init__(str(message), *args)
+
+
+class ResourceError(MCPError, FastMCPError):
+    """A resource can't be read. Clients get a JSON-RPC error with the text."""
+
+    def __init__(self, message: object = "", *_: object, log_level: int | None = None) -> None:  # noqa: ARG002 - of FastMCP 3
+        super().__init__(INVALID_PARAMS, str(message))
+
+
+class PromptError(MCPError, FastMCPError):
+    """A prompt can't be made. Clients get a JSON-RPC error with the text."""
+
+    def __init__(self, message: object = "", *_: object, log_level: int | None = None) -> None:  # noqa: ARG002 - of FastMCP 3
+        super().__init__(INVALID_PARAMS, str(message))
+
+
+class NotFoundError(FastMCPError):
+    """A tool, a resource or a prompt does not exist."""
+
+
+class DisabledError(FastMCPError):
+    """A tool, a resource or a prompt is disabled."""
+
+
+class ValidationError(FastMCPError):
+    """Arguments are invalid."""
+
+
+class AuthorizationError(FastMCPError):
+    """The caller may not do this."""
+
+
+class McpError(MCPError):
+    """A JSON-RPC error.
+
+    Args:
+        error: The error: an ``ErrorData`` object of the official SDK, or the code.
+        message: The message, if the first argument is the code.
+        data: Details, if the first argument is the code.
+    """
+
+    def __init__(self, error: Any, message: str | None = None, data: object = None) -> None:
+        if isinstance(error, int):
+            super().__init__(error, message or "", data)
+        else:
+            super().__init__(error.code, error.message, error.data)
+
+    @property
+    def error(self) -> McpError:
+        """The error with its code, message and data."""
+        return self

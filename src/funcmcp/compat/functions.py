@@ -1,0 +1,135 @@
+"""Functions of other frameworks as funcmcp takes them: without parameters that are not arguments.
+
+How it works: `adapted` returns the function itself, or a function around it that fills the context and the
+dependencies for each call. The signature that funcmcp reads has only the arguments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from contextlib import AsyncExitStack
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+
+from funcmcp.authoring.calling.function_call import is_async
+from funcmcp.authoring.signatures.annotations import parts_of_type
+from funcmcp.authoring.signatures.signature import Signature, function_name
+from funcmcp.compat.content import ResourceContent, ResourceResult
+from funcmcp.compat.context import Context
+from funcmcp.compat.current import get_context
+from funcmcp.compat.dependencies import dependency_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from funcmcp.compat.dependencies import Dependency
+
+
+def adapted(function: Callable[..., Any], *, exclude: Collection[str] = (), has_schema: bool = True) -> Any:
+    """Return a function that takes only arguments; *function* itself if nothing has to change.
+
+    Args:
+        function: A function with a parameter for the context, or with dependencies.
+        exclude: Parameters that clients don't fill. Their defaults apply.
+        has_schema: Whether results are structured content as the return annotation describes it.
+
+    Raises:
+        RegistrationError: The function takes parameters that JSON arguments can't fill.
+    """
+    signature = Signature(function)
+    hints = signature.try_hints()
+    if hints is None:
+        return function
+    parameters = inspect.signature(function).parameters
+    contexts = [name for name in parameters if _is_context(hints.get(name))]
+    dependencies: dict[str, Dependency] = {}
+    for name, parameter in parameters.items():
+        mark = dependency_of(hints.get(name), parameter.default)
+        if mark is not None:
+            dependencies[name] = mark
+    hidden = {*contexts, *dependencies, *exclude}
+    if has_schema and hidden.isdisjoint(parameters):
+        return function
+    if dependencies:
+        wrapper = _with_dependencies(function, contexts, dependencies)
+    elif is_async(function):
+        wrapper = _asynchronous(function, contexts)
+    else:
+        wrapper = _plain(function, contexts)
+    annotations = {name: hint for name, hint in hints.items() if name not in hidden}
+    if not has_schema:
+        annotations.pop("return", None)
+    _set_signature(wrapper, function, annotations, hidden)
+    return wrapper
+
+
+def returns_contents(function: Callable[..., Any]) -> bool:
+    """Return whether a function is annotated to return contents of a resource in the classes of FastMCP."""
+    hint = (Signature(function).try_hints() or {}).get("return")
+    return any(
+        isinstance(part, type) and issubclass(part, ResourceResult | ResourceContent) for part in parts_of_type(hint)
+    )
+
+
+def _plain(function: Callable[..., Any], contexts: Collection[str]) -> Any:
+    def call(**arguments: Any) -> Any:
+        for name in contexts:
+            arguments[name] = get_context()
+        return function(**arguments)
+
+    return call
+
+
+def _asynchronous(function: Callable[..., Any], contexts: Collection[str]) -> Any:
+    async def call(**arguments: Any) -> Any:
+        for name in contexts:
+            arguments[name] = get_context()
+        return await function(**arguments)
+
+    return call
+
+
+def _with_dependencies(
+    function: Callable[..., Any], contexts: Collection[str], dependencies: Mapping[str, Dependency]
+) -> Any:
+    in_loop = is_async(function)
+
+    async def call(**arguments: Any) -> Any:
+        for name in contexts:
+            arguments[name] = get_context()
+        async with AsyncExitStack() as stack:
+            cache: dict[Any, Any] = {}
+            for name, dependency in dependencies.items():
+                arguments[name] = await dependency.resolve(stack, cache)
+            if in_loop:
+                return await function(**arguments)
+            return await asyncio.to_thread(function, **arguments)
+
+    return call
+
+
+def _set_signature(
+    wrapper: Any, function: Callable[..., Any], annotations: Mapping[str, Any], hidden: Collection[str]
+) -> None:
+    """Give a wrapper the function's name and docstring, and its signature without the hidden parameters."""
+    functools.update_wrapper(wrapper, function)
+    del wrapper.__wrapped__
+    wrapper.__name__ = function_name(function)
+    wrapper.__annotations__ = dict(annotations)
+    visible = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name not in hidden
+    ]
+    wrapper.__signature__ = inspect.Signature(visible)
+
+
+def _is_context(hint: Any) -> bool:
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return _is_context(get_args(hint)[0])
+    if origin in {Union, UnionType}:
+        return any(_is_context(member) for member in get_args(hint))
+    return isinstance(hint, type) and issubclass(hint, Context)

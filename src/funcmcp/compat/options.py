@@ -1,0 +1,138 @@
+"""Options of servers, tools, resources and prompts in other frameworks, and funcmcp's options for them."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from funcmcp.authoring.values.content import Icon
+from funcmcp.compat.annotations import plain
+from funcmcp.compat.auth import native_auth
+from funcmcp.transports.http.options import HTTPOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from funcmcp.compat.server_settings import Settings
+
+_logger = logging.getLogger("funcmcp.compat")
+
+_NATIVE = frozenset({"http", "info", "limits", "lists", "sessions", "show_errors", "tasks"})
+_SERVER = frozenset(
+    {
+        *("title", "description", "icons", "website_url", "list_page_size", "mask_error_details", "middleware"),
+        *("lifespan", "tools", "strict_input_validation", "auth", "token_verifier", "auth_server_provider"),
+        *("on_duplicate", "on_duplicate_tools", "on_duplicate_resources", "on_duplicate_prompts"),
+        *("host", "port", "log_level", "debug", "mount_path", "sse_path", "message_path", "streamable_http_path"),
+        *("json_response", "stateless_http", "transport_security", "dependencies"),
+        *("warn_on_duplicate_tools", "warn_on_duplicate_resources", "warn_on_duplicate_prompts"),
+    }
+)
+"""Options of servers that have a meaning here, or whose default has."""
+
+_WITHOUT_MEANING = frozenset(
+    {
+        *("cache_expiration_seconds", "include_fastmcp_meta", "resource_prefix_format", "tool_serializer"),
+        *("event_store", "retry_interval", "dereference_schemas", "session_state_store", "client_log_level"),
+        *("cache_ttl", "cache_scope", "telemetry_mode", "request_state_security", "subscriptions", "cache_hints"),
+        *("sampling_handler", "sampling_handler_behavior", "experimental_capabilities", "resource_security"),
+        *("http_app_path", "include_tags", "exclude_tags", "tool_transformations", "event_store_ttl"),
+    }
+)
+"""Options of servers that change nothing here."""
+
+_UNSUPPORTED = {
+    "providers": "Register the functions with @mcp.tool.",
+    "transforms": "Register the tools under the names that clients should see.",
+    "extensions": "Use middleware, or the options of funcmcp.MCPServer.",
+    "auth_server_provider": "funcmcp is not an authorization server. Use auth= with an authenticator of funcmcp.auth.",
+}
+"""Options of servers that funcmcp has nothing for, and what to do."""
+
+_FEATURE_WITHOUT_MEANING = {
+    "tool": ("tags", "enabled", "serializer", "version", "run_in_thread", "app", "key", "validate_output"),
+    "resource": ("tags", "enabled", "version", "key", "resource_security"),
+    "prompt": ("tags", "enabled", "version", "key"),
+}
+"""Options of components that change nothing here."""
+
+
+def checked_server_options(options: Mapping[str, Any], cls: str) -> dict[str, Any]:
+    """Return the options of a server that `funcmcp.MCPServer` takes; log a line about those without a meaning.
+
+    Raises:
+        TypeError: An option does not exist, or funcmcp has nothing for it.
+    """
+    present = {name: value for name, value in options.items() if value is not None}
+    for name, advice in _UNSUPPORTED.items():
+        if present.get(name):
+            raise TypeError(f"{cls} of funcmcp.compat has no option {name!r}. {advice}")
+    unknown = sorted(options.keys() - _NATIVE - _SERVER - _WITHOUT_MEANING - _UNSUPPORTED.keys())
+    if unknown:
+        valid = ", ".join(sorted(_NATIVE | _SERVER))
+        raise TypeError(f"Unknown option {', '.join(map(repr, unknown))} of {cls}. Valid options: {valid}.")
+    ignored = sorted(present.keys() & _WITHOUT_MEANING)
+    if ignored:
+        _logger.info("%s of funcmcp.compat ignores %s.", cls, ", ".join(ignored))
+    chosen = {name: value for name, value in options.items() if name in _NATIVE}
+    auth = native_auth(present.get("auth"), present.get("token_verifier"))
+    if auth is not None:
+        chosen["auth"] = auth
+    return chosen
+
+
+def without_meaning(options: dict[str, Any], kind: str) -> None:
+    """Remove the options of a component that change nothing here."""
+    for name in _FEATURE_WITHOUT_MEANING[kind]:
+        options.pop(name, None)
+
+
+def duplicates_policy(options: Mapping[str, Any]) -> str:
+    """Return what happens to a second component of one name: ``"warn"``, ``"replace"``, ``"error"`` or ``"ignore"``."""
+    for name in ("on_duplicate", "on_duplicate_tools", "on_duplicate_resources", "on_duplicate_prompts"):
+        policy = options.get(name)
+        if policy is not None:
+            return str(policy)
+    return "warn"
+
+
+def http_options(settings: Settings, base: HTTPOptions | None = None) -> HTTPOptions:
+    """Return the options of HTTP for a server's settings.
+
+    Args:
+        settings: The settings.
+        base: The options of HTTP of a server that exists. The settings replace the path and, if there are any, the
+            hosts and origins.
+    """
+    base = base or HTTPOptions()
+    security = settings.transport_security
+    hosts, origins = base.allowed_hosts, base.allowed_origins
+    if security is not None:
+        if getattr(security, "enable_dns_rebinding_protection", True):
+            hosts = [_without_any_port(host) for host in security.allowed_hosts]
+            origins = [_without_any_port(origin) for origin in security.allowed_origins]
+        else:
+            hosts = ["*"]
+    path = settings.streamable_http_path
+    return replace(
+        base,
+        path=path if path == "/" else path.rstrip("/"),
+        allowed_hosts=tuple(hosts),
+        allowed_origins=tuple(origins),
+    )
+
+
+def _without_any_port(pattern: str) -> str:
+    return pattern.removesuffix(":*")
+
+
+def icons_of(icons: Any) -> list[Any]:
+    """Return icons as funcmcp takes them."""
+    return [icon if isinstance(icon, Icon) else plain(icon) for icon in icons or ()]
+
+
+def task_option(task: Any) -> dict[str, Any]:
+    """Return funcmcp's option for tasks: ``task=True`` is ``"optional"``, and a TaskConfig has a mode."""
+    mode = "optional" if task is True else getattr(task, "mode", task)
+    return {"task": mode} if mode in {"optional", "required"} else {}

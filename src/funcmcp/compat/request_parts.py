@@ -1,0 +1,56 @@
+"""Parts of a request in the forms of other frameworks: the caller's token and the HTTP request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from funcmcp.auth.principal import Principal
+    from funcmcp.server.calls.context import HTTPRequestInfo, RequestContext
+
+
+class AccessToken:
+    """The token of a caller.
+
+    Attributes:
+        token: The token as the caller sent it; empty for other credentials.
+        client_id: The id of the client.
+        scopes: The scopes of the token.
+        expires_at: The time at which the token expires, in seconds since 1970; None if it is unknown.
+        claims: The claims of the token.
+    """
+
+    def __init__(self, principal: Principal, request: RequestContext) -> None:
+        header = "" if request.http is None else request.http.headers.get("authorization", "")
+        scheme, _, credentials = header.partition(" ")
+        self.token = credentials if scheme.lower() == "bearer" else ""
+        self.claims = dict(principal.claims)
+        self.client_id = principal.client_id or principal.subject
+        self.scopes = sorted(principal.scopes)
+        expires_at = self.claims.get("exp")
+        self.expires_at = expires_at if isinstance(expires_at, int) else None
+        self.subject = principal.subject
+
+
+def http_request_of(http: HTTPRequestInfo) -> Any:
+    """Return an HTTP request as Starlette's ``Request``, or unchanged if Starlette is not installed."""
+    try:
+        from starlette.requests import Request  # noqa: PLC0415 - an author's own dependency
+    except ModuleNotFoundError:
+        return http
+    from urllib.parse import urlsplit  # noqa: PLC0415 - only for the above
+
+    url = urlsplit(http.url)
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in http.headers.items()]
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": http.method,
+        "scheme": url.scheme,
+        "path": url.path,
+        "query_string": url.query.encode("latin-1"),
+        "headers": headers,
+        "server": (url.hostname, url.port or (443 if url.scheme == "https" else 80)),
+        "client": None,
+        "state": {},
+    }
+    return Request(scope)

@@ -1,0 +1,272 @@
+"""`run` with the arguments of other frameworks, and ASGI applications of a server with its own routes.
+
+How it works: an application without routes and middleware of the author is the server itself. Otherwise it is one of
+Starlette, which the author's routes need anyway, with the server below them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from funcmcp import launch
+from funcmcp.app import MCPServer
+from funcmcp.compat.options import http_options
+from funcmcp.serving import serving_of
+from funcmcp.transports.http.endpoints.custom_routes import HTTPRequest, HTTPResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from funcmcp.compat.server_settings import Settings
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+_TRANSPORTS = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamable_http": "http", "sse": "sse"}
+
+
+def chosen_transport(
+    transport: str | None, server: ServerTransports, options: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Return the transport and the address for `launch.run`; change the server's settings as the options say.
+
+    Args:
+        transport: The name of the transport in any framework.
+        server: The server.
+        options: The options of `run`: ``host``, ``port``, ``path``, ``stateless_http``, and others that are ignored.
+
+    Raises:
+        ValueError: The transport does not exist.
+    """
+    if transport is not None and transport not in _TRANSPORTS:
+        raise ValueError(f"transport must be one of {', '.join(_TRANSPORTS)}; got {transport!r}.")
+    kind = None if transport is None else _TRANSPORTS[transport]
+    settings = server.settings
+    for name in ("host", "port", "stateless_http", "json_response", "transport_security", "mount_path"):
+        if options.get(name) is not None:
+            setattr(settings, name, options[name])
+    if options.get("path") is not None:
+        setattr(settings, "sse_path" if kind == "sse" else "streamable_http_path", options["path"])
+    if kind in {None, "stdio"}:
+        return kind, {}
+    apply_settings(server, sse=kind == "sse")
+    return kind, {"host": settings.host, "port": settings.port}
+
+
+def apply_settings(server: ServerTransports, *, sse: bool = False) -> None:
+    """Give the endpoints the paths and sessions of the settings, which programs may change until the server runs."""
+    serving, settings = serving_of(server), server.settings
+    changed = settings.chosen & {"streamable_http_path", "transport_security"}
+    http = http_options(settings, serving.http_options) if changed else serving.http_options
+    if sse:
+        http = replace(http, sse=settings.sse_path)
+    if settings.stateless_http:
+        serving.change_endpoints(http, sessions=None)
+    elif http != serving.http_options:
+        serving.change_endpoints(http)
+
+
+def application(server: ServerTransports, middleware: Sequence[Any] | None) -> Any:
+    """Return the ASGI application of a server with its routes and with Starlette's middleware.
+
+    Raises:
+        ModuleNotFoundError: The server has routes or middleware, and Starlette is not installed.
+    """
+    routes = server.custom_routes
+    try:
+        from starlette.applications import Starlette  # noqa: PLC0415 - an author's own dependency
+        from starlette.routing import Mount, Route  # noqa: PLC0415 - an author's own dependency
+    except ModuleNotFoundError as error:
+        if not routes and not middleware:
+            return server
+        raise ModuleNotFoundError(
+            "Custom routes and middleware of HTTP are Starlette's. pip install starlette", name=error.name
+        ) from None
+    own_routes = [
+        Route(path, function, methods=methods, name=name, include_in_schema=in_schema)
+        for path, function, methods, name, in_schema in routes
+    ]
+    return _application_class(Starlette)(
+        routes=[*own_routes, Mount("/", app=server)], middleware=list(middleware or ()), lifespan=server.lifespan
+    )
+
+
+def _application_class(starlette: Any) -> Any:
+    class Application(starlette):  # type: ignore[misc] # Starlette is not known here
+        """A Starlette application with the attribute ``lifespan``, which other applications take as theirs."""
+
+        @property
+        def lifespan(self) -> Any:
+            return self.router.lifespan_context
+
+    return Application
+
+
+def run(server: ServerTransports, transport: str | None, options: dict[str, Any]) -> None:
+    """Serve until the process ends."""
+    kind, address = chosen_transport(transport, server, options)
+    if address and (server.custom_routes or options.get("middleware")):
+        app, uvicorn = application(server, options.get("middleware")), launch.uvicorn_adapter()
+        try:
+            uvicorn.serve(app, **address, on_ready=_announcement(server, uvicorn))
+        except uvicorn.AddressError as error:
+            sys.stderr.write(f"{error.strerror}. Choose another address with host= and port=.\n")
+            raise SystemExit(1) from None
+        return
+    launch.run(server, kind, host=address.get("host"), port=address.get("port"))
+
+
+async def run_async(server: ServerTransports, transport: str | None, options: dict[str, Any]) -> None:
+    """Serve in the running event loop."""
+    kind, address = chosen_transport(transport, server, options)
+    if address and (server.custom_routes or options.get("middleware")):
+        app, uvicorn = application(server, options.get("middleware")), launch.uvicorn_adapter()
+        await uvicorn.serve_async(app, **address, on_ready=_announcement(server, uvicorn))
+        return
+    await launch.run_async(server, kind, host=address.get("host"), port=address.get("port"))
+
+
+def starlette_handler(function: Callable[..., Any]) -> Callable[[HTTPRequest], Any]:
+    """Return a handler of funcmcp's routes for a function of Starlette's requests and responses."""
+
+    async def handle(request: HTTPRequest) -> HTTPResponse:
+        from starlette.requests import Request  # noqa: PLC0415 - an author's own dependency
+
+        url = urlsplit(request.url)
+        headers = [(key.lower().encode("latin-1"), value.encode("latin-1")) for key, value in request.headers.items()]
+        scope: dict[str, Any] = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": request.method,
+            "scheme": url.scheme,
+            "path": request.path,
+            "query_string": url.query.encode("latin-1"),
+            "headers": headers,
+            "path_params": dict(request.path_params),
+            "server": (url.hostname, url.port or 80),
+            "client": (request.client or "", 0),
+            "state": {},
+        }
+        messages: list[Any] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": request.body, "more_body": False}
+
+        async def send(message: Any) -> None:
+            messages.append(message)
+
+        answer = function(Request(scope, receive))
+        response = await answer if inspect.isawaitable(answer) else answer
+        await response(scope, receive, send)
+        pairs = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in messages[0]["headers"]]
+        body = b"".join(message.get("body", b"") for message in messages[1:])
+        fields = [(key, value) for key, value in pairs if key.lower() != "content-length"]
+        return HTTPResponse(body, messages[0]["status"], fields)
+
+    return handle
+
+
+def _announcement(server: ServerTransports, uvicorn: Any) -> Any:
+    path = serving_of(server).path
+    return lambda origin: uvicorn.announce(origin + path)
+
+
+class ServerTransports(MCPServer):
+    """A server with the methods of other frameworks that run it.
+
+    Attributes:
+        settings: The address, the paths and the mode of sessions.
+        custom_routes: Path, function, methods, name and whether it is in a schema, for each route.
+    """
+
+    settings: Settings
+    custom_routes: list[tuple[str, Any, list[str], str | None, bool]]
+
+    def run(self, transport: Any = None, **options: Any) -> None:
+        """Serve until the process ends.
+
+        Args:
+            transport: ``"stdio"``, ``"http"``, ``"streamable-http"`` or ``"sse"``. The default is stdio, and HTTP if
+                the Azure Functions host started the process.
+            options: ``host``, ``port``, ``path``, ``stateless_http``, and Starlette's ``middleware``. Options of logs
+                and banners are ignored.
+        """
+        run(self, transport, options)
+
+    async def run_async(self, transport: Any = None, **options: Any) -> None:
+        """Serve as `run` does, in a running event loop."""
+        await run_async(self, transport, options)
+
+    async def run_stdio_async(self, **options: Any) -> None:
+        """Serve on stdio in a running event loop."""
+        await self.run_async("stdio", **options)
+
+    async def run_http_async(self, transport: str = "http", **options: Any) -> None:
+        """Serve Streamable HTTP in a running event loop."""
+        await self.run_async(transport, **options)
+
+    async def run_streamable_http_async(self, **options: Any) -> None:
+        """Serve Streamable HTTP in a running event loop."""
+        await self.run_async("http", **options)
+
+    async def run_sse_async(self, mount_path: str | None = None, **options: Any) -> None:  # noqa: ARG002 - the path of the mount counts
+        """Serve HTTP+SSE in a running event loop."""
+        await self.run_async("sse", **options)
+
+    def http_app(
+        self,
+        path: str | None = None,
+        middleware: Sequence[Any] | None = None,
+        *,
+        transport: str = "http",
+        **options: Any,
+    ) -> Any:
+        """Return an ASGI application that serves the server and its custom routes.
+
+        It is Starlette's application if Starlette is installed, and otherwise the server itself.
+
+        Args:
+            path: The path of the endpoint.
+            middleware: Starlette's middleware.
+            transport: ``"http"``, ``"streamable-http"`` or ``"sse"``.
+            options: ``stateless_http``, ``host`` and others of `run`.
+        """
+        chosen_transport(transport, self, {**options, "path": path})
+        return application(self, middleware)
+
+    def streamable_http_app(self, **options: Any) -> Any:
+        """Return an ASGI application that serves Streamable HTTP."""
+        path = options.pop("streamable_http_path", None) or options.pop("path", None)
+        return self.http_app(path, **options)
+
+    def sse_app(self, mount_path: str | None = None, **options: Any) -> Any:  # noqa: ARG002 - the path of the mount counts
+        """Return an ASGI application that serves HTTP+SSE."""
+        path = options.pop("sse_path", None) or options.pop("path", None)
+        return self.http_app(path, transport="sse", **options)
+
+    def custom_route(  # type: ignore[override] # other options
+        self,
+        path: str,
+        methods: Sequence[str] = ("GET",),
+        name: str | None = None,
+        include_in_schema: bool = True,  # noqa: FBT001, FBT002 - as in the frameworks
+    ) -> Callable[[F], F]:
+        """Return a decorator for a function that answers HTTP requests of a path with Starlette's classes.
+
+        The server itself serves the route, without credentials. Paths with converters, such as ``{name:path}``, are
+        served by `run` and `http_app` only.
+        """
+
+        def register(function: F) -> F:
+            try:
+                native = super(ServerTransports, self).custom_route(path, methods, timeout=None, allow_anonymous=True)
+            except ValueError:
+                self.custom_routes.append((path, function, list(methods), name, include_in_schema))
+            else:
+                native(starlette_handler(function))
+            return function
+
+        return register

@@ -1,0 +1,125 @@
+"""Parameters that are not arguments: dependencies, the request and the caller's token."""
+
+# ruff: noqa: B008 - dependencies are defaults in these frameworks
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator  # noqa: TC003 - an annotation of a dependency
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+import httpx2
+
+from funcmcp.compat import (
+    Context,
+    CurrentContext,
+    CurrentFastMCP,
+    CurrentHeaders,
+    Depends,
+    FastMCP,
+    Progress,
+    StaticTokenVerifier,
+    TokenClaim,
+    get_access_token,
+    get_http_headers,
+    get_http_request,
+)
+from funcmcp.testing import Client
+
+HEADERS = {"Accept": "application/json, text/event-stream", "Authorization": "Bearer abc", "X-Shop": "1"}
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "arguments": {}}}
+
+
+async def call_over_http(mcp: FastMCP, headers: dict[str, str] = HEADERS) -> httpx2.Response:
+    transport = httpx2.ASGITransport(app=mcp)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        return await client.post("/mcp", json=CALL, headers=headers)
+
+
+async def test_dependencies_are_created_and_closed_for_each_call() -> None:
+    steps: list[str] = []
+    mcp = FastMCP("d")
+
+    def settings() -> dict[str, str]:
+        steps.append("settings")
+        return {"url": "db://"}
+
+    @asynccontextmanager
+    async def database(config: dict[str, str] = Depends(settings)) -> AsyncIterator[str]:
+        steps.append("open")
+        yield config["url"]
+        steps.append("close")
+
+    @mcp.tool
+    def query(
+        sql: str,
+        db: Annotated[str, Depends(database)],
+        config: dict[str, str] = Depends(settings),
+        ctx: Context = CurrentContext(),
+        server: FastMCP = CurrentFastMCP(),
+    ) -> str:
+        steps.append("query")
+        return f"{sql} {db} {config['url']} {ctx.fastmcp is server} {server.name}"
+
+    async with Client(mcp) as client:
+        (tool,) = await client.list_tools()
+        assert list(tool.input_schema["properties"]) == ["sql"]
+        assert (await client.call_tool("query", {"sql": "SELECT"})).text == "SELECT db:// db:// True d"
+    assert steps == ["settings", "open", "query", "close"]
+
+
+async def test_progress_as_a_dependency() -> None:
+    mcp = FastMCP("p")
+
+    @mcp.tool
+    async def work(progress: Progress = Progress()) -> str:
+        await progress.set_total(2)
+        await progress.increment()
+        await progress.set_message("half")
+        await progress.increment()
+        return "done"
+
+    seen: list[Any] = []
+    async with Client(mcp) as client:
+        await client.call_tool("work", on_progress=lambda update: seen.append((update.progress, update.total)))
+    assert seen == [(0, 2), (1, 2), (2, 2)]
+
+
+async def test_the_http_request_and_its_headers() -> None:
+    mcp = FastMCP("h", stateless_http=True)
+
+    @mcp.tool
+    def t(headers: dict[str, str] = CurrentHeaders()) -> dict[str, Any]:
+        request = get_http_request()
+        return {
+            "shop": headers["x-shop"],
+            "secret": "authorization" in headers,
+            "all": "authorization" in get_http_headers(include_all=True),
+            "included": "authorization" in get_http_headers(include={"authorization"}),
+            "path": request.url.path,
+            "method": request.method,
+            "token": get_access_token(),
+        }
+
+    text = (await call_over_http(mcp)).text.replace("\\", "")
+    assert '"shop":"1","secret":false,"all":true,"included":true,"path":"/mcp","method":"POST","token":null' in text
+    assert (await mcp.call_tool("t")).is_error
+
+
+async def test_a_token_verifier_protects_the_server() -> None:
+    tokens: dict[str, dict[str, Any]] = {
+        "abc": {"client_id": "app", "scopes": ["read"], "sub": "ann"},
+        "weak": {"client_id": "app"},
+    }
+    mcp = FastMCP("a", auth=StaticTokenVerifier(tokens, required_scopes=["read"]), stateless_http=True)
+
+    @mcp.tool
+    def t(subject: str = TokenClaim("sub")) -> str:
+        token = get_access_token()
+        assert token is not None
+        return f"{subject} {token.token} {token.client_id} {token.scopes}"
+
+    assert "ann abc app ['read']" in (await call_over_http(mcp)).text
+    assert (await call_over_http(mcp, {**HEADERS, "Authorization": "Bearer x"})).status_code == 401
+    assert (await call_over_http(mcp, {"Accept": HEADERS["Accept"]})).status_code == 401
+    assert (await call_over_http(mcp, {**HEADERS, "Authorization": "Bearer weak"})).status_code == 403

@@ -1,0 +1,142 @@
+"""Middleware classes of FastMCP and middleware functions of the official SDK 2.x."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from funcmcp import MCPError
+from funcmcp.compat import (
+    CallNext,
+    ErrorHandlingMiddleware,
+    FastMCP,
+    LoggingMiddleware,
+    MCPServer,
+    Middleware,
+    MiddlewareContext,
+    TimingMiddleware,
+    ToolError,
+    ToolResult,
+)
+from funcmcp.middleware import log_requests
+from funcmcp.testing import Client
+
+
+def server(*middleware: Any) -> FastMCP:
+    mcp = FastMCP("m", middleware=middleware)
+
+    @mcp.tool
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    @mcp.tool
+    def fail() -> str:
+        raise ValueError("no")
+
+    @mcp.resource("note://one")
+    def note() -> str:
+        return "First."
+
+    return mcp
+
+
+async def test_hooks_run_around_their_requests() -> None:
+    seen: list[Any] = []
+
+    class Recorder(Middleware):
+        async def on_message(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            seen.append(context.method)
+            return await call_next(context)
+
+        async def on_call_tool(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            assert context.fastmcp_context is not None
+            seen.append((context.message.name, context.message.arguments, context.fastmcp_context.fastmcp.name))
+            context.message.arguments = {**context.message.arguments, "b": 40}
+            result = await call_next(context)
+            seen.append(result.structured_content)
+            return result
+
+        async def on_list_tools(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            return [tool for tool in await call_next(context) if tool.name != "fail"]
+
+        async def on_read_resource(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            seen.append(context.message.uri)
+            return await call_next(context.copy())
+
+    async with Client(server(Recorder()), revision="2025-11-25") as client:
+        assert [tool.name for tool in await client.list_tools()] == ["add"]
+        assert (await client.call_tool("add", {"a": 2, "b": 1})).text == "42"
+        assert (await client.read_resource("note://one")).text == "First."
+    assert seen == [
+        "initialize",
+        "tools/list",
+        "tools/call",
+        ("add", {"a": 2, "b": 1}, "m"),
+        {"result": 42},
+        "resources/read",
+        "note://one",
+    ]
+
+
+async def test_middleware_changes_results_and_handles_errors() -> None:
+    class Changing(Middleware):
+        async def on_call_tool(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            try:
+                result = await call_next(context)
+            except ToolError as error:
+                return ToolResult(content=f"handled {error}")
+            return ToolResult([*result.content, "more"], {"result": 0})
+
+    mcp = server(Changing())
+    assert (await mcp.call_tool("fail")).text == "handled no"
+    changed = await mcp.call_tool("add", {"a": 1, "b": 2})
+    assert [block.text for block in changed.content] == ["3", "more"]
+    assert changed.structured_content == {"result": 0}
+
+
+async def test_middleware_refuses_calls() -> None:
+    class Refusing(Middleware):
+        async def on_call_tool(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            if context.message.name == "add":
+                raise ToolError("not today")
+            return await call_next(context)
+
+    refused = await server(Refusing()).call_tool("add", {"a": 1, "b": 2})
+    assert (refused.is_error, refused.text) == (True, "not today")
+
+
+async def test_middleware_of_the_frameworks(caplog: pytest.LogCaptureFixture) -> None:
+    errors: list[str] = []
+    mcp = server(
+        LoggingMiddleware(include_payloads=True),
+        TimingMiddleware(),
+        ErrorHandlingMiddleware(error_callback=lambda error, context: errors.append(f"{context.method} {error}")),
+        log_requests(),
+    )
+    with caplog.at_level(logging.INFO):
+        assert (await mcp.call_tool("add", {"a": 1, "b": 2})).text == "3"
+        assert (await mcp.call_tool("fail")).is_error
+    assert "tools/call took" in caplog.text
+    assert "tools/call failed: no" in caplog.text
+    assert errors == ["tools/call no"]
+
+
+async def test_middleware_functions_of_the_sdk() -> None:
+    mcp = MCPServer("s")
+
+    @mcp.tool()
+    def present() -> str:
+        return "yes"
+
+    async def reject_unknown(ctx: Any, call_next: Any) -> Any:
+        if ctx.method == "tools/call" and ctx.params["name"] != "present":
+            raise MCPError(-32602, f"Unknown tool: {ctx.params['name']}")
+        return await call_next(ctx)
+
+    mcp.middleware.append(reject_unknown)
+    assert (await mcp.call_tool("present")).text == "yes"
+    async with Client(mcp) as client:
+        with pytest.raises(MCPError, match="Unknown tool: other"):
+            await client.call_tool("other")

@@ -1,0 +1,258 @@
+"""Servers as they are written for FastMCP and the official SDK."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pytest
+from mcp import types
+from pydantic import BaseModel, Field
+
+from funcmcp.compat import (
+    AssistantMessage,
+    Context,
+    FastMCP,
+    MCPServer,
+    Message,
+    NotFoundError,
+    TextResource,
+    Tool,
+    ToolAnnotations,
+    ToolError,
+    ToolResult,
+    UserMessage,
+)
+from funcmcp.testing import Client
+
+City = Annotated[str, Field(description="The city")]
+
+
+class Forecast(BaseModel):
+    """A forecast."""
+
+    city: str
+    celsius: float = Field(description="Degrees")
+
+
+async def test_a_weather_server_of_fastmcp_2() -> None:
+    mcp = FastMCP(name="Weather", instructions="Ask for a city.", version="2.1")
+
+    @mcp.tool(name="forecast", tags={"public"}, annotations={"readOnlyHint": True, "title": "Forecast"})
+    async def get_forecast(city: City, ctx: Context, days: int = 1) -> Forecast:
+        """Return the forecast."""
+        await ctx.info(f"Looking up {city}")
+        return Forecast(city=city, celsius=20.5 + days)
+
+    @mcp.resource("weather://cities", mime_type="application/json")
+    def cities() -> list[str]:
+        return ["Oslo", "Rome"]
+
+    @mcp.resource("weather://{city}/now")
+    async def now(city: str, ctx: Context) -> str:
+        return f"{city} {type(ctx).__name__}"
+
+    @mcp.prompt
+    def ask(city: str) -> list[Message]:
+        return [UserMessage(f"How is {city}?"), AssistantMessage("Fine.")]
+
+    async with Client(mcp, revision="2025-11-25") as client:
+        assert client.server_info["name"] == "Weather"
+        assert client.server_info["version"] == "2.1"
+        (tool,) = await client.list_tools()
+        assert tool["name"] == "forecast"
+        assert tool["inputSchema"] == {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "description": "The city"},
+                "days": {"type": "integer", "default": 1},
+            },
+            "required": ["city"],
+        }
+        assert tool["annotations"] == {"readOnlyHint": True, "title": "Forecast"}
+        result = await client.call_tool("forecast", {"city": "Oslo", "days": "2"})
+        assert result.structured_content == {"city": "Oslo", "celsius": 22.5}
+        assert (await client.read_resource("weather://cities")).text == '["Oslo","Rome"]'
+        assert (await client.read_resource("weather://Rome/now")).text == "Rome Context"
+        messages = (await client.get_prompt("ask", {"city": "Rome"})).messages
+        assert [message.role for message in messages] == ["user", "assistant"]
+
+
+async def test_a_server_of_the_official_sdk_returns_its_types() -> None:
+    mcp = FastMCP("SDK", "Instructions", host="0.0.0.0", port=9000, stateless_http=True)
+
+    @mcp.tool("picture", "A picture", "Draws.", annotations=types.ToolAnnotations(read_only_hint=True))
+    def draw() -> list[types.TextContent | types.ImageContent]:
+        return [
+            types.TextContent(type="text", text="here"),
+            types.ImageContent(type="image", data="AAAA", mime_type="image/png"),
+        ]
+
+    @mcp.tool()
+    def fail() -> types.CallToolResult:
+        return types.CallToolResult(content=[types.TextContent(type="text", text="no")], is_error=True)
+
+    async with Client(mcp) as client:
+        tools = {tool.name: tool for tool in await client.list_tools()}
+        assert tools["picture"]["title"] == "A picture"
+        assert tools["picture"]["description"] == "Draws."
+        assert tools["picture"]["annotations"]["readOnlyHint"] is True
+        result = await client.call_tool("picture")
+        assert result["content"] == [
+            {"type": "text", "text": "here"},
+            {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        ]
+        assert (await client.call_tool("fail", raise_on_error=False)).is_error
+
+
+async def test_errors_are_shown_as_the_framework_shows_them() -> None:
+    def fail() -> str:
+        raise ValueError("the disk is full")
+
+    async def text(mcp: FastMCP) -> str:
+        mcp.tool(fail)
+        return (await mcp.call_tool("fail")).text
+
+    assert await text(FastMCP("f")) == "the disk is full"
+    assert "disk" not in await text(FastMCP("f", mask_error_details=True))
+    assert "disk" not in await text(MCPServer("f"))
+
+
+async def test_a_tool_error_is_always_shown() -> None:
+    mcp = MCPServer("m")
+
+    @mcp.tool()
+    def fail() -> str:
+        raise ToolError("Say please.")
+
+    assert (await mcp.call_tool("fail")).text == "Say please."
+
+
+async def test_options_of_tools() -> None:
+    mcp = FastMCP("t")
+
+    @mcp.tool(exclude_args=["key"], output_schema={"type": "object", "properties": {"a": {"type": "integer"}}})
+    def with_schema(a: int, key: str = "secret") -> ToolResult:
+        assert key == "secret"
+        return ToolResult(content="text", structured_content={"a": a}, meta={"m": 1})
+
+    @mcp.tool(structured_output=False, meta={"x": 1}, icons=[types.Icon(src="https://example.com/i.png")])
+    def unstructured() -> dict[str, int]:
+        return {"a": 1}
+
+    @mcp.tool(enabled=False)
+    def hidden() -> None: ...
+
+    with_schema_tool, unstructured_tool = await mcp.list_tools()
+    assert list(with_schema_tool.input_schema["properties"]) == ["a"]
+    assert with_schema_tool.outputSchema == {"type": "object", "properties": {"a": {"type": "integer"}}}
+    assert unstructured_tool.output_schema is None
+    assert unstructured_tool["_meta"]["x"] == 1
+    assert unstructured_tool["icons"] == [{"src": "https://example.com/i.png"}]
+    result = await mcp.call_tool("with_schema", {"a": 5})
+    assert (result.text, result.structured_content, result.meta["m"]) == ("text", {"a": 5}, 1)
+
+
+async def test_components_as_objects() -> None:
+    mcp = FastMCP("o")
+
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    mcp.add_tool(Tool.from_function(add, name="plus", description="Adds."))
+    mcp.add_tool(add, annotations=ToolAnnotations(idempotentHint=True))
+    mcp.add_resource(TextResource(uri="note://one", name="one", text="First."))
+    tools = await mcp.get_tools()
+    assert tools["plus"].description == "Adds."
+    assert tools["add"]["annotations"] == {"idempotentHint": True}
+    assert (await mcp.get_tool("add")).parameters["required"] == ["a", "b"]
+    assert [tool.parameters["required"] for tool in mcp._tool_manager.list_tools()] == [["a", "b"], ["a", "b"]]  # type: ignore[attr-defined]
+    assert (await mcp.read_resource("note://one")).text == "First."
+    mcp.remove_tool("plus")
+    assert list(await mcp.get_tools()) == ["add"]
+    with pytest.raises(NotFoundError, match="plus"):
+        mcp.remove_tool("plus")
+    with pytest.raises(TypeError, match=r"Tool\.from_function"):
+        mcp.add_resource(object())
+
+
+async def test_a_second_tool_of_a_name_replaces_the_first(caplog: pytest.LogCaptureFixture) -> None:
+    async def text(mcp: FastMCP) -> str:
+        mcp.tool(lambda: "first", name="t")
+        mcp.tool(lambda: "second", name="t")
+        return (await mcp.call_tool("t")).text
+
+    with caplog.at_level(logging.WARNING):
+        assert await text(FastMCP("d")) == "second"
+    assert "The tool t exists already and is replaced." in caplog.text
+    assert await text(FastMCP("d", on_duplicate_tools="ignore")) == "first"
+    with pytest.raises(ValueError, match="Duplicate tool name 't'"):
+        await text(FastMCP("d", on_duplicate_tools="error"))
+
+
+def test_options_without_meaning_are_logged_and_unknown_ones_refused(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        FastMCP("o", cache_expiration_seconds=5, debug=True, log_level="DEBUG", dependencies=["httpx"])
+    assert "FastMCP of funcmcp.compat ignores cache_expiration_seconds." in caplog.text
+    with pytest.raises(TypeError, match="Unknown option 'colour' of FastMCP"):
+        FastMCP("o", colour="red")
+    with pytest.raises(TypeError, match="funcmcp is not an authorization server"):
+        FastMCP("o", auth_server_provider=object())
+
+
+def test_the_sdk_settings_come_from_options_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTMCP_PORT", "9123")
+    mcp = FastMCP("s", host="127.0.0.2")
+    assert (mcp.settings.host, mcp.settings.port) == ("127.0.0.2", 9123)
+    mcp.settings.port = 9124
+    assert mcp.settings.port == 9124
+    with pytest.raises(AttributeError, match="no setting 'colour'"):
+        _ = mcp.settings.colour
+
+
+def test_a_resource_without_a_scheme_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = FastMCP("r")
+    mcp.resource("/search/{query}")(lambda query: query)
+    assert "The URI of the resource" in caplog.text
+    with pytest.raises(TypeError, match="needs a URI"):
+        mcp.resource(lambda: "x")  # type: ignore[arg-type]
+
+
+async def test_a_lifespan_is_started_and_closed_and_its_value_is_in_the_context() -> None:
+    steps: list[str] = []
+
+    @dataclass
+    class Database:
+        name: str
+
+    @asynccontextmanager
+    async def lifespan(server: FastMCP) -> Any:
+        steps.append(f"start {server.name}")
+        yield Database("orders")
+        steps.append("stop")
+
+    mcp = FastMCP("Shop", lifespan=lifespan)
+
+    @mcp.tool()
+    def query(ctx: Context) -> str:
+        database: Database = ctx.request_context.lifespan_context
+        return database.name
+
+    async with Client(mcp) as client:
+        assert (await client.call_tool("query")).text == "orders"
+    assert steps == ["start Shop", "stop"]
+
+
+async def test_other_servers_are_mounted_under_a_prefix() -> None:
+    billing, shop = FastMCP("Billing"), FastMCP("Shop")
+
+    @billing.tool
+    def pay(ctx: Context) -> str:
+        return ctx.fastmcp.name
+
+    shop.mount(billing, prefix="billing")
+    await FastMCP("Other").import_server("b", billing)
+    assert (await shop.call_tool("billing_pay")).text == "Billing"
