@@ -205,15 +205,17 @@ class Mounting:
 
     def _resource(self, resource: Resource | ResourceTemplate) -> Resource | ResourceTemplate:
         async def read(context: RequestContext, uri: str, values: Values) -> Any:
-            own_uri = self._without_prefix(uri)
+            mounted_uri = self._without_prefix(uri)
             if not self._server.has_middleware:
-                result = await resource.handler(context, own_uri, values)
+                result = await resource.handler(context, mounted_uri, values)
             else:
 
                 def run(inner: RequestContext) -> Awaitable[Any]:
-                    return self._run(resource, resource.handler(inner, own_uri, values))
+                    return self._run(resource, resource.handler(inner, mounted_uri, values))
 
-                result = _result_of(await self._answer(context, resource, {"uri": own_uri}, run, values), "contents")
+                result = _result_of(
+                    await self._answer(context, resource, {"uri": mounted_uri}, run, values), "contents"
+                )
             if isinstance(result, EncodedResult):
                 result = result.result()
             contents = [{**entry, "uri": self._uri(entry["uri"])} for entry in result["contents"]]
