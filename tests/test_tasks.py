@@ -157,6 +157,38 @@ async def test_a_task_of_an_earlier_start_runs_when_the_server_begins(tmp_path: 
         assert task["result"]["content"][0]["text"] == "done"
 
 
+@pytest.mark.parametrize("value", ["-1", "many", "1.5", "²"])
+def test_a_number_of_tasks_in_the_environment_that_is_not_valid_is_an_error(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FUNCMCP_TASK_CONCURRENCY", value)
+    with pytest.raises(ValueError, match=r"FUNCMCP_TASK_CONCURRENCY must be a number of tasks, or 0 for none; got"):
+        MCPServer("orders")
+
+
+@pytest.mark.parametrize(("value", "concurrency"), [("", 10), ("0", 0), ("25", 25)])
+def test_the_environment_sets_how_many_tasks_run_at_once(
+    value: str, concurrency: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FUNCMCP_TASK_CONCURRENCY", value)
+    tasks = MCPServer("orders")._server.tasks
+    assert tasks is not None
+    assert tasks.concurrency == concurrency
+    assert MCPServer("orders", tasks=None)._server.tasks is None
+
+
+async def test_a_process_that_never_runs_the_tasks_in_its_memory_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("FUNCMCP_TASK_CONCURRENCY", "0")
+    mcp = MCPServer("orders")
+    async with mcp.lifespan():
+        assert caplog.messages == []
+    mcp.tool("job", task="optional")(lambda: "done")
+    async with mcp.lifespan():
+        assert "orders stores tasks in this process's memory, and this process runs none" in caplog.text
+
+
 async def test_to_stop_without_tasks_takes_no_time() -> None:
     mcp = MCPServer("orders", tasks=MemoryTasks())
     async with asyncio.timeout(0.5), mcp.lifespan():

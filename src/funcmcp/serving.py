@@ -44,7 +44,7 @@ from funcmcp.transports.http.status import refuse
 from funcmcp.transports.websocket import WebSocket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Literal, TypeAlias
 
     from funcmcp.adapters.asgi.application import ASGIApplication, Receive, Scope, Send
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.calling.services import Services
     from funcmcp.server.middleware import Middleware
     from funcmcp.server.options import ServerOptions
+    from funcmcp.server.tasks.service import Tasks
     from funcmcp.state.seal import KeyRing
     from funcmcp.state.tasks.store import TaskStore
     from funcmcp.transports.http.endpoints.custom_routes import CustomRoute
@@ -59,6 +60,9 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.options import HTTPOptions
 
     Sessions: TypeAlias = SessionStore | Literal["signed", "memory"] | None
+
+TASK_CONCURRENCY_VARIABLE = "FUNCMCP_TASK_CONCURRENCY"
+"""The environment variable with the number of tasks that a process runs at once."""
 
 
 class Serving(Served):
@@ -86,7 +90,8 @@ class Serving(Served):
         on_route: Functions of these servers that get each new custom route.
 
     Raises:
-        ValueError: The keys in the environment are invalid, or *sessions* is neither a store nor a known name.
+        ValueError: The keys or the number of tasks in the environment are invalid, or *sessions* is neither a store nor
+            a known name.
     """
 
     def __init__(  # noqa: PLR0913 - one parameter for each concern
@@ -118,6 +123,9 @@ class Serving(Served):
             middleware=middleware,
             tasks=MemoryTasks() if tasks == "memory" else tasks,
         )
+        concurrency = _task_concurrency(os.environ)
+        if self.server.tasks is not None and concurrency is not None:
+            self.server.tasks.set_concurrency(concurrency)
         self.path = http.path
         self.metadata = None if auth is None else auth.resource
         self.http_options = http
@@ -217,6 +225,7 @@ class Serving(Served):
         self.server.bus.start()
         if self.server.tasks is not None:
             self.server.tasks.start_shared()
+            self._warn_of_idle_tasks(self.server.tasks)
         if _may_be_one_of_several():
             self._warn_of_random_key("this is one of several processes")
         if self.server.guard is None and any(
@@ -337,6 +346,16 @@ class Serving(Served):
                 return refuse(503, INTERNAL_ERROR, "The server can't start; its log has the reason.")
         return await exchange(request)
 
+    def _warn_of_idle_tasks(self, tasks: Tasks) -> None:
+        """Warn that no process runs the tasks of this server."""
+        if tasks.has_tools and not tasks.store.shared and not tasks.concurrency:
+            logger.warning(
+                "%s stores tasks in this process's memory, and this process runs none: its tasks never end. Unset %s, "
+                "or use a store that other processes reach; see docs/guides/tasks.md.",
+                self.name,
+                TASK_CONCURRENCY_VARIABLE,
+            )
+
     def _warn_of_random_key(self, reason: str) -> None:
         """Warn once that sessions or questions are sealed with a key that no other process has."""
         sealed = self._sealed_things()
@@ -383,6 +402,16 @@ def _store(sessions: Sessions, keys: KeyRing) -> SessionStore:
     if isinstance(sessions, SignedSessions):
         return sessions.signed_by(keys)
     return sessions
+
+
+def _task_concurrency(environment: Mapping[str, str]) -> int | None:
+    """Return how many tasks this process runs at once, if the environment says so."""
+    text = environment.get(TASK_CONCURRENCY_VARIABLE)
+    if not text:
+        return None
+    if not text.isascii() or not text.isdecimal():
+        raise ValueError(f"{TASK_CONCURRENCY_VARIABLE} must be a number of tasks, or 0 for none; got {text!r}.")
+    return int(text)
 
 
 def _is_loopback(address: str) -> bool:

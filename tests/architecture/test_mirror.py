@@ -34,6 +34,7 @@ BESIDE_THE_MIRROR = {
 EXCEPTIONS = {
     "tests/authoring/test_type_tables.py": "It tests the type tables of the first design in all layers.",
     "tests/cli/test_call.py": "It runs a command in a process of its own, with most modules of the package.",
+    "tests/cli/test_call_tasks.py": "It runs a command in a process of its own, with most modules of the package.",
     "tests/cli/test_https.py": "It runs `funcmcp run` with a certificate in a process of its own.",
     "tests/cli/test_inspect.py": "It runs a command in a process of its own, with most modules of the package.",
     "tests/cli/test_read.py": "It runs two commands in processes of their own, with most modules of the package.",

@@ -389,12 +389,17 @@ def call(  # noqa: PLR0913 - one for each option of the command
     bearer: Bearer = None,
     verbose: Verbose = False,
 ) -> None:
-    """Call a tool and print its result. A tool's error goes to stderr, with exit code 1."""
-    from funcmcp.cli import show
+    """Call a tool and print its result. A tool's error goes to stderr, with exit code 1.
+
+    If the server runs the call as a task, the command waits for its end. Ctrl+C cancels the task.
+    """
+    from funcmcp.cli import interrupts, show
     from funcmcp.cli.connect import call_tool, open_source
+    from funcmcp.cli.terminal import ProgressDisplay
 
     source = open_source(target, headers=header or [], bearer=bearer, verbose=verbose)
-    result = asyncio.run(call_tool(source, name, pairs or [], json))
+    display = ProgressDisplay(verbose=verbose)
+    result = interrupts.run(call_tool(source, name, pairs or [], json, display), display.interrupt)
     show.print_result(result)
     if result.get("isError"):
         raise typer.Exit(1)

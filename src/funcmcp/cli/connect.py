@@ -14,6 +14,7 @@ from funcmcp.cli.arguments import read_json, read_pairs, warnings_of
 from funcmcp.cli.calls import outcome_of
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.faults import faults_of
+from funcmcp.cli.json_values import as_object
 from funcmcp.cli.output import write_line
 from funcmcp.cli.terminal import ProgressDisplay, answer
 from funcmcp.client.connection import Client
@@ -184,12 +185,15 @@ async def get_prompt(source: Source, name: str, pairs: Sequence[str]) -> list[An
             return list(result.messages)
 
 
-async def call_tool(source: Source, name: str, pairs: Sequence[str], text: str | None) -> CallToolResult:
+async def call_tool(
+    source: Source, name: str, pairs: Sequence[str], text: str | None, display: ProgressDisplay
+) -> CallToolResult:
     """Call a tool and return its result.
 
     Args:
         source: The server.
         name: The tool's name.
+        display: Shows the progress of the call, or its task.
         pairs: Arguments as ``key=value``.
         text: All arguments as a JSON object. None if there are pairs.
 
@@ -199,7 +203,7 @@ async def call_tool(source: Source, name: str, pairs: Sequence[str], text: str |
     if pairs and text is not None:
         raise Failure("Pass the arguments either as key=value or with --json, not both.")
     json_arguments = None if text is None else read_json(text)
-    with ProgressDisplay(verbose=source.verbose) as display:
+    with display:
         async with _connected(source, display) as (client, faults):
             _reject_faulty(faults, "tool", name)
             tool = _named("tool", await client.list_tools(), name)
@@ -264,7 +268,7 @@ async def _reporting(source: Source) -> AsyncIterator[None]:
     try:
         yield
     except MCPError as error:
-        raise Failure(f"The server answered with error {error.code}: {one_line(error, 2000)}") from error
+        raise Failure(f"The server answered with error {error.code}: {one_line(error, 2000)}{_id_of(error)}") from error
     except AuthenticationError as error:
         raise Failure(_advice(source, error)) from error
     except InvalidResponseError as error:
@@ -274,6 +278,12 @@ async def _reporting(source: Source) -> AsyncIterator[None]:
     finally:
         if source.server is not None:
             await serving_of(source.server).aclose()
+
+
+def _id_of(error: MCPError) -> str:
+    """Return the id of an error in the server's log, in parentheses. Empty if the server sent none."""
+    error_id = as_object(error.data).get("errorId")
+    return "" if error_id is None else f" (error id {one_line(error_id)})"
 
 
 def _client(source: Source, display: ProgressDisplay | None) -> Client:
@@ -291,7 +301,8 @@ def _client_of(
     try:
         return Client(
             target,
-            elicit=answer,
+            elicit=answer if display is None else display.answer,
+            on_task=None if display is None else display.show_task,
             on_progress=display.show_progress if display is not None and display.shows_progress else None,
             on_log=display.show_log if display is not None and source.verbose else None,
             log_level="debug" if display is not None and source.verbose else None,

@@ -16,7 +16,8 @@ def main() -> None:
         import funcmcp.cli.diff.command  # noqa: PLC0415 - it adds its command to the app
         import funcmcp.cli.host  # noqa: PLC0415 - as above
         import funcmcp.cli.install.command  # noqa: PLC0415 - as above
-        import funcmcp.cli.migrate.command  # noqa: F401, PLC0415 - as above
+        import funcmcp.cli.migrate.command  # noqa: PLC0415 - as above
+        import funcmcp.cli.worker  # noqa: F401, PLC0415 - as above
         from funcmcp.cli.commands import app  # noqa: PLC0415 - it cannot be imported without the extra
 
         app()

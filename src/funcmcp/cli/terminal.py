@@ -6,7 +6,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any, Self
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from funcmcp.cli.arguments import read_value
 from funcmcp.cli.console import SafeConsole, ask, confirm
@@ -20,16 +20,18 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from funcmcp.client.notifications import LogMessage, ProgressUpdate
+    from funcmcp.protocol.objects import Task
 
 _MAX_AMOUNT = 2**53
 """The largest amount that a bar shows: beyond it, floats are not exact."""
 
 
 class ProgressDisplay:
-    """Shows the progress and the log messages of a running request on stderr.
+    """Shows the progress, the task and the log messages of a running request on stderr.
 
     Args:
-        verbose: Show progress as lines. By default it is a bar, and not shown if stderr is not a terminal.
+        verbose: Show progress and the states of a task as lines. By default progress is a bar, a task is one line with
+            its status message, and neither is shown if stderr is not a terminal.
 
     Attributes:
         shows_progress: Whether progress is shown at all.
@@ -39,16 +41,26 @@ class ProgressDisplay:
         console = SafeConsole(error=True)
         self.shows_progress = verbose or console.is_terminal
         self._verbose = verbose
-        columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
+        description = TextColumn("{task.description}", markup=False)
+        columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), description)
         self._bar = Progress(*columns, console=console, transient=True)
         self._bar_id: TaskID | None = None
+        self._task_line = Progress(SpinnerColumn(), TimeElapsedColumn(), description, console=console, transient=True)
+        self._task_line_id: TaskID | None = None
+        self._follows_task = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.hide()
+
+    def hide(self) -> None:
+        """Remove the bar or the line from the terminal until there is something new to show."""
         if self._bar_id is not None:  # rich would print an empty line for a bar that was never shown
             self._bar.stop()
+        if self._task_line_id is not None:
+            self._task_line.stop()
 
     def show_progress(self, update: ProgressUpdate) -> None:
         """Show how far the request is."""
@@ -59,13 +71,37 @@ class ProgressDisplay:
             return
         if self._bar_id is None:
             self._bar_id = self._bar.add_task("")
-            self._bar.start()
+        self._bar.start()
         self._bar.update(
             self._bar_id,
             completed=_amount(update.progress) or 0,
             total=_amount(update.total),
             description=visible(message),
         )
+
+    def show_task(self, state: Task) -> None:
+        """Show the state of the task that the request has become."""
+        self._follows_task = not state.has_ended
+        text = state.status_message or state.status.replace("_", " ")
+        if self._verbose:
+            write_line(f"task: {state.status} {state.status_message or ''}".rstrip(), error=True)
+        elif self.shows_progress and self._follows_task:
+            if self._task_line_id is None:
+                self._task_line_id = self._task_line.add_task("")
+            self._task_line.start()
+            self._task_line.update(self._task_line_id, description=visible(text))
+
+    def interrupt(self) -> None:
+        """Show that Ctrl+C cancels the task, if there is one."""
+        self.hide()
+        if self._follows_task:
+            write_line("Cancelling the task. Ctrl+C again ends the command at once.", error=True)
+            self._follows_task = False
+
+    async def answer(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the result of ``elicitation/create``; see `answer`. Nothing else is shown in the meantime."""
+        self.hide()
+        return await answer(params)
 
     def show_log(self, message: LogMessage) -> None:
         """Show a log message as a line."""

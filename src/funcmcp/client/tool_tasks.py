@@ -156,7 +156,7 @@ class ToolTask:
         """
         if self.task_id is not None:
             state = await self._tasks.get(self.task_id, self._seconds)
-            has_changed = state != self.state
+            has_changed = _visible_part(state) != _visible_part(self.state)
             self.state = state
             if has_changed:
                 self._report()
@@ -294,6 +294,11 @@ class ToolTask:
 
     async def _request_result(self, seconds: float | None) -> dict[str, Any]:
         return await self._tasks.requests.send("tasks/result", {"taskId": self.task_id}, seconds)
+
+
+def _visible_part(state: Task) -> tuple[str, str | None, dict[str, Any]]:
+    """Return what a new state has to differ in: not the polling interval, which grows with the age of the task."""
+    return state.status, state.status_message, state.input_requests
 
 
 def _supports_tasks(capabilities: Mapping[str, Any]) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import logging
 import re
 import secrets
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ from funcmcp.protocol.tasks import EXTENSION, TaskStatus, declares, poll_seconds
 from funcmcp.server.calls.task_call import encode_call
 from funcmcp.server.connections.hub import Change
 from funcmcp.server.limits import LimitReachedError
+from funcmcp.server.log import logger, quote
 from funcmcp.server.tasks.worker import DRAIN_SECONDS, TaskWorker
 from funcmcp.state.sessions.store import StoreAwayError
 from funcmcp.state.tasks.record import NewTask, TaskKey
@@ -77,6 +80,16 @@ class Tasks:
         """Whether calls of some tool become tasks."""
         return "tasks" in self._catalog.offered
 
+    @property
+    def concurrency(self) -> int:
+        """Tasks that run at once in this process; 0 if it runs none."""
+        return 0 if self._worker is None else self._worker.concurrency
+
+    def set_concurrency(self, count: int) -> None:
+        """Run so many tasks at once in this process, instead of as many as the store says."""
+        if self._worker is not None:
+            self._worker.concurrency = count
+
     def start(self) -> None:
         """Begin to run tasks in this process, unless that has begun."""
         if self._worker is not None:
@@ -135,9 +148,11 @@ class Tasks:
         )
         self.start()  # where the application around the server does not run its lifespan
         try:
-            return await self.store.create(task)
+            record = await self.store.create(task)
         except TasksFullError as error:
             raise LimitReachedError("There are too many tasks.", error.retry_after, own=error.own) from None
+        _log(record, "created")
+        return record
 
     async def find(self, context: RequestContext) -> TaskRecord:
         """Return the task that a request names.
@@ -185,7 +200,9 @@ class Tasks:
             await self.store.read(TaskKey(None, "0"))
 
     def changed(self, record: TaskRecord) -> None:
-        """Publish a change of a task, if a client waits for it."""
+        """Publish a change of a task, if a client waits for it, and log its end."""
+        if record.over:
+            _log(record, record.status)
         if record.watched:
             self._hub.publish(change_of(record.key))
 
@@ -195,6 +212,20 @@ class Tasks:
     def _stop_run(self, key: TaskKey) -> None:
         if self._worker is not None:
             self._worker.cancel(key)
+
+
+def task_digest(task_id: str) -> str:
+    """Return a digest of a task's id. Readers of logs and traces could use the task with the id itself."""
+    return hashlib.sha256(task_id.encode()).hexdigest()[:16]
+
+
+def _log(record: TaskRecord, event: str) -> None:
+    """Write a line about a task: what happened, its tool, a digest of its id and the mark of its owner."""
+    if not logger.isEnabledFor(logging.INFO):
+        return
+    key = record.key
+    owner = key.owner or "anonymous"
+    logger.info("task %s tool=%s task=%s owner=%s", event, quote(record.tool), task_digest(key.task_id), owner)
 
 
 def change_of(key: TaskKey) -> Change:

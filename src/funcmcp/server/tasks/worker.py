@@ -66,9 +66,13 @@ class TaskWorker:
         store: The tasks.
         run: Runs the tool of a claimed task; the second argument takes status messages.
         changed: Is called with a task after each change.
+
+    Attributes:
+        concurrency: Tasks that run at once; 0 if this process runs none.
     """
 
     def __init__(self, store: TaskStore, run: RunTool, changed: Callable[[TaskRecord], None]) -> None:
+        self.concurrency = store.concurrency
         self._store = store
         self._run_tool = run
         self._changed = changed
@@ -81,7 +85,7 @@ class TaskWorker:
     def start(self) -> None:
         """Begin to claim tasks on the running event loop, unless that has begun."""
         loop = asyncio.get_running_loop()
-        if not self._store.concurrency or not self._store.pulls:
+        if not self.concurrency or not self._store.pulls:
             return
         if self._loop is loop and self._claiming is not None and not self._claiming.done():
             return
@@ -134,7 +138,7 @@ class TaskWorker:
 
     async def _claim_tasks(self) -> None:
         while not self._stopping:
-            room = self._store.concurrency - len(self._runs)
+            room = self.concurrency - len(self._runs)
             if room < 1:
                 self._freed.clear()
                 await self._freed.wait()

@@ -1,0 +1,79 @@
+"""``funcmcp worker``: tasks of a server that another process serves."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from funcmcp.client import Client
+from tests.cli.processes import FUNCMCP, STOP_SECONDS, funcmcp, running
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SERVER = """
+import asyncio
+import os
+
+from funcmcp import MCPServer
+from funcmcp.tasks import SQLiteTasks, TaskOptions
+
+mcp = MCPServer("Reports", tasks=SQLiteTasks("tasks.db"))
+
+
+@mcp.tool(task=TaskOptions(poll=0.05))
+async def pid() -> int:
+    return os.getpid()
+
+
+@mcp.tool(task=TaskOptions(poll=0.05))
+async def work(seconds: float) -> str:
+    print("working", flush=True)
+    await asyncio.sleep(seconds)
+    return "done"
+"""
+
+IMPORTS = "from funcmcp import MCPServer\nfrom funcmcp.tasks import SQLiteTasks\n"
+TASK = "mcp.tool('job', task='optional')(lambda: 'done')\n"
+
+
+async def test_a_worker_runs_the_tasks_of_a_process_that_only_serves_and_sigterm_drains(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    serve = [*FUNCMCP, "run", "server.py", "--port", "0"]
+    only_serves = {"FUNCMCP_TASK_CONCURRENCY": "0"}
+    with running(serve, folder=tmp_path, env=only_serves) as server:
+        url = server.endpoint()
+        async with Client(url, timeout=STOP_SECONDS) as client:
+            first = await client.start_tool("pid")
+            command = [*FUNCMCP, "worker", "server.py", "--concurrency", "3"]
+            with running(command, folder=tmp_path, env=only_serves) as worker:
+                worker.line_with("Reports runs its tasks")
+                result = await first.result()
+                assert result.structured_content == {"result": worker.process.pid}
+
+                second = await client.start_tool("work", {"seconds": 0.5})
+                worker.line_with("working")
+                worker.process.send_signal(signal.SIGTERM)
+                worker.line_with("Finishing the running tasks")
+                assert worker.ended() == 0
+            assert (await second.result()).text == "done"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        ("", TASK, "Shop stores tasks in the memory of each process, where a worker cannot reach them. Write"),
+        ("tasks=None", TASK, "Shop has no store of tasks. Write MCPServer(..., tasks=RedisTasks(url))."),
+        ('tasks=SQLiteTasks("x.db")', "", "Shop has no tools with task=."),
+    ],
+)
+def test_a_server_without_tasks_for_a_worker_is_one_clear_line(
+    tmp_path: Path, arguments: str, code: str, line: str
+) -> None:
+    (tmp_path / "server.py").write_text(f"{IMPORTS}mcp = MCPServer('Shop', {arguments})\n{code}")
+    ended = funcmcp("worker", "server.py", folder=tmp_path)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith(line)
+    assert ended.stderr.count("\n") == 1
