@@ -522,16 +522,19 @@ class MCPServer(DirectCalls, ASGIApplication):
 
     @on_instance
     def trace(self, tracer_provider: TracerProvider | None = None) -> None:
-        """Create an OpenTelemetry span for each request; see docs/guides/telemetry.md. Call it before serving.
+        """Create an OpenTelemetry span for each request and each run of a task. Call it before serving.
 
-        Needs ``pip install "funcmcp[otel]"``. Without this call the server loads nothing of OpenTelemetry.
+        Needs ``pip install "funcmcp[otel]"``. Without this call the server loads nothing of OpenTelemetry. See
+        docs/guides/telemetry.md.
 
         Args:
             tracer_provider: Creates the spans. The default is the global one of the process.
         """
-        from funcmcp.adapters.opentelemetry import tracing  # noqa: PLC0415 - vendor code
+        from funcmcp.adapters.opentelemetry import TaskTracing, tracing  # noqa: PLC0415 - vendor code
 
         self._server.add_middleware(tracing(tracer_provider))
+        if self._server.tasks is not None:
+            self._server.tasks.trace_with(TaskTracing(tracer_provider))
 
     @on_instance
     def run(self, transport: Transport | None = None, *, host: str | None = None, port: int | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import subprocess
@@ -17,6 +18,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
+from pydantic import BaseModel
 
 from funcmcp import MCPServer, ToolContext, ToolError
 from funcmcp.authoring.values.content import ToolResult
@@ -24,11 +26,14 @@ from funcmcp.client import InvalidResponseError
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import MCPError
 from funcmcp.serving import serving_of
-from funcmcp.testing import Client, post, read_messages
+from funcmcp.tasks import TaskOptions
+from funcmcp.testing import Client, accept, post, read_messages
 from funcmcp.transports.connection import Connection
 from tests.server.parts import NEWEST, PATIENCE, PER_REQUEST
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from opentelemetry.sdk.trace import ReadableSpan
 
     from funcmcp.transports.http.messages import HttpResponse
@@ -426,3 +431,148 @@ print([name for name in sys.modules if "opentelemetry" in name])
         [sys.executable, "-c", script % TRACEPARENT], capture_output=True, text=True, check=True, timeout=60
     )
     assert run.stdout.strip() == "[]"
+
+
+def offer_tasks(mcp: MCPServer) -> None:
+    """Add tools whose calls become tasks."""
+    options = TaskOptions(poll=0.02)
+
+    @mcp.tool(task=options)
+    async def export(how: str, context: ToolContext) -> str:
+        if how == "ask":
+            await context.elicit("Really?", Agreement)
+        if how == "fail":
+            raise ToolError(SECRET)
+        if how == "protocol":
+            raise MCPError(-32050, "Out of stock", {"what": SECRET})
+        if how == "caller":
+            raise MCPError(-32602, "Wrong")
+        if how == "hang":
+            await asyncio.sleep(60)
+        return str(baggage.get_baggage("tenant"))
+
+
+class Agreement(BaseModel):
+    agreed: bool
+
+
+@pytest.fixture
+async def traced_tasks(traced: Traced) -> AsyncIterator[Traced]:
+    offer_tasks(traced.mcp)
+    yield traced
+    await serving_of(traced.mcp).aclose()
+
+
+@EVERY_ERA
+async def test_the_run_of_a_task_is_a_consumer_span_linked_to_the_request(traced_tasks: Traced, revision: str) -> None:
+    meta = {"traceparent": TRACEPARENT, "baggage": "tenant=blue"}
+    async with Client(traced_tasks.mcp, revision=revision) as client:
+        task = await client.start_tool("export", {"how": SECRET}, meta=meta)
+        assert (await task.result()).text == "None"  # the baggage belongs to the request
+    request, run = traced_tasks.span("tools/call export"), traced_tasks.span("execute_tool export")
+    assert (run.kind, run.parent) == (SpanKind.CONSUMER, None)
+    assert [link.context.span_id for link in run.links] == [own_context(request).span_id]
+    assert [otel.format_trace_id(link.context.trace_id) for link in run.links] == [TRACE]
+    assert trace_of(run) != TRACE
+    attributes = dict(run.attributes or {})
+    assert 0 <= float(str(attributes.pop("mcp.task.wait_seconds"))) < PATIENCE
+    assert attributes == {
+        "mcp.method.name": "tools/call",
+        "mcp.protocol.version": revision,
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "export",
+        "mcp.task.id": told(str(task.task_id)),
+        "mcp.task.attempt": 1,
+        "mcp.task.status": "completed",
+    }
+    for span in traced_tasks.spans():
+        assert SECRET not in span.to_json()
+        assert str(task.task_id) not in span.to_json()
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "attributes"),
+    [
+        ("fail", "completed", {"error.type": "tool_error"}),
+        ("protocol", "failed", {"error.type": "-32050", "rpc.response.status_code": "-32050"}),
+        ("caller", "failed", {"rpc.response.status_code": "-32602"}),
+    ],
+)
+async def test_the_span_of_a_run_shows_how_it_failed(
+    traced_tasks: Traced, how: str, status: str, attributes: dict[str, str]
+) -> None:
+    async with Client(traced_tasks.mcp) as client:
+        with contextlib.suppress(MCPError):
+            assert (await client.call_tool("export", {"how": how})).is_error
+    span = traced_tasks.span("execute_tool")
+    assert (span.attributes or {})["mcp.task.status"] == status
+    assert (span.attributes or {}).items() >= attributes.items()
+    assert (span.status.status_code is StatusCode.ERROR) == ("error.type" in attributes)
+    assert SECRET not in span.to_json()
+
+
+async def test_each_run_of_a_task_has_a_span(traced_tasks: Traced) -> None:
+    async with Client(traced_tasks.mcp, elicit=accept({"agreed": True})) as client:
+        await client.call_tool("export", {"how": "ask"})
+    spans = [dict(span.attributes or {}) for span in traced_tasks.spans("execute_tool")]
+    assert [span["mcp.task.status"] for span in spans] == ["input_required", "completed"]
+    assert [span["mcp.task.attempt"] for span in spans] == [1, 2]
+
+
+async def test_a_run_that_is_cancelled_has_a_span_without_a_status(traced_tasks: Traced) -> None:
+    async with Client(traced_tasks.mcp) as client:
+        task = await client.start_tool("export", {"how": "hang"})
+        await asyncio.sleep(0.05)
+        await task.cancel()
+        async with asyncio.timeout(PATIENCE):
+            while not traced_tasks.spans("execute_tool"):  # noqa: ASYNC110 - the exporter has no event
+                await asyncio.sleep(0.01)
+    span = traced_tasks.span("execute_tool")
+    assert "mcp.task.status" not in (span.attributes or {})
+    assert span.status.status_code is StatusCode.UNSET
+
+
+async def test_a_task_that_was_created_without_a_trace_has_no_link(traced_tasks: Traced) -> None:
+    tasks = serving_of(traced_tasks.mcp).server.tasks
+    assert tasks is not None
+    tasks._tracer = None  # as in another process that creates tasks and is not traced
+    async with Client(traced_tasks.mcp) as client:
+        await client.call_tool("export", {"how": "x"})
+    assert not traced_tasks.span("execute_tool").links
+
+
+@pytest.mark.parametrize("traceparent", ["00-x", "", "00-00000000000000000000000000000000-0000000000000000-01"])
+async def test_a_stored_trace_that_cannot_be_read_is_no_link(traced_tasks: Traced, traceparent: str) -> None:
+    tasks = serving_of(traced_tasks.mcp).server.tasks
+    assert tasks is not None
+    assert tasks._tracer is not None
+    tasks._tracer.traceparent = lambda: traceparent  # type: ignore[method-assign] # a record of another version
+    async with Client(traced_tasks.mcp) as client:
+        await client.call_tool("export", {"how": "x"})
+    assert not traced_tasks.span("execute_tool").links
+
+
+async def test_a_server_without_tasks_can_be_traced() -> None:
+    MCPServer("traced", tasks=None).trace(TracerProvider())
+
+
+async def test_the_log_has_a_line_for_each_task_that_is_created_and_that_ends(
+    traced_tasks: Traced, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="funcmcp")
+    ids: list[str] = []
+    async with Client(traced_tasks.mcp, on_task=lambda state: ids.append(state.task_id)) as client:
+        await client.call_tool("export", {"how": SECRET})
+        with pytest.raises(MCPError):
+            await client.call_tool("export", {"how": "protocol"})
+        await (await client.start_tool("export", {"how": "hang"})).cancel()
+    lines = [message for message in caplog.messages if message.startswith("task ")]
+    events = [line.split()[1] for line in lines]
+    assert events == ["created", "completed", "created", "failed", "created", "cancelled"]
+    done, failed, cancelled = (told(task_id) for task_id in dict.fromkeys(ids))
+    assert [line.split()[3] for line in lines] == [
+        f"task={mark}" for mark in (done, done, failed, failed, cancelled, cancelled)
+    ]
+    assert lines[0] == f"task created tool=export task={done} owner=anonymous"
+    assert not any(task_id in caplog.text for task_id in ids)
+    assert SECRET not in "".join(lines)

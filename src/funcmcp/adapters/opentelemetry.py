@@ -1,5 +1,8 @@
 """OpenTelemetry: a span around each request that a server runs, within the trace that its client began.
 
+The run of a task has a span in a trace of its own, with a link to the span of the request that created the task: a run
+may begin long after the request, in another process, and more than once.
+
 A server that is not traced does not load this module.
 
 Source: OpenTelemetry "Semantic conventions for Model Context Protocol (MCP)", server spans (in development: names may
@@ -13,23 +16,34 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 try:
+    from opentelemetry.context import Context as TraceContext
     from opentelemetry.context import attach, detach, get_current
     from opentelemetry.propagate import extract
     from opentelemetry.trace import Link, SpanKind, Status, StatusCode, get_current_span, get_tracer
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Traces need: pip install "funcmcp[otel]"', name=error.name) from None
 
 from funcmcp.protocol import errors
+from funcmcp.protocol.codec import decode
 from funcmcp.protocol.methods import METHODS
+from funcmcp.protocol.tasks import COMPLETED, FAILED, INPUT_REQUIRED
+from funcmcp.server.tasks.service import task_digest
+from funcmcp.server.tasks.worker import NoOutcome
+from funcmcp.state.tasks.record import Outcome
 
 if TYPE_CHECKING:
-    from opentelemetry.context import Context as TraceContext
+    from collections.abc import Callable, Coroutine
+
     from opentelemetry.trace import Span, TracerProvider
 
     from funcmcp.protocol.jsonrpc import Request
     from funcmcp.protocol.replies import Reply
     from funcmcp.server.calls.context import RequestContext
+    from funcmcp.server.calls.task_call import TaskContext
     from funcmcp.server.middleware import CallNext, Middleware
+    from funcmcp.server.tasks.worker import RunEnd
+    from funcmcp.state.tasks.record import Claim
 
 CLIENT_FAULTS = frozenset(
     {
@@ -74,6 +88,74 @@ def tracing(tracer_provider: TracerProvider | None = None) -> Middleware:
             detach(token)
 
     return trace
+
+
+class TaskTracing:
+    """Makes a span of every run of a task.
+
+    Args:
+        tracer_provider: Makes the spans; the process's global one by default.
+    """
+
+    def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
+        self._tracer = get_tracer("funcmcp", version("funcmcp"), tracer_provider)
+
+    def traceparent(self) -> str | None:
+        """Return the current span, as the header `traceparent` names it; None without a span."""
+        carrier: dict[str, str] = {}
+        _W3C.inject(carrier)
+        return carrier.get("traceparent")
+
+    async def trace(self, context: TaskContext, claim: Claim, run: Callable[[], Coroutine[Any, Any, RunEnd]]) -> RunEnd:
+        """Run the tool of a task within a span."""
+        record = claim.record
+        attributes: dict[str, str | int | float] = {
+            "mcp.method.name": "tools/call",
+            "mcp.protocol.version": context.client.revision.date,
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": record.tool[:_LONGEST],
+            "mcp.task.id": task_digest(record.key.task_id),
+            "mcp.task.attempt": record.attempt,
+            "mcp.task.wait_seconds": max(0.0, claim.now - record.updated),
+        }
+        token = attach(TraceContext())  # not that of the request during which this process began to run tasks
+        try:
+            with self._tracer.start_as_current_span(
+                f"execute_tool {record.tool}", None, SpanKind.CONSUMER, attributes, _links_to(context.traceparent)
+            ) as span:
+                end = await run()
+                if span.is_recording():
+                    _set_end(span, end)
+                return end
+        finally:
+            detach(token)
+
+
+_W3C = TraceContextTextMapPropagator()
+
+
+def _links_to(traceparent: str | None) -> list[Link]:
+    """Return a link to a span, if the text names one."""
+    if traceparent is None:
+        return []
+    span = get_current_span(_W3C.extract({"traceparent": traceparent}, TraceContext())).get_span_context()
+    return [Link(span)] if span.is_valid else []
+
+
+def _set_end(span: Span, end: RunEnd) -> None:
+    """Set the status of the task after a run."""
+    if isinstance(end, NoOutcome):
+        return
+    if not isinstance(end, Outcome):
+        span.set_attribute("mcp.task.status", INPUT_REQUIRED)
+    elif end.is_error:
+        error = decode(end.text)
+        span.set_attribute("mcp.task.status", FAILED)
+        _set_error(span, error["code"], error.get("message"))
+    else:
+        span.set_attribute("mcp.task.status", COMPLETED)
+        if end.tool_failed:
+            _fail(span, "tool_error")
 
 
 def _origin(context: RequestContext) -> tuple[TraceContext, list[Link]]:
@@ -130,12 +212,15 @@ def _digest(session_id: str) -> str:
 
 def _set_outcome(span: Span, reply: Reply) -> None:
     if reply.error is not None:
-        code = str(reply.error)
-        span.set_attribute("rpc.response.status_code", code)
-        if reply.error not in CLIENT_FAULTS:
-            _fail(span, code, reply.message()["error"].get("message"))
+        _set_error(span, reply.error, reply.message()["error"].get("message"))
     elif _SAYS_ERROR in reply.body and reply.message()["result"].get("isError") is True:
         _fail(span, "tool_error")
+
+
+def _set_error(span: Span, code: int, message: str | None) -> None:
+    span.set_attribute("rpc.response.status_code", str(code))
+    if code not in CLIENT_FAULTS:
+        _fail(span, str(code), message)
 
 
 def _fail(span: Span, kind: str, message: str | None = None) -> None:

@@ -73,6 +73,9 @@ def _tasks_of(serving: Serving) -> Tasks:
 
 async def _work(serving: Serving) -> None:
     """Run tasks until a signal."""
+    from funcmcp.authoring.calling.lifespans import LifespanError
+    from funcmcp.server.log import log_failure
+
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 
@@ -83,7 +86,11 @@ async def _work(serving: Serving) -> None:
 
     for number in _SIGNALS:
         signal.signal(number, stop)
-    serving.begin()
+    try:
+        await serving.start()
+    except LifespanError as error:
+        log_failure(error, "-", "add_lifespan")
+        raise Failure(str(error)) from error
     try:
         write_line(f"{serving.name} runs its tasks (Ctrl+C stops it)")
         await stopping.wait()

@@ -140,7 +140,7 @@ def _rows(parts: Parts, lists: dict[str, FeatureList]) -> Iterable[Route]:
     if parts.tasks is not None and tasks is not None:
         store = parts.tasks.store
         runs = TaskRuns(catalog, results, tool_calls.run, result_bytes=store.limits.result_bytes)
-        parts.tasks.run_with(runs.run)
+        parts.tasks.run_with(runs)
         # CONVERSATION, because the handlers themselves decide which tasks the caller may use.
         rows += [
             ("tasks/get", tasks.get, conversation, None, never),

@@ -84,8 +84,11 @@ def test_without_tasks_every_call_is_plain() -> None:
 def test_tasks_in_redis_run_elsewhere_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "funcmcp")
     store = RedisTasks("redis://127.0.0.1:1")
-    assert list(functions(server(tasks=store))) == ["mcp", "mcp_preflight"]
-    assert store.concurrency == 0
+    mcp = server(tasks=store)
+    assert list(functions(mcp)) == ["mcp", "mcp_preflight"]
+    tasks = serving_of(mcp).server.tasks
+    assert tasks is not None
+    assert tasks.concurrency == 0
     (record,) = caplog.records
     assert record.message == (
         "Shop creates tasks in RedisTasks and does not run them: Azure stops a function app between two invocations. "

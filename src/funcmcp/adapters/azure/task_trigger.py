@@ -60,7 +60,7 @@ def check_store(server: Server) -> None:
     elif isinstance(tasks.store, AzureTasks):
         tasks.store.pulls = False  # the functions host brings them
     else:
-        tasks.store.concurrency = 0
+        tasks.set_concurrency(0)
         if tasks.has_tools:
             logger.warning(
                 "%s creates tasks in %s and does not run them: Azure stops a function app between two invocations. "

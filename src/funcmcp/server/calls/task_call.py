@@ -40,9 +40,13 @@ class DetachableContext(RequestContext):
 
 
 class TaskContext(RequestContext):
-    """The context of a run in a worker: the caller is as it was at the call, and there is no HTTP request."""
+    """The context of a run in a worker: the caller is as it was at the call, and there is no HTTP request.
 
-    __slots__ = ("_principal", "_task_id")
+    Attributes:
+        traceparent: The span of the request that created the task; None if the server is not traced.
+    """
+
+    __slots__ = ("_principal", "_task_id", "traceparent")
 
     def __init__(
         self,
@@ -52,10 +56,12 @@ class TaskContext(RequestContext):
         *,
         principal: Principal | None,
         task_id: str,
+        traceparent: str | None,
     ) -> None:
         super().__init__(routed, client, channel)
         self._principal = principal
         self._task_id = task_id
+        self.traceparent = traceparent
 
     @property
     def principal(self) -> Principal | None:
@@ -124,8 +130,13 @@ def progress_message(params: Mapping[str, Any]) -> str:
     return f"{message} ({amount})" if message else amount
 
 
-def encode_call(context: RequestContext) -> bytes:
-    """Return what a worker needs to run the tool of a request. It contains no token and no header."""
+def encode_call(context: RequestContext, traceparent: str | None = None) -> bytes:
+    """Return what a worker needs to run the tool of a request. It contains no token and no header.
+
+    Args:
+        context: The request.
+        traceparent: The span of the request, if the server is traced.
+    """
     request, client, principal = context.request, context.client, context.principal
     return encode(
         {
@@ -136,6 +147,7 @@ def encode_call(context: RequestContext) -> bytes:
             "capabilities": client.capabilities,
             "info": client.info,
             "principal": None if principal is None else _encoded_principal(principal),
+            "traceparent": traceparent,
         }
     )
 
@@ -159,7 +171,9 @@ def decode_call(call: bytes, tool: Feature, *, task_id: str, channel: TaskChanne
             routed = RoutedRequest(Request(request_id, "tools/call", params), None, tool)
             client = Client(REVISIONS[date], capabilities, info)
             principal = None if caller is None else _decoded_principal(caller)
-            return TaskContext(routed, client, channel, principal=principal, task_id=task_id)
+            trace = stored.get("traceparent")
+            traceparent = trace if isinstance(trace, str) else None
+            return TaskContext(routed, client, channel, principal=principal, task_id=task_id, traceparent=traceparent)
     return None
 
 

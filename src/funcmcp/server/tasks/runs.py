@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from funcmcp.protocol.revisions import Revision
     from funcmcp.server.calls.context import RequestContext
+    from funcmcp.server.calls.task_call import TaskContext
     from funcmcp.server.catalog.catalog import Catalog
     from funcmcp.server.catalog.features import Tool
     from funcmcp.server.results import Results
@@ -33,6 +35,22 @@ _MAX_MESSAGE = 1000
 """Characters of an error's text that the status message repeats."""
 
 
+class TaskTracer(Protocol):
+    """Traces the runs of tasks."""
+
+    def traceparent(self) -> str | None:
+        """Return the current span, as the header `traceparent` names it; None without a span."""
+
+    async def trace(self, context: TaskContext, claim: Claim, run: Callable[[], Coroutine[Any, Any, RunEnd]]) -> RunEnd:
+        """Run the tool of a task within a span.
+
+        Args:
+            context: The call of the tool.
+            claim: The task.
+            run: Runs the tool.
+        """
+
+
 class TaskRuns:
     """Runs the tools of tasks.
 
@@ -41,6 +59,9 @@ class TaskRuns:
         results: Completes their results.
         call: Runs a tool with its arguments, within so many seconds, and returns what `tools/call` returns.
         result_bytes: The size of a result.
+
+    Attributes:
+        tracer: Traces the runs. None: they are not traced.
     """
 
     def __init__(self, catalog: Catalog, results: Results, call: CallTool, *, result_bytes: int) -> None:
@@ -48,6 +69,7 @@ class TaskRuns:
         self._results = results
         self._call = call
         self._result_bytes = result_bytes
+        self.tracer: TaskTracer | None = None
 
     async def run(self, claim: Claim, report: Callable[[str], None]) -> RunEnd:
         """Run the tool of a task.
@@ -64,6 +86,11 @@ class TaskRuns:
         context = decode_call(claim.call, tool, task_id=record.key.task_id, channel=channel)
         if context is None:
             return NoOutcome.UNKNOWN
+        if self.tracer is None:
+            return await self._run(context, tool)
+        return await self.tracer.trace(context, claim, partial(self._run, context, tool))
+
+    async def _run(self, context: TaskContext, tool: Tool) -> RunEnd:
         try:
             arguments = context.request.params.get("arguments", {})
             result = await self._call(context, tool, arguments, tool.task_timeout)

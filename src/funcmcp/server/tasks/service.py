@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from funcmcp.server.catalog.catalog import Catalog
     from funcmcp.server.catalog.task_options import TaskOptions
     from funcmcp.server.connections.hub import Hub
-    from funcmcp.server.tasks.worker import RunTool
+    from funcmcp.server.tasks.runs import TaskRuns, TaskTracer
     from funcmcp.state.bus import Bus, Message
     from funcmcp.state.tasks.record import Claim, TaskRecord
     from funcmcp.state.tasks.store import TaskStore
@@ -67,13 +67,22 @@ class Tasks:
         self._guard = guard
         self._hub = hub
         self._bus = bus
+        self._runs: TaskRuns | None = None
         self._worker: TaskWorker | None = None
         self._probe: asyncio.Future[None] | None = None
+        self._tracer: TaskTracer | None = None
         bus.subscribe(_TOPIC, self._hear)
 
-    def run_with(self, run: RunTool) -> None:
-        """Run the tools of tasks with a function."""
-        self._worker = TaskWorker(self.store, run, self.changed)
+    def run_with(self, runs: TaskRuns) -> None:
+        """Run the tools of tasks in this process."""
+        self._runs = runs
+        self._worker = TaskWorker(self.store, runs.run, self.changed)
+
+    def trace_with(self, tracer: TaskTracer) -> None:
+        """Trace the runs of tasks."""
+        self._tracer = tracer
+        if self._runs is not None:
+            self._runs.tracer = tracer
 
     @property
     def has_tools(self) -> bool:
@@ -139,7 +148,7 @@ class Tasks:
         task = NewTask(
             key=TaskKey(owner_of(context.principal), secrets.token_urlsafe(_ID_BYTES)),
             tool=context.request.params["name"],
-            call=encode_call(context),
+            call=encode_call(context, None if self._tracer is None else self._tracer.traceparent()),
             ttl=options.ttl if ttl is None else ttl,
             keep=options.keep,
             poll=options.poll,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import os
 from dataclasses import replace
 from enum import Enum, auto
@@ -90,7 +91,8 @@ class TaskWorker:
         if self._loop is loop and self._claiming is not None and not self._claiming.done():
             return
         self._begin_on(loop)
-        self._claiming = loop.create_task(self._claim_tasks())
+        # Without the context variables of the request during which the work begins.
+        self._claiming = loop.create_task(self._claim_tasks(), context=contextvars.Context())
 
     async def run(self, claim: Claim) -> bool:
         """Run a task that a platform has brought, on the running event loop.
