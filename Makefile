@@ -15,6 +15,7 @@ setup: .venv/.ready
 	scripts/setup-browser.sh
 	scripts/setup-azurite.sh
 	scripts/setup-redis.sh
+	scripts/setup-fastmcp.sh
 
 lint: .venv/.ready
 	scripts/lint.sh

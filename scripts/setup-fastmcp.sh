@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Puts FastMCP's client, which tests run against funcmcp's tasks, into .servers/fastmcp: a virtual environment of its own.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=.servers/fastmcp
+requirements=tests/clients/fastmcp-requirements.txt
+if [ "$target/.ready" -nt "$requirements" ]; then exit 0; fi
+python=$(scripts/find-python.sh "v >= (3, 11)" .venv/bin/python python3)
+"$python" -m venv --clear "$target"
+"$target/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$requirements"
+touch "$target/.ready"
