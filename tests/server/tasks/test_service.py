@@ -206,3 +206,24 @@ async def test_a_store_that_can_not_be_opened_is_in_the_log_when_the_server_star
     await served.tasks.stop(0)
     messages = [record.message for record in caplog.records if record.name == "funcmcp"]
     assert messages == [expected, f"The task store {path} can be used again."]
+
+
+async def test_tasks_without_a_worker_can_be_configured_and_do_not_run() -> None:
+    served = server(tool("job", task=TaskOptions()), tasks=MemoryTasks())
+    tasks = Tasks(MemoryTasks(), catalog=served.catalog, guard=None, hub=served.hub, bus=LocalBus())
+    tasks.set_concurrency(3)
+    tasks.trace_with(NoTrace())
+    assert tasks.concurrency == 0
+    record = await tasks.create(asking("tools/call", {"name": "job"}), TaskOptions())
+    assert (record.status, record.claimed) == ("working", False)
+    await tasks.stop(0)
+
+
+class NoTrace:
+    """A tracer without a span."""
+
+    def traceparent(self) -> str | None:
+        return None
+
+    async def trace(self, _context: Any, _claim: Any, run: Any) -> Any:
+        return await run()
