@@ -37,8 +37,11 @@ WHO_MAY = {
     "adapters/uvicorn/server.py": "listens only",
     "auth/tokens/jwks.py": "the issuer's keys, at the URL that the operator names",
     "client/http_exchange.py": "the server that the caller of the client names",
+    "functions_host/blob_service.py": "the storage account of the function app's settings, with --storage azure",
+    "functions_host/http_proxy.py": "the port on loopback that the worker names, for the requests of its HTTP triggers",
     "functions_host/workers/process.py": "the worker that it has started, over a socket pair",
     "functions_host/workers/python_main.py": "the host that has started it, over the same",
+    "functions_host/workers/rpc_stream.py": "listens only",
 }
 
 RUNNING_CODE = {"eval", "exec", "compile", "__import__"}
@@ -46,7 +49,7 @@ FROM_DATA = {"code", "dill", "jsonpickle", "marshal", "pickle", "shelve", "subpr
 STARTS_A_PROCESS = {"cli/doctor/project.py": "Python itself, to import the code that the person at the command names"}
 STARTS_A_SERVER = {
     "client/stdio.py": "the command that the caller of the client names",
-    "functions_host/workers/process.py": "the worker of the function app that the person at the command names",
+    "functions_host/workers/child_process.py": "the worker of the function app that the person at the command names",
 }
 CALLS_THE_KERNEL = {"functions_host/workers/python_main.py": "prctl, so that a worker ends with its host"}
 CALLS_OF_THE_SYSTEM = re.compile(r"os\.(system|popen|exec\w*|spawn\w*|posix_spawn\w*)")

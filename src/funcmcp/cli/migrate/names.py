@@ -53,7 +53,7 @@ HINTS = {
 
 RUN_OPTIONS = {"transport", "host", "port"}
 CONTEXT_CLASSES = {"tool": "ToolContext", "resource": "ResourceContext", "prompt": "PromptContext"}
-SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+SNAKE_CASE = re.compile(r"(?!.*__)[a-z][a-z0-9_]*(?<!_)")
 """Names of functions that funcmcp does not change."""
 
 
