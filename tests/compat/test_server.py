@@ -196,7 +196,12 @@ async def test_a_second_tool_of_a_name_replaces_the_first(caplog: pytest.LogCapt
 def test_options_without_meaning_are_logged_and_unknown_ones_refused(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         FastMCP("o", cache_expiration_seconds=5, debug=True, log_level="DEBUG", dependencies=["httpx"])
-    assert "FastMCP of funcmcp.compat ignores cache_expiration_seconds." in caplog.text
+        FastMCP("o", debug=False, log_level="INFO", json_response=False, message_path="/messages/")
+        FastMCP("o", json_response=True, message_path="/m/")
+    assert [record.getMessage() for record in caplog.records] == [
+        "FastMCP of funcmcp.compat ignores cache_expiration_seconds, debug, dependencies, log_level.",
+        "FastMCP of funcmcp.compat ignores json_response, message_path.",
+    ]
     with pytest.raises(TypeError, match="Unknown option 'colour' of FastMCP"):
         FastMCP("o", colour="red")
     with pytest.raises(TypeError, match="funcmcp is not an authorization server"):

@@ -20,6 +20,8 @@ class Component:
         name: The name.
         options: The options of the decorator.
         describe: Returns the definition, once the component is registered.
+        enabled: Whether the component itself is enabled. Rules of the server may hide it nevertheless.
+        switches: Functions that show or hide the component, one for each server that has it.
     """
 
     kind = "tool"
@@ -29,6 +31,8 @@ class Component:
         self.name = name or function_name(fn)
         self.options = options
         self.describe: Callable[[], Mapping[str, Any]] | None = None
+        self.enabled = options.get("enabled") is not False
+        self.switches: list[Callable[[bool], None]] = []
 
     @classmethod
     def from_function(cls, fn: Callable[..., Any], name: str | None = None, **options: Any) -> Any:
@@ -65,10 +69,18 @@ class Component:
         """The ``_meta``, if there is any."""
         return self.options.get("meta")
 
-    @property
-    def enabled(self) -> bool:
-        """Whether it was registered as enabled."""
-        return self.options.get("enabled", True) is not False
+    def enable(self) -> None:
+        """Show the component to clients, unless the tags that its server includes or excludes hide it."""
+        self._switch(enabled=True)
+
+    def disable(self) -> None:
+        """Hide the component from clients."""
+        self._switch(enabled=False)
+
+    def _switch(self, *, enabled: bool) -> None:
+        self.enabled = enabled
+        for switch in self.switches:
+            switch(enabled)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.authoring.values.content import Icon
 from funcmcp.compat.annotations import plain
 from funcmcp.compat.auth import native_auth
+from funcmcp.compat.server_settings import DEFAULTS
 from funcmcp.transports.http.options import HTTPOptions
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _SERVER = frozenset(
         *("title", "description", "icons", "website_url", "list_page_size", "mask_error_details", "middleware"),
         *("lifespan", "tools", "strict_input_validation", "auth", "token_verifier", "auth_server_provider"),
         *("on_duplicate", "on_duplicate_tools", "on_duplicate_resources", "on_duplicate_prompts"),
+        *("include_tags", "exclude_tags"),
         *("host", "port", "log_level", "debug", "mount_path", "sse_path", "message_path", "streamable_http_path"),
         *("json_response", "stateless_http", "transport_security", "dependencies"),
         *("warn_on_duplicate_tools", "warn_on_duplicate_resources", "warn_on_duplicate_prompts"),
@@ -37,7 +39,7 @@ _WITHOUT_MEANING = frozenset(
         *("event_store", "retry_interval", "dereference_schemas", "session_state_store", "client_log_level"),
         *("cache_ttl", "cache_scope", "telemetry_mode", "request_state_security", "subscriptions", "cache_hints"),
         *("sampling_handler", "sampling_handler_behavior", "experimental_capabilities", "resource_security"),
-        *("http_app_path", "include_tags", "exclude_tags", "tool_transformations", "event_store_ttl"),
+        *("http_app_path", "tool_transformations", "event_store_ttl"),
     }
 )
 """Options of servers that change nothing here."""
@@ -51,11 +53,14 @@ _UNSUPPORTED = {
 """Options of servers that funcmcp has nothing for, and what to do."""
 
 _FEATURE_WITHOUT_MEANING = {
-    "tool": ("tags", "enabled", "serializer", "version", "run_in_thread", "app", "key", "validate_output"),
-    "resource": ("tags", "enabled", "version", "key", "resource_security"),
-    "prompt": ("tags", "enabled", "version", "key"),
+    "tool": ("serializer", "version", "run_in_thread", "app", "key", "validate_output"),
+    "resource": ("version", "key", "resource_security"),
+    "prompt": ("version", "key"),
 }
 """Options of components that change nothing here."""
+
+_IGNORED_SETTINGS = ("debug", "dependencies", "json_response", "log_level", "message_path")
+"""Options of servers that change nothing here except the attribute of ``mcp.settings``."""
 
 
 def checked_server_options(options: Mapping[str, Any], cls: str) -> dict[str, Any]:
@@ -72,9 +77,10 @@ def checked_server_options(options: Mapping[str, Any], cls: str) -> dict[str, An
     if unknown:
         valid = ", ".join(sorted(_NATIVE | _SERVER))
         raise TypeError(f"Unknown option {', '.join(map(repr, unknown))} of {cls}. Valid options: {valid}.")
-    ignored = sorted(present.keys() & _WITHOUT_MEANING)
+    ignored = [name for name in present if name in _WITHOUT_MEANING]
+    ignored += [name for name in _IGNORED_SETTINGS if present.get(name, DEFAULTS[name]) != DEFAULTS[name]]
     if ignored:
-        _logger.info("%s of funcmcp.compat ignores %s.", cls, ", ".join(ignored))
+        _logger.info("%s of funcmcp.compat ignores %s.", cls, ", ".join(sorted(ignored)))
     chosen = {name: value for name, value in options.items() if name in _NATIVE}
     auth = native_auth(present.get("auth"), present.get("token_verifier"))
     if auth is not None:
@@ -82,10 +88,28 @@ def checked_server_options(options: Mapping[str, Any], cls: str) -> dict[str, An
     return chosen
 
 
-def without_meaning(options: dict[str, Any], kind: str) -> None:
-    """Remove the options of a component that change nothing here."""
+def component_options(options: Mapping[str, Any], kind: str, component: str) -> dict[str, Any]:
+    """Return the options of a component without those that change nothing here; log a line about each of these.
+
+    Args:
+        options: The options.
+        kind: The kind of the component: ``"tool"``, ``"resource"`` or ``"prompt"``.
+        component: The component's name.
+
+    Raises:
+        TypeError: The component has an authorization rule of FastMCP, which funcmcp can't check.
+    """
+    if options.get("auth"):
+        raise TypeError(
+            f"The {kind} {component} has an option 'auth', which funcmcp.compat does not support. Use "
+            "scopes=['orders:read'], or authorize= with a function that takes the principal and returns True; see "
+            "docs/guides/authentication.md."
+        )
+    chosen = {name: value for name, value in options.items() if name not in {"auth", "enabled"}}
     for name in _FEATURE_WITHOUT_MEANING[kind]:
-        options.pop(name, None)
+        if chosen.pop(name, None) is not None:
+            _logger.info("funcmcp.compat ignores %s of the %s %s.", name, kind, component)
+    return chosen
 
 
 def duplicates_policy(options: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import logging
 import re
 from collections import OrderedDict
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from funcmcp.authoring.calling.feature_context import FeatureContext
@@ -21,15 +22,16 @@ from funcmcp.compat.functions import adapted, returns_contents
 from funcmcp.compat.middleware import native_middleware, sdk_middleware
 from funcmcp.compat.options import (
     checked_server_options,
+    component_options,
     duplicates_policy,
     http_options,
     icons_of,
     task_option,
-    without_meaning,
 )
 from funcmcp.compat.server_settings import Settings
 from funcmcp.compat.transports import ServerTransports
 from funcmcp.server.catalog.features import ResourceTemplate
+from funcmcp.server.catalog.visibility import KINDS
 from funcmcp.server.options import ListOptions, ServerInfo
 
 if TYPE_CHECKING:
@@ -95,6 +97,12 @@ class FastMCP(ServerTransports):
             **native,
         )
         self.lax = not options.get("strict_input_validation")
+        self._include_tags = options.get("include_tags")
+        self._exclude_tags = options.get("exclude_tags")
+        if self._include_tags is not None:
+            self.enable(tags=self._include_tags, only=True)
+        if self._exclude_tags is not None:
+            self.disable(tags=self._exclude_tags)
         for middleware in options.get("middleware") or ():
             self.add_middleware(middleware)
         if options.get("lifespan") is not None:
@@ -216,29 +224,48 @@ class FastMCP(ServerTransports):
                 f"{type(component).__name__} is not a component of funcmcp.compat. Pass a function, or an object such "
                 "as funcmcp.compat.Tool.from_function(...)."
             )
-        if not component.enabled:
-            return component
         if component.kind == "resource" and not has_scheme(component):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
-        options = dict(component.options)
-        without_meaning(options, component.kind)
+        options = component_options(component.options, component.kind, component.name)
         feature = _MAKERS[component.kind](self, component, options)
         catalog = self._server.catalog
         registry: Registry[Any] = catalog.tools if component.kind == "tool" else catalog.prompts
         if component.kind == "resource":
             registry = catalog.templates if isinstance(feature, ResourceTemplate) else catalog.resources
-        if registry.get(feature.key) is not None:
+        if feature.key in registry:
             if self._on_duplicate == "ignore":
                 return component
             if self._on_duplicate != "error":
                 if self._on_duplicate == "warn":
                     _logger.warning("The %s %s exists already and is replaced.", component.kind, feature.key)
                 registry.remove(feature.key)
-        self._server.catalog.add(feature)
+        key = f"{component.kind}:{feature.key}"
+        previous = self._components.get(key)
+        was_enabled = previous is None or previous.enabled
+        switch = partial(self._switch, feature)
+        if component.enabled != was_enabled:
+            # Before the feature is added: clients must not see a disabled one, not even for a moment.
+            switch(component.enabled)
+        catalog.add(feature)
         component.describe = feature.describe
-        self._components[f"{component.kind}:{feature.key}"] = component
+        component.switches.append(switch)
+        self._components[key] = component
         return component
+
+    def _switch(self, feature: Any, enabled: bool) -> None:  # noqa: FBT001 - a callback of the component
+        """Show or hide a feature; never show one that the tags of the constructor hide."""
+        kind: Any = next(name for name, cls in KINDS.items() if isinstance(feature, cls))
+        if not enabled:
+            self.disable({feature.key}, components={kind})
+        elif self._has_shown_tags(feature.tags):
+            self.enable({feature.key}, components={kind})
+
+    def _has_shown_tags(self, tags: frozenset[str]) -> bool:
+        """Return whether a feature with these tags passes ``include_tags`` and ``exclude_tags``."""
+        if self._include_tags is not None and tags.isdisjoint(self._include_tags):
+            return False
+        return self._exclude_tags is None or tags.isdisjoint(self._exclude_tags)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool; raise NotFoundError if it does not exist."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_DEFAULTS: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "host": "127.0.0.1",
     "port": 8000,
     "log_level": "INFO",
@@ -49,23 +49,23 @@ class Settings:
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self.chosen: set[str] = set()
-        for name, default in _DEFAULTS.items():
+        for name, default in DEFAULTS.items():
             text = os.environ.get(f"FASTMCP_{name.upper()}")
             value = default if text is None else _converted(text, default)
             if text is not None:
                 self.chosen.add(name)
             object.__setattr__(self, name, value)
         for name, value in (options or {}).items():
-            if value is not None and name in _DEFAULTS:
+            if value is not None and name in DEFAULTS:
                 setattr(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in _DEFAULTS:
+        if name in DEFAULTS:
             self.chosen.add(name)
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"funcmcp.compat has no setting {name!r}. Settings: {', '.join(_DEFAULTS)}.", name=name)
+        raise AttributeError(f"funcmcp.compat has no setting {name!r}. Settings: {', '.join(DEFAULTS)}.", name=name)
 
 
 def _converted(text: str, default: Any) -> Any:

@@ -1,0 +1,172 @@
+"""Which features of a server for FastMCP clients see, and the authorization of single features."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.compat import Context, FastMCP, TextResource, Tool
+from funcmcp.protocol.errors import MCPError
+from funcmcp.testing import Client
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+def shop(**options: Any) -> FastMCP:
+    """Return a server with features of several tags."""
+    mcp = FastMCP("Shop", **options)
+    mcp.tool(lambda: "count", name="count", tags={"public"})
+    mcp.tool(lambda: "clear", name="clear", tags={"public", "admin"})
+    mcp.tool(lambda: "plain", name="plain")
+    mcp.tool(lambda: "off", name="off", tags={"public"}, enabled=False)
+    mcp.resource("shop://public", tags={"public"})(lambda: "p")
+    mcp.resource("shop://admin", tags={"admin"})(lambda: "a")
+    mcp.resource("shop://admin/{name}", tags={"admin"})(lambda name: name)
+    mcp.prompt(lambda: "p", name="public", tags={"public"})
+    mcp.prompt(lambda: "a", name="admin", tags={"admin"})
+    return mcp
+
+
+async def listed(mcp: FastMCP) -> list[str]:
+    """Return what clients see in the lists."""
+    return [
+        *(tool.name for tool in await mcp.list_tools()),
+        *(resource.uri for resource in await mcp.list_resources()),
+        *(template.uri_template for template in await mcp.list_resource_templates()),
+        *(prompt.name for prompt in await mcp.list_prompts()),
+    ]
+
+
+ADMIN = ["clear", "shop://admin", "shop://admin/{name}", "admin"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, ["count", "clear", "plain", "shop://public", "shop://admin", "shop://admin/{name}", "public", "admin"]),
+        ({"exclude_tags": {"admin"}}, ["count", "plain", "shop://public", "public"]),
+        ({"include_tags": {"public"}}, ["count", "clear", "shop://public", "public"]),
+        ({"include_tags": ["public"], "exclude_tags": ["admin"]}, ["count", "shop://public", "public"]),
+        ({"include_tags": {"admin"}}, ADMIN),
+        ({"include_tags": set()}, []),
+    ],
+)
+async def test_clients_see_included_and_no_excluded_tags(options: dict[str, Any], expected: list[str]) -> None:
+    assert await listed(shop(**options)) == expected
+
+
+async def test_hidden_features_cannot_be_used() -> None:
+    async with Client(shop(exclude_tags={"admin"})) as client:
+        with pytest.raises(MCPError, match="clear"):
+            await client.call_tool("clear")
+        with pytest.raises(MCPError, match="off"):
+            await client.call_tool("off")
+        with pytest.raises(MCPError):
+            await client.read_resource("shop://admin")
+        with pytest.raises(MCPError):
+            await client.read_resource("shop://admin/x")
+        with pytest.raises(MCPError):
+            await client.get_prompt("admin")
+
+
+async def test_tags_of_both_servers_filter_the_features_of_a_mounted_server() -> None:
+    above = FastMCP("Above", exclude_tags={"admin"})
+    above.mount(shop(), prefix="s")
+    assert await listed(above) == ["s_count", "s_plain", "shop://s/public", "s_public"]
+
+    above = FastMCP("Above")
+    above.mount(shop(include_tags={"admin"}), prefix="s")
+    assert await listed(above) == ["s_clear", "shop://s/admin", "shop://s/admin/{name}", "s_admin"]
+
+
+def test_tags_must_be_a_collection_of_strings() -> None:
+    for option in ("include_tags", "exclude_tags"):
+        with pytest.raises(TypeError, match="tags must be a set of strings"):
+            FastMCP("t", **{option: "admin"})
+
+
+async def test_a_component_is_switched_on_and_off() -> None:
+    mcp = FastMCP("t")
+    tool = Tool.from_function(lambda: "x", name="x", enabled=False)
+    note = TextResource("note://one", "First.", name="x")
+    mcp.add_tool(tool)
+    mcp.add_resource(note)
+    assert (tool.enabled, await listed(mcp)) == (False, ["note://one"])
+    tool.enable()
+    note.disable()
+    assert (tool.enabled, note.enabled, await listed(mcp)) == (True, False, ["x"])
+    mcp.disable({"x"})
+    mcp.enable({"note://one"})
+    assert await listed(mcp) == ["note://one"]
+
+
+async def test_a_component_that_is_switched_on_stays_hidden_by_tags() -> None:
+    mcp = FastMCP("t", include_tags={"public"}, exclude_tags={"admin"})
+    tools = [
+        mcp.add_tool(Tool.from_function(lambda: "x", name="admin", tags={"public", "admin"}, enabled=False)),
+        mcp.add_tool(Tool.from_function(lambda: "x", name="plain", enabled=False)),
+        mcp.add_tool(Tool.from_function(lambda: "x", name="public", tags={"public"}, enabled=False)),
+    ]
+    for tool in tools:
+        tool.enable()
+    assert await listed(mcp) == ["public"]
+
+
+async def test_a_tool_that_replaces_a_disabled_one_is_enabled(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = FastMCP("t")
+    mcp.tool(lambda: "first", name="t", enabled=False)
+    mcp.tool(lambda: "second", name="t")
+    assert "The tool t exists already and is replaced." in caplog.text
+    assert (await mcp.call_tool("t")).text == "second"
+
+
+def test_auth_of_a_component_is_refused() -> None:
+    mcp = FastMCP("t")
+    advice = r"'auth', which funcmcp\.compat does not support\. Use scopes="
+    for register in (mcp.tool, mcp.prompt):
+        with pytest.raises(TypeError, match=advice):
+            register(lambda: "x", name="t", auth=[lambda _context: True])
+    with pytest.raises(TypeError, match=advice):
+        mcp.resource("a://b", auth=lambda _context: True)(lambda: "x")
+    with pytest.raises(TypeError, match="The tool t has an option 'auth'"):
+        mcp.add_tool(Tool.from_function(lambda: "x", name="t", auth=lambda _context: True))
+    mcp.tool(lambda: "x", name="open", auth=None)
+
+
+def test_each_ignored_option_of_a_component_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = FastMCP("t")
+    with caplog.at_level(logging.INFO):
+        mcp.tool(lambda: "x", name="t", version="2", serializer=str)
+        mcp.prompt(lambda: "x", name="p", version="2")
+    assert [record.getMessage() for record in caplog.records] == [
+        "funcmcp.compat ignores serializer of the tool t.",
+        "funcmcp.compat ignores version of the tool t.",
+        "funcmcp.compat ignores version of the prompt p.",
+    ]
+
+
+async def test_the_lifespan_of_a_mounted_server_runs_and_its_tools_get_its_value() -> None:
+    steps: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan(server: FastMCP) -> AsyncIterator[dict[str, str]]:
+        steps.append(f"start {server.name}")
+        yield {"name": server.name}
+        steps.append(f"stop {server.name}")
+
+    above, billing = FastMCP("Shop", lifespan=lifespan), FastMCP("Billing", lifespan=lifespan)
+
+    def name(ctx: Context) -> str:
+        return str(ctx.request_context.lifespan_context["name"])
+
+    above.tool(name)
+    billing.tool(name)
+    above.mount(billing, prefix="billing")
+    async with Client(above) as client:
+        assert (await client.call_tool("billing_name")).text == "Billing"
+        assert (await client.call_tool("name")).text == "Shop"
+    assert steps == ["start Billing", "start Shop", "stop Shop", "stop Billing"]
