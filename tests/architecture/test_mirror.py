@@ -97,7 +97,6 @@ EXCEPTIONS = {
     "src/funcmcp/compat/elicitation.py": "tests/compat/test_context",
     "src/funcmcp/compat/errors.py": "tests/compat/test_server",
     "src/funcmcp/compat/functions.py": "tests/compat/test_server and test_dependencies",
-    "src/funcmcp/compat/options.py": "tests/compat/test_server",
     "src/funcmcp/compat/request_parts.py": "tests/compat/test_dependencies",
     "src/funcmcp/compat/sampling.py": "tests/compat/test_context",
     "src/funcmcp/compat/server_settings.py": "tests/compat/test_server",

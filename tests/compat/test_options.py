@@ -1,4 +1,4 @@
-"""Which features of a server for FastMCP clients see, and the authorization of single features."""
+"""Options of servers and components: which features clients see, authorization, and options without a meaning."""
 
 from __future__ import annotations
 
