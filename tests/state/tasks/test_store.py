@@ -3,17 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from funcmcp.state.tasks.record import NewTask, TaskKey, new_record
 from funcmcp.state.tasks.store import TaskLimits, position
+from funcmcp.tasks import AzureTasks, MemoryTasks, RedisTasks, SQLiteTasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.mark.parametrize("name", ["total", "per_principal", "live_per_principal", "result_bytes"])
 def test_a_limit_is_at_least_one(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be at least 1; got 0"):
         TaskLimits(**{name: 0})
+
+
+STORES: dict[str, Callable[..., object]] = {
+    "memory": MemoryTasks,
+    "sqlite": lambda **options: SQLiteTasks("tasks.db", **options),
+    "redis": lambda **options: RedisTasks("redis://localhost", **options),
+    "azure": AzureTasks,
+}
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("value", [-1, 1.5, "x", True, None])
+def test_a_wrong_concurrency_is_refused(store: str, value: Any) -> None:
+    with pytest.raises(ValueError, match="concurrency must be a number of tasks, or 0 to run none; got "):
+        STORES[store](concurrency=value)
+
+
+@pytest.mark.parametrize("store", ["sqlite", "redis", "azure"])
+@pytest.mark.parametrize("value", [0, -5, float("inf"), float("nan"), "30", True])
+def test_a_wrong_lease_is_refused(store: str, value: Any) -> None:
+    with pytest.raises(ValueError, match="lease must be a number of seconds above 0; got "):
+        STORES[store](lease=value)
 
 
 def test_positions_sort_by_the_time_of_creation() -> None:

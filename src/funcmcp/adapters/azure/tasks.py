@@ -61,7 +61,7 @@ from funcmcp.adapters.azure.task_blobs import (
 from funcmcp.server.log import logger
 from funcmcp.state.sessions.store import StoreAwayError
 from funcmcp.state.tasks.record import Claim, TaskKey, abandoned, claimed, current, from_json, new_record, to_json
-from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TransitionStore
+from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TransitionStore, check_concurrency, check_lease
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -163,6 +163,8 @@ class AzureTasks(TransitionStore):
                 f"prefix must have 3 to 28 lower-case letters, digits and single hyphens between them; got {prefix!r}."
             )
         self.limits = TaskLimits() if limits is None else limits
+        check_concurrency(concurrency)
+        check_lease(lease)
         self.concurrency = concurrency
         self.lease = lease
         self.connection = connection

@@ -36,7 +36,14 @@ from funcmcp.adapters.redis.link import link_to
 from funcmcp.state.sessions.store import StoreAwayError
 from funcmcp.state.tasks import record as transitions
 from funcmcp.state.tasks.record import Claim, TaskKey, claimed, current, from_json, new_record, to_json
-from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TransitionStore, position
+from funcmcp.state.tasks.store import (
+    TaskLimits,
+    TasksFullError,
+    TransitionStore,
+    check_concurrency,
+    check_lease,
+    position,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -236,6 +243,8 @@ class RedisTasks(TransitionStore):
         lease: float = 30.0,
     ) -> None:
         self.limits = TaskLimits() if limits is None else limits
+        check_concurrency(concurrency)
+        check_lease(lease)
         self.concurrency = concurrency
         self.lease = lease
         self._link = link_to(redis)

@@ -10,7 +10,7 @@ from time import time
 from typing import TYPE_CHECKING
 
 from funcmcp.state.tasks.record import Claim, claimed, current, new_record
-from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TransitionStore, position
+from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TransitionStore, check_concurrency, position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,6 +42,7 @@ class MemoryTasks(TransitionStore):
         clock: Callable[[], float] = time,
     ) -> None:
         self.limits = TaskLimits(total=10_000) if limits is None else limits
+        check_concurrency(concurrency)
         self.concurrency = concurrency
         self._clock = clock
         self._tasks: dict[TaskKey, _Task] = {}

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from funcmcp.state.sessions.store import StoreAwayError
 from funcmcp.state.tasks.record import Claim, TaskKey, claimed, current, from_json, new_record, to_json
-from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TransitionStore, position
+from funcmcp.state.tasks.store import (
+    TaskLimits,
+    TasksFullError,
+    TransitionStore,
+    check_concurrency,
+    check_lease,
+    position,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -87,6 +94,8 @@ class SQLiteTasks(TransitionStore):
         clock: Callable[[], float] = time,
     ) -> None:
         self.limits = TaskLimits() if limits is None else limits
+        check_concurrency(concurrency)
+        check_lease(lease)
         self.concurrency = concurrency
         self.lease = lease
         self._path = Path(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -33,6 +34,18 @@ class TaskLimits:
         for name in self.__slots__:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}.")
+
+
+def check_concurrency(count: int) -> None:
+    """Raise ValueError unless this is a number of tasks that a process can run at once; 0 is none."""
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise ValueError(f"concurrency must be a number of tasks, or 0 to run none; got {count!r}.")
+
+
+def check_lease(seconds: float) -> None:
+    """Raise ValueError unless this is a time after which the task of a stopped process is available again."""
+    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or not 0 < seconds < math.inf:
+        raise ValueError(f"lease must be a number of seconds above 0; got {seconds!r}.")
 
 
 class TasksFullError(Exception):
