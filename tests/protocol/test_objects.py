@@ -18,7 +18,7 @@ from funcmcp.client import (
     Tool,
 )
 from funcmcp.protocol.errors import ToolError
-from funcmcp.protocol.objects import objects_of
+from funcmcp.protocol.objects import ContentBlock, ResourceTemplate, objects_of
 from tests import schemas
 
 EVERY_REVISION = pytest.mark.parametrize("revision", schemas.REVISIONS)
@@ -127,6 +127,19 @@ async def test_resources_and_prompts_have_typed_results(revision: str) -> None:
     assert (data.text, data.contents[0].data) == ("", b"\x00\xff")
     messages = [(message.role, message.content.text) for message in prompt.messages]
     assert messages == [("user", "Praise the soup: short."), ("assistant", "Gladly.")]
+
+
+def test_optional_members_are_the_wires_or_none() -> None:
+    link = ContentBlock({"type": "resource_link", "uri": "note://1", "name": "note"})
+    assert (link.uri, link.name) == ("note://1", "note")
+    text = ContentBlock({"type": "text", "text": "a"})
+    assert (text.uri, text.name) == (None, None)
+    tool = Tool({"name": "add", "title": "Add", "inputSchema": {}, "annotations": {"readOnlyHint": True}})
+    assert (tool.title, tool.annotations) == ("Add", {"readOnlyHint": True})
+    bare = Tool({"name": "add", "inputSchema": {}})
+    assert (bare.title, bare.annotations) == (None, {})
+    template = ResourceTemplate({"name": "days", "uriTemplate": "menu://{day}", "mimeType": "text/plain"})
+    assert template.mime_type == "text/plain"
 
 
 def test_completions_have_typed_members() -> None:

@@ -74,7 +74,8 @@ def test_a_tool_with_tasks_is_refused_when_it_is_added_later() -> None:
     mcp.tool(name="other")(report)
     with pytest.raises(ValueError, match="The tool 'report' has task="):
         mcp.tool(task="optional")(report)
-    mcp.remove_tool("report")
+    with pytest.raises(KeyError):
+        mcp.remove_tool("report")  # a refused tool is not there
 
 
 def test_without_tasks_every_call_is_plain() -> None:

@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,10 +44,9 @@ async def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypa
     process = child(tmp_path, code)
     await process.start([])
     await asyncio.sleep(0.2)
-    begin = time.monotonic()
-    await process.aclose()
+    async with asyncio.timeout(30):
+        await process.aclose()
     assert process.exit_code == -signal.SIGKILL
-    assert 0.5 < time.monotonic() - begin < 2
 
 
 async def test_a_program_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
