@@ -101,8 +101,7 @@ class Supervised:
 
     async def start(self) -> None:
         """Start the first process; raise LoadFailed."""
-        worker = self._make()
-        await worker.start()
+        worker = await self._start_worker()
         self._use(worker)
 
     async def available(self) -> SingleWorker:
@@ -130,8 +129,7 @@ class Supervised:
 
     async def replace(self) -> None:
         """Start another process beside the present one, and use it from now on; raise LoadFailed."""
-        worker = self._make()
-        await worker.start()
+        worker = await self._start_worker()
         previous = self._worker
         self._use(worker)
         if previous is not None:
@@ -148,6 +146,17 @@ class Supervised:
         self._worker = None
         await asyncio.gather(*(self._end(worker) for worker in tuple(self._running)))
 
+    async def _start_worker(self) -> SingleWorker:
+        """Start another process; raise LoadFailed. `aclose` ends it if the start is cancelled."""
+        worker = self._make()
+        self._running.add(worker)
+        try:
+            await worker.start()
+        except LoadFailed:
+            self._running.discard(worker)
+            raise
+        return worker
+
     async def _end(self, worker: SingleWorker) -> None:
         """End a process; one that is not through with it when it is cancelled is ended by `aclose`."""
         await worker.aclose()
@@ -161,7 +170,6 @@ class Supervised:
 
     def _take(self, worker: SingleWorker) -> None:
         self._worker = worker
-        self._running.add(worker)
         self._away_since = None
         self.functions, self.description = worker.functions, worker.description
         self._on_start(worker.functions)
@@ -204,15 +212,12 @@ class Supervised:
                 delay = self._policy.first_delay * 2.0 ** min(failures - 1, 30)
                 await asyncio.sleep(min(delay, self._policy.longest_delay))
             failures += 1
-            worker = self._make()
             try:
-                await worker.start()
+                return await self._start_worker(), failures
             except LoadFailed as error:
                 if str(error) != reason:
                     reason = str(error)
                     _log.error("The function app can't be loaded. %s", reason)
-                continue
-            return worker, failures
 
     def _check(self, worker: SingleWorker) -> None:
         """End a process that does not answer; look at one process once at a time."""
