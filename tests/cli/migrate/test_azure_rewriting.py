@@ -1,12 +1,17 @@
-"""Azure's MCP triggers become tools, and the function app registers them again."""
+"""Azure's MCP triggers become tools, resources and prompts, and the function app registers them again."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.cli.processes import funcmcp
+from tests.requirements import require
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,9 +66,9 @@ AFTER = '''
         "properties": {
             "name": {
                 "type": "string",
-                "description": "The name."
-            }
-        }
+                "description": "The name.",
+            },
+        },
     },
 )
 def hello_mcp(arguments: dict[str, Any]) -> str:
@@ -113,16 +118,28 @@ def test_tools_are_rewritten_and_registered_again(tmp_path: Path) -> None:
         ('@app.mcp_tool()\n@app.blob_output(arg_name="o", path="x")\ndef f(o: str): ...', "it has other bindings"),
         ("@app.mcp_tool()\ndef f(a): ...", "a parameter has no type"),
         ("@app.mcp_tool()\ndef f(c: func.MCPToolContext): ...", "it takes Azure's context"),
-        ("@app.mcp_tool(metadata='{}')\ndef f(a: int): ...", "it has other bindings"),
+        ("@app.mcp_tool(use_result_schema=True)\ndef f(a: int): ...", "options that funcmcp does not have"),
         ("@app.mcp_tool()\n@app.mcp_tool_property(arg_name='x', description='y')\ndef f(a: int): ...",
          "a property belongs to no parameter"),
         ("@bp.mcp_tool()\ndef f(a: int): ...", "its app is not a FunctionApp of this file"),
-        ("@app.mcp_resource_trigger(arg_name='c', uri='a://b')\ndef f(c: str): ...", "it is not a tool"),
-        ("@app.generic_trigger(arg_name='c', type='mcpPromptTrigger')\ndef f(c: str): ...", "it is not a tool"),
+        ("@app.mcp_resource_trigger(arg_name='c', uri='a://{user-id}', resource_name='a')\ndef f(c: str): ...",
+         "'user-id' cannot be the name of a parameter"),
+        ("@app.mcp_resource_trigger(arg_name='c', uri='a://{c}', resource_name='a')\ndef f(c: str): ...",
+         "two of its parameters would have one name"),
+        ("@app.mcp_resource_trigger(arg_name='c', uri=URI, resource_name='a')\ndef f(c: str): ...",
+         "a value of its trigger is not written out"),
+        ("@app.mcp_prompt_trigger(arg_name='c', prompt_name='p')\ndef f(c): return c.transport['name']",
+         "it uses c other than by json.loads(c) or c.arguments"),
+        ("@app.mcp_prompt_trigger(arg_name='c', prompt_name='p')\ndef f(c): return json.dumps({'messages': []})",
+         "it returns messages as JSON"),
+        ("@app.mcp_prompt_trigger(arg_name='c', prompt_name='p', prompt_arguments='[{}]')\ndef f(c): ...",
+         "its properties or arguments are not valid"),
+        ("@app.mcp_tool_trigger(arg_name='c', tool_name='t')\ndef f(c: str): return json.loads(c)['sessionid']",
+         "it reads sessionid of Azure's context"),
         ("@app.mcp_tool_trigger(arg_name='c', tool_name='t', tool_properties=make())\ndef f(c: str): ...",
          "a value of its trigger is not written out"),
         ("@app.mcp_tool_trigger(arg_name='c', tool_name='t', tool_properties='{')\ndef f(c: str): ...",
-         "its properties are not valid"),
+         "its properties or arguments are not valid"),
         ("@app.mcp_tool_trigger(arg_name='c', tool_name='t')\ndef f(c: str): return c",
          "it uses c other than by json.loads(c)"),
     ],
@@ -135,3 +152,170 @@ def test_a_function_that_cannot_be_rewritten_stays(tmp_path: Path, code: str, re
     assert note.level == "missing"
     assert note.text.startswith("f stays a function of Azure's: ")
     assert reason in note.text
+
+
+SHOP = '''import json
+
+import azure.functions as func
+
+app = func.FunctionApp()
+TASTE = {"name": "taste", "description": "The taste.", "required": False}
+ARGUMENTS = json.dumps([TASTE, {"name": "dish", "required": True}])
+
+
+@app.mcp_tool(metadata='{"shelf": {"row": 1, "cold": true}}')
+def find_dish(name: str) -> str:
+    """Find a dish."""
+    return f"{name} is there."
+
+
+@app.mcp_resource_trigger(
+    arg_name="context",
+    uri="menu://{day}",
+    resource_name="menu",
+    title="Menu",
+    description="The menu of a day.",
+    mime_type="text/markdown",
+    metadata=json.dumps({"weekly": True}),
+)
+def menu(context: str) -> str:
+    # The URI has the day.
+    content = json.loads(context)
+    return "# Menu of " + content["uri"].rpartition("/")[2]
+
+
+@app.mcp_resource_trigger(arg_name="context", uri="menu://logo", resource_name="logo", size=3)
+def logo(context) -> bytes:
+    del context
+    return b"abc"
+
+
+@app.generic_trigger(
+    arg_name="context", type="mcpResourceTrigger", uri="file://readme.md", resourceName="readme", mimeType="text/plain"
+)
+def readme(context) -> None:
+    return "Read me."
+
+
+@app.mcp_prompt_trigger(
+    arg_name="context",
+    prompt_name="suggest",
+    description="Suggest a dish.",
+    prompt_arguments=[func.PromptArgument("style"), func.PromptArgument("taste", "The taste.", required=True)],
+    icons='[{"src": "https://example.com/i.png", "sizes": ["48x48"]}]',
+)
+def suggest(context: func.PromptInvocationContext) -> str:
+    """Return the message."""
+    return f"Suggest a {context.arguments['taste']} dish, {context.arguments.get('style', 'plain')}."
+
+
+@app.generic_trigger(arg_name="context", type="mcpPromptTrigger", promptName="cook", promptArguments=ARGUMENTS)
+def cook(context) -> str:
+    data = json.loads(context)
+    return f"Cook {data['arguments']['dish']}."
+'''
+SHOP_AFTER = '''import json
+
+import azure.functions as func
+import funcmcp.azure
+from funcmcp import MCPServer, PromptContext, ResourceContext
+from typing import Annotated
+
+app = func.FunctionApp()
+mcp = MCPServer("Tools")
+TASTE = {"name": "taste", "description": "The taste.", "required": False}
+ARGUMENTS = json.dumps([TASTE, {"name": "dish", "required": True}])
+
+
+@mcp.tool(
+    meta={
+        "shelf": {
+            "row": 1,
+            "cold": True,
+        },
+    },
+)
+def find_dish(name: str) -> str:
+    """Find a dish."""
+    return f"{name} is there."
+
+
+@mcp.resource(
+    "menu://{day}",
+    name="menu",
+    title="Menu",
+    description="The menu of a day.",
+    mime_type="text/markdown",
+    meta={
+        "weekly": True,
+    },
+)
+def menu(day: str, context: ResourceContext) -> str:
+    # The URI has the day.
+    content = {"uri": context.uri}
+    return "# Menu of " + content["uri"].rpartition("/")[2]
+
+
+@mcp.resource("menu://logo", name="logo", size=3)
+def logo(context: ResourceContext) -> bytes:
+    del context
+    return b"abc"
+
+
+@mcp.resource("file://readme.md", name="readme", mime_type="text/plain")
+def readme():
+    return "Read me."
+
+
+@mcp.prompt(
+    "suggest",
+    description="Suggest a dish.",
+    icons=[
+        {
+            "src": "https://example.com/i.png",
+            "sizes": ["48x48"],
+        },
+    ],
+)
+def suggest(taste: Annotated[str, "The taste."], context: PromptContext, style: str | None = None) -> str:
+    """Return the message."""
+    return f"Suggest a {context.arguments['taste']} dish, {context.arguments.get('style', 'plain')}."
+
+
+@mcp.prompt("cook")
+def cook(dish: str, context: PromptContext, taste: Annotated[str | None, "The taste."] = None) -> str:
+    data = {"name": context.prompt_name, "arguments": context.arguments}
+    return f"Cook {data['arguments']['dish']}."
+
+
+funcmcp.azure.trigger_app(mcp, app)
+'''
+CALLS = [
+    {"tool": "find_dish", "arguments": {"name": "Soup"}},
+    {"resource": "menu://monday"},
+    {"resource": "menu://logo"},
+    {"resource": "file://readme.md"},
+    {"prompt": "suggest", "arguments": {"taste": "mild"}},
+    {"prompt": "suggest", "arguments": {"taste": "hot", "style": "fancy"}},
+]
+
+
+def test_resources_and_prompts_are_rewritten(tmp_path: Path) -> None:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "function_app.py").write_text(SHOP)
+    write_changes(plan_migration(folder).changes)
+    assert (folder / "function_app.py").read_text() == SHOP_AFTER
+    assert plan_migration(folder).changes == []
+
+
+def test_the_rewritten_app_answers_as_before(tmp_path: Path) -> None:
+    require("azure.functions", find_spec("azure"))
+    (tmp_path / "calls.json").write_text(json.dumps(CALLS))
+    for name in ("old", "shop"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "host.json").write_text('{"version": "2.0"}')
+        (tmp_path / name / "function_app.py").write_text(SHOP)
+    write_changes(plan_migration(tmp_path / "shop").changes)
+    compared = funcmcp("diff", "old", "shop/function_app.py", "--calls", "calls.json", "--breaking", folder=tmp_path)
+    assert (compared.stdout, compared.returncode) == ("no differences\n", 0), compared.stderr
