@@ -1,5 +1,5 @@
 # `make run` serves the sample, `make test` passes the tests. Both set up what they need in this folder.
-.PHONY: run run-host test setup lint docs bench fuzz soak soak-tasks corpus clean
+.PHONY: run run-host test setup node servers .venv-3.13 lint docs bench fuzz soak soak-tasks corpus clean
 
 run: .venv/.ready
 	.venv/bin/funcmcp run samples/orders/server.py
@@ -10,12 +10,21 @@ run-host: .venv/.ready
 test: setup lint
 	scripts/test.sh
 
-setup: .venv/.ready
+setup:
+	$(MAKE) --no-print-directory --jobs=3 node servers .venv-3.13
+
+node: .venv/.ready
 	scripts/setup-node.sh
 	scripts/setup-browser.sh
 	scripts/setup-azurite.sh
+
+servers: .venv/.ready
 	scripts/setup-redis.sh
 	scripts/setup-fastmcp.sh
+
+# The suite also runs on Python 3.13, where there is one.
+.venv-3.13: .venv/.ready
+	scripts/setup-python-3.13.sh
 
 lint: .venv/.ready
 	scripts/lint.sh
@@ -46,7 +55,7 @@ corpus: .venv/.ready
 	.venv/bin/python -m tests.corpus.run
 
 .venv/.fuzz: .venv/.ready
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check --group fuzz
+	scripts/install.sh .venv/bin/python --group fuzz
 	touch $@
 
 .venv/.ready: pyproject.toml

@@ -7,5 +7,5 @@ requirements=tests/clients/fastmcp-requirements.txt
 if [ "$target/.ready" -nt "$requirements" ]; then exit 0; fi
 python=$(scripts/find-python.sh "v >= (3, 11)" .venv/bin/python python3)
 "$python" -m venv --clear "$target"
-"$target/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$requirements"
+scripts/install.sh "$target/bin/python" --requirement "$requirements"
 touch "$target/.ready"

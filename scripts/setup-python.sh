@@ -8,8 +8,8 @@ if ! python=$(scripts/find-python.sh "v >= (3, 11)" "${@:2}" python3 python3.13 
 fi
 "$python" -m venv --clear "$folder"
 pip=("$folder/bin/python" -m pip install --quiet --disable-pip-version-check)
-"${pip[@]}" --upgrade "pip>=25.1" # the first that knows dependency groups
-"${pip[@]}" --editable ".[cli]" --group dev
+"${pip[@]}" --upgrade "pip>=25.1" "uv>=0.9" # the first pip that knows dependency groups
+scripts/install.sh "$folder/bin/python" --editable ".[cli]" --group dev
 # Microsoft's Python worker runs with packages of its own year. It is not installed beside the packages of the tests.
 "${pip[@]}" --no-deps --ignore-requires-python --target "$folder/function-worker" --group function-worker
 touch "$folder/.ready"

@@ -114,7 +114,7 @@ def _install_environment(generation: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     _run([sys.executable, "-m", "venv", str(folder)])
     python = folder / "bin" / "python"
-    _run([str(python), *_PIP, "-c", str(constraints), *(f"-r{file}" for file in files)])
+    _run([_INSTALL, str(python), "-c", str(constraints), *(f"-r{file}" for file in files)])
     ready.write_text(requirements, encoding="utf-8")
 
 
@@ -125,15 +125,17 @@ def _install_package(server: Server) -> None:
     python = STORE / server.generation / "bin" / "python"
     # Wheels only: a source distribution would run its author's build script here.
     wheels = ["--no-deps", "--only-binary", ":all:", "--target", str(server.folder)]
-    _run([str(python), *_PIP, *wheels, server.package, *server.options.get("with", [])])
+    _run([_INSTALL, str(python), *wheels, server.package, *server.options.get("with", [])])
     (server.folder / ".ready").touch()
 
 
-_PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
+_INSTALL = str(REPOSITORY / "scripts" / "install.sh")
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    done = subprocess.run(
+        command, cwd=REPOSITORY, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
     if done.returncode:
         raise InstallError(f"{' '.join(command[-3:])}: {_last_line(done.stderr)}")
 
