@@ -21,10 +21,11 @@ from tests.state.tasks.contract import CALL, OWNER, RESULT, TaskStoreContract, c
 from tests.state.tasks.machine import TaskStoreMachine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
     from redis.asyncio import Redis
 
+    from funcmcp.state.tasks.record import Claim, TaskKey
     from funcmcp.state.tasks.store import TaskStore
     from tests.redis_server import RedisServer
 
@@ -82,6 +83,148 @@ def test_any_sequence_of_steps_does_what_the_model_does(server: RedisServer, mon
     run_state_machine_as_test(Machine, settings=settings(max_examples=8, stateful_step_count=40))
 
 
+async def begin_claim(store: RedisTasks, count: int) -> asyncio.Task[Sequence[Claim]]:
+    """Return a claim that waits for a task."""
+    claiming = asyncio.ensure_future(store.claim(count))
+    while store._wakeup is None:
+        assert not claiming.done()
+        await asyncio.sleep(0)
+    return claiming
+
+
+async def entries_in(store: RedisTasks) -> int:
+    """Return the number of tasks in the stream."""
+    return int(await store._link.do(lambda redis: redis.xlen("funcmcp::tasks:due")))
+
+
+@pytest.fixture
+async def other(server: RedisServer, store: RedisTasks) -> AsyncIterator[RedisTasks]:
+    """The store of another process."""
+    other = RedisTasks(RedisLink(server.url), lease=store.lease)
+    yield other
+    await other.aclose()
+
+
+async def test_a_process_with_room_claims_its_new_task_without_the_stream(
+    store: RedisTasks, other: RedisTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_WAIT", 5.0)
+    claiming = await begin_claim(store, 2)
+    task = new_task(attempts=2)
+    record = await store.create(task)
+    (claim,) = await claiming
+    assert (claim.key, claim.call, claim.attempt, claim.record) == (task.key, CALL, 1, record)
+    assert await entries_in(store) == 0
+    assert await other.read(task.key) == record
+    assert await other.renew(claim)
+    assert await other.report(claim, "half")
+    assert await store.renew(claim)
+    finished = await store.finish(claim, RESULT)
+    assert finished is not None
+    assert finished.message == "half"
+    assert await store.renew(claim) is False
+    for reader in (store, other):
+        ended = await reader.read(task.key)
+        assert ended is not None
+        assert (ended.status, ended.message, ended.updated) == ("completed", "half", finished.updated)
+        assert ended.outcome is not None
+        assert ended.outcome.text == RESULT.text
+    assert await store._link.do(lambda redis: redis.zcard("funcmcp::tasks:delayed")) == 0
+
+
+async def test_a_new_task_of_a_process_that_dies_is_due_for_others_after_the_lease(
+    store: RedisTasks, other: RedisTasks
+) -> None:
+    store.lease = other.lease = 0.3
+    claiming = await begin_claim(store, 2)
+    again, once = new_task(attempts=2), new_task()
+    await asyncio.gather(store.create(again), store.create(once))
+    first = {claim.key: claim for claim in await claiming}
+    second: dict[TaskKey, Claim] = {}
+    assert await store.renew(first[again.key])
+    assert list(await other.claim(5)) == []
+    while len(second) < 2:
+        second |= {claim.key: claim for claim in await other.claim(5)}
+    assert (second[again.key].attempt, second[again.key].record.status) == (2, "working")
+    assert second[once.key].record.status == "failed"
+    assert await store.renew(first[again.key]) is False
+    assert await store.finish(first[again.key], RESULT) is None
+    assert await other.finish(second[again.key], RESULT)
+
+
+async def test_a_process_claims_no_more_new_tasks_than_it_has_room_for(store: RedisTasks, other: RedisTasks) -> None:
+    claiming = await begin_claim(store, 3)
+    new = [new_task() for _ in range(10)]
+    await asyncio.gather(*(store.create(task) for task in new))
+    assert await entries_in(store) == 7
+    claims = list(await claiming)
+    while len(claims) < 3:
+        claims += await store.claim(3 - len(claims))
+    assert len(claims) == 3
+    while len(claims) < 10:
+        claims += await other.claim(10)
+    assert {claim.key for claim in claims} == {task.key for task in new}
+
+
+async def test_a_task_that_is_created_while_the_worker_stops_is_due_for_others(
+    store: RedisTasks, other: RedisTasks
+) -> None:
+    claiming = await begin_claim(store, 3)
+    task = new_task()
+    creating = asyncio.ensure_future(store.create(task))
+    await asyncio.sleep(0)
+    assert store._creating == 1
+    store.wake()
+    assert list(await claiming) == []
+    await creating
+    claim = await claim_one(other)
+    assert (claim.key, claim.record.status, claim.record.starts) == (task.key, "working", 1)
+
+
+async def test_a_store_that_is_closed_releases_tasks_that_no_worker_has_begun(
+    store: RedisTasks, other: RedisTasks
+) -> None:
+    claiming = await begin_claim(store, 3)
+    task = new_task()
+    await store.create(task)
+    claiming.cancel()
+    await asyncio.wait([claiming])
+    await store.aclose()
+    claim = await claim_one(other)
+    assert (claim.key, claim.record.status) == (task.key, "working")
+
+
+async def test_a_new_task_wakes_one_waiting_worker_of_another_process(
+    store: RedisTasks, other: RedisTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_WAIT", 5.0)
+    claiming = [await begin_claim(other, 1)]
+    third = RedisTasks(store._link)
+    claiming.append(await begin_claim(third, 1))
+    await asyncio.gather(*(store.create(new_task()) for _ in range(2)))
+    async with asyncio.timeout(4):
+        assert [list(claims) for claims in await asyncio.gather(*claiming)] == [[], []]  # both have got a signal
+        claims = [*await other.claim(1), *await third.claim(1)]
+    assert len({claim.key for claim in claims}) == 2
+
+
+async def test_a_worker_that_waits_no_more_passes_a_signal_on(
+    store: RedisTasks, other: RedisTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_WAIT", 5.0)
+    claiming = await begin_claim(store, 1)
+    await store.create(new_task())
+    assert len(await claiming) == 1  # this worker is busy now, and its connection still waits for a signal
+    task = new_task()
+    await other.create(task)
+    async with asyncio.timeout(4):
+        claim = await claim_one(other)
+        assert claim.key == task.key
+        assert store._signal is not None
+        await asyncio.wait([store._signal])
+    assert await store._link.do(lambda redis: redis.llen("funcmcp::tasks:signals")) == 1
+
+
 async def keys_of(store: RedisTasks) -> set[str]:
     names: list[bytes] = await store._link.do(lambda redis: redis.keys("*"))
     return {name.decode() for name in names}
@@ -110,6 +253,7 @@ async def test_two_thousand_tasks_leave_nothing_behind(store: RedisTasks) -> Non
     await asyncio.sleep(1.1)
     while await store._link.do(lambda redis: redis.xlen("funcmcp::tasks:due")):
         await store.claim(100)
+    await store.claim(100)  # signals go when the stream is empty
     assert await keys_of(store) <= {"funcmcp::tasks:due", "funcmcp::tasks:all"}
     pending = await store._link.do(lambda redis: redis.xpending("funcmcp::tasks:due", "workers"))
     assert pending["pending"] == 0

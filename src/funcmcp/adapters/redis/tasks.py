@@ -1,8 +1,9 @@
 """Tasks in Redis, which the workers of all machines share.
 
 How it works: a task is a hash with the fields below, and a task that is due has one entry in a stream. Workers read the
-stream as one consumer group, so an entry goes to one worker. While the tool runs, its entry is pending and the worker
-resets its idle time (XCLAIM); an entry that is idle for longer than the lease goes to another worker (XAUTOCLAIM).
+stream as one consumer of one group, so an entry goes to one worker. While the tool runs, its entry is pending and the
+worker resets its idle time (XCLAIM); an entry that is idle for longer than the lease goes to another worker
+(XAUTOCLAIM).
 
     v  the version, which grows with every write      s  the record as JSON         e  the id of its entry in the stream
     a  the attempt of the worker that has the task    c  the call, until the end    o  the text of the outcome
@@ -11,8 +12,15 @@ A write reads the hash, applies the transition in Python, and stores the success
 same. This one script also adds or removes the entry in the stream, so that record and queue never disagree. Redis does
 not look into any JSON: its Lua library would change it (``[]`` becomes ``{}``, and large integers lose digits).
 
-A worker reads several entries at once, loads their tasks with one script, and stores their claims in one pipeline. The
-end of a run is stored without reading the task again: a claim has the version of its record.
+A worker reads several entries and their tasks with one script, and stores their claims in one pipeline. The end of a
+run is stored without reading the task again: a claim has the version of its record.
+
+A process that creates a task and has room for a run claims the task with the script that creates it. Such a task has no
+entry in the stream. It is among the delayed tasks, as one that is due when the lease lapses; a renewal moves that time.
+If the process dies, the task gets an entry like any other delayed task.
+
+A worker without work waits for an element of the list `signals`. Each new entry adds one, so one worker wakes up. A
+signal may get lost with a worker: all workers read the stream once a second as well.
 
 Needs ``pip install "funcmcp[redis]"``. While Redis is away, every method raises StoreAwayError, in a bounded time.
 """
@@ -20,6 +28,7 @@ Needs ``pip install "funcmcp[redis]"``. While Redis is away, every method raises
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from dataclasses import dataclass
 from hashlib import sha1
@@ -28,7 +37,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 try:
-    from redis.exceptions import NoScriptError, ResponseError
+    from redis.exceptions import NoScriptError
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Redis needs: pip install "funcmcp[redis]"', name=error.name) from None
 
@@ -54,11 +63,13 @@ if TYPE_CHECKING:
     from funcmcp.state.tasks.record import NewTask, Outcome, Question, TaskRecord
 
 _WAIT = 1.0
-"""Seconds for which one reading of the stream waits."""
+"""Seconds for which a worker waits for a signal before it reads the stream again."""
 
-_GROUP = "workers"
-_CONSUMER = "worker"
-"""All workers are one consumer: entries are taken over by their idle time, so nobody has to know whose they were."""
+_REMEMBERED = 1000
+"""Tasks that this process has ended last, which it need not read again."""
+
+_REMEMBERED_BYTES = 16 * 1024
+"""The size of their results; larger ones are read from Redis."""
 
 _ANONYMOUS = "-"
 _KEY = re.compile(r"(?P<owner>-|[0-9a-f]{1,64}):(?P<id>[A-Za-z0-9_-]{1,64})")
@@ -81,40 +92,56 @@ class _Script:
             return await redis.eval(self.text, len(keys), *keys, *arguments)
 
 
-_CREATE = _Script("""
+_ADD_ENTRY = """
+local function add_entry(key, stream, signals, member)
+  redis.call('HSET', key, 'e', redis.call('XADD', stream, '*', 'k', member))
+  if redis.call('LLEN', signals) < 100 then redis.call('RPUSH', signals, '') end
+  redis.call('PEXPIRE', signals, 2000)
+end
+"""
+"""Begins scripts that add entries to the stream. A signal is of no use to workers that read the stream meanwhile."""
+
+_CREATE = _Script(
+    _ADD_ENTRY
+    + """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function full(key, limit)
   if redis.call('ZCOUNT', key, now, '+inf') < tonumber(limit) then return nil end
   return redis.call('ZRANGEBYSCORE', key, now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] - now
 end
-local wait = full(KEYS[3], ARGV[8])
+local wait = full(KEYS[5], ARGV[8])
 if wait then return {1, wait} end
-if #KEYS > 3 then
-  wait = full(KEYS[5], ARGV[10]) or full(KEYS[4], ARGV[9])
+if #KEYS > 5 then
+  wait = full(KEYS[7], ARGV[10]) or full(KEYS[6], ARGV[9])
   if wait then return {2, wait} end
 end
-redis.call('HSET', KEYS[1], 'v', '1', 's', ARGV[1], 'c', ARGV[2], 'a', '')
-redis.call('HSET', KEYS[1], 'e', redis.call('XADD', KEYS[2], '*', 'k', ARGV[3]))
+redis.call('HSET', KEYS[1], 'v', '1', 's', ARGV[1], 'c', ARGV[2], 'a', ARGV[11])
+if ARGV[11] == '' then
+  add_entry(KEYS[1], KEYS[2], KEYS[4], ARGV[3])
+else
+  redis.call('ZADD', KEYS[3], now + ARGV[12], ARGV[3])
+end
 redis.call('PEXPIREAT', KEYS[1], ARGV[5])
-redis.call('ZADD', KEYS[3], ARGV[5], ARGV[3])
-redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', '(' .. now)
-if #KEYS > 3 then
-  redis.call('ZADD', KEYS[4], ARGV[5], ARGV[6])
-  redis.call('ZADD', KEYS[5], ARGV[4], ARGV[7])
-  for _, key in ipairs({KEYS[4], KEYS[5]}) do
+redis.call('ZADD', KEYS[5], ARGV[5], ARGV[3])
+redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', '(' .. now)
+if #KEYS > 5 then
+  redis.call('ZADD', KEYS[6], ARGV[5], ARGV[6])
+  redis.call('ZADD', KEYS[7], ARGV[4], ARGV[7])
+  for _, key in ipairs({KEYS[6], KEYS[7]}) do
     redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. now)
     redis.call('PEXPIREAT', key, redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2])
   end
 end
 return {0, 0}
-""")
-"""Create a task and its entry in the stream, unless a set of tasks is full.
+"""
+)
+"""Create a task that is due or claimed, unless a set of tasks is full.
 
-KEYS: task, stream, all tasks; of a principal also its tasks and its live tasks. ARGV: record, call, member, expiry,
-removal, position, id, limits of the three sets. Return 0; or 1 (all) or 2 (the principal's) and the milliseconds until
-there may be room. The write that takes memory comes first: a full Redis refuses nothing of a script that has begun to
-write.
+KEYS: task, stream, delayed tasks, signals, all tasks; of a principal also its tasks and its live tasks. ARGV: record,
+call, member, expiry, removal, position, id, limits of the three sets, attempt of the worker that claims the task (empty
+if none), milliseconds of the lease. Return 0; or 1 (all) or 2 (the principal's) and the milliseconds until there may be
+room. The write that takes memory comes first: a full Redis refuses nothing of a script that has begun to write.
 """
 
 _LOAD = _Script("""
@@ -127,7 +154,9 @@ return reply
 """)
 """Return the time, and for each task its version, record, outcome, entry, and the fields in ARGV."""
 
-_REPLACE = _Script("""
+_REPLACE = _Script(
+    _ADD_ENTRY
+    + """
 local fields = redis.call('HMGET', KEYS[1], 'v', 'e')
 if fields[1] ~= ARGV[1] then return 0 end
 local time = redis.call('TIME')
@@ -135,13 +164,13 @@ if time[1] * 1000 + math.floor(time[2] / 1000) >= tonumber(ARGV[2]) then return 
 redis.call('HSET', KEYS[1], 'v', string.format('%d', ARGV[1] + 1), 's', ARGV[3], 'a', ARGV[4])
 if ARGV[5] ~= 'stays' then
   redis.call('ZREM', KEYS[3], ARGV[6])
-  redis.call('HDEL', KEYS[1], 'e')
   if fields[2] then
+    redis.call('HDEL', KEYS[1], 'e')
     redis.call('XACK', KEYS[2], 'workers', fields[2])
     redis.call('XDEL', KEYS[2], fields[2])
   end
   if ARGV[5] == 'due' then
-    redis.call('HSET', KEYS[1], 'e', redis.call('XADD', KEYS[2], '*', 'k', ARGV[6]))
+    add_entry(KEYS[1], KEYS[2], KEYS[4], ARGV[6])
   elseif ARGV[5] ~= 'leaves' then
     redis.call('ZADD', KEYS[3], ARGV[5], ARGV[6])
   end
@@ -150,39 +179,84 @@ if #ARGV > 6 then
   redis.call('HSET', KEYS[1], 'o', ARGV[7])
   redis.call('HDEL', KEYS[1], 'c')
   redis.call('PEXPIREAT', KEYS[1], ARGV[8])
-  redis.call('ZADD', KEYS[4], 'XX', ARGV[8], ARGV[6])
-  if #KEYS > 4 then
-    redis.call('ZADD', KEYS[5], 'XX', ARGV[8], ARGV[9])
-    redis.call('ZREM', KEYS[6], ARGV[10])
+  redis.call('ZADD', KEYS[5], 'XX', ARGV[8], ARGV[6])
+  if #KEYS > 5 then
+    redis.call('ZADD', KEYS[6], 'XX', ARGV[8], ARGV[9])
+    redis.call('ZREM', KEYS[7], ARGV[10])
   end
 end
 return 1
-""")
+"""
+)
 """Replace a record whose version is still the same and that has not expired; return whether that was so.
 
-KEYS: task, stream, delayed tasks, all tasks; of a principal also its tasks and its live tasks. ARGV: version, expiry,
-record, attempt of the worker, what becomes of the entry ('stays', 'leaves', 'due', or the time when it is due), member;
-of a task that ends also outcome, removal, position, id.
+KEYS: as of `_CREATE`. ARGV: version, expiry, record, attempt of the worker, what becomes of the entry ('stays',
+'leaves', 'due', or the time when it is due), member; of a task that ends also outcome, removal, position, id.
 """
 
 _RENEW = _Script("""
 local fields = redis.call('HMGET', KEYS[1], 'a', 'e')
-if fields[1] ~= ARGV[1] or not fields[2] then return 0 end
-return #redis.call('XCLAIM', KEYS[2], ARGV[2], ARGV[3], 0, fields[2], 'JUSTID')
+if fields[1] ~= ARGV[1] then return 0 end
+if fields[2] then return #redis.call('XCLAIM', KEYS[2], 'workers', 'worker', 0, fields[2], 'JUSTID') end
+if not redis.call('ZSCORE', KEYS[3], ARGV[2]) then return 0 end
+local time = redis.call('TIME')
+redis.call('ZADD', KEYS[3], time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[3], ARGV[2])
+return 1
 """)
+"""Extend a lease; return 0 if the claim is not valid any more.
 
-_PROMOTE = _Script("""
+KEYS: task, stream, delayed tasks. ARGV: attempt, member, milliseconds of the lease.
+"""
+
+_TAKE = _Script(
+    _ADD_ENTRY
+    + """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 100)) do
-  redis.call('ZREM', KEYS[1], member)
-  if redis.call('EXISTS', ARGV[1] .. member) == 1 then
-    redis.call('HSET', ARGV[1] .. member, 'e', redis.call('XADD', KEYS[2], '*', 'k', member))
+local count = tonumber(ARGV[1])
+local reply = {now}
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 100)) do
+  redis.call('ZREM', KEYS[2], member)
+  if redis.call('EXISTS', ARGV[2] .. member) == 1 then
+    add_entry(ARGV[2] .. member, KEYS[1], KEYS[3], member)
   end
 end
-return 0
-""")
-"""Add entries for delayed tasks that are due now."""
+local function take(entries)
+  for _, entry in ipairs(entries) do
+    local fields = entry and entry[2] or {}
+    local member = ''
+    for index = 1, #fields, 2 do
+      if fields[index] == 'k' then member = fields[index + 1] end
+    end
+    local values = redis.pcall('HMGET', ARGV[2] .. member, 'v', 's', 'o', 'e', 'c')
+    if values.err then values = {false, false, false, false, false} end
+    if entry then reply[#reply + 1] = {entry[1], member, values} end
+  end
+end
+local groups = redis.pcall('XINFO', 'GROUPS', KEYS[1])
+if groups.err or #groups == 0 then
+  redis.call('XGROUP', 'CREATE', KEYS[1], 'workers', '0', 'MKSTREAM')
+end
+if ARGV[3] ~= '' then
+  take(redis.call('XAUTOCLAIM', KEYS[1], 'workers', 'worker', ARGV[3], '0', 'COUNT', count)[2])
+end
+local lapsed = #reply - 1
+if lapsed < count then
+  local new = redis.call(
+    'XREADGROUP', 'GROUP', 'workers', 'worker', 'COUNT', count - lapsed, 'STREAMS', KEYS[1], '>')
+  if new then take(new[1][2]) end
+end
+if #reply - 1 < count then redis.call('DEL', KEYS[3]) end
+reply[1] = {now, lapsed}
+return reply
+"""
+)
+"""Add entries for delayed tasks that are due now, and give entries to this worker.
+
+KEYS: stream, delayed tasks, signals. ARGV: number of entries, what the keys of tasks begin with, and the milliseconds
+of the lease to take lapsed entries first (empty to leave them). Return the time and the number of lapsed entries, and
+for each entry its id, its member, and version, record, outcome, entry and call of its task.
+"""
 
 _DROP = _Script("""
 redis.call('XACK', KEYS[1], 'workers', unpack(ARGV))
@@ -206,6 +280,20 @@ class _Stored(NamedTuple):
     record: TaskRecord | None
     entry: bytes | None
     call: bytes
+
+
+class _Taken(NamedTuple):
+    """An entry of the stream that this worker has.
+
+    Attributes:
+        entry: Its id.
+        key: Of its task; None if it names none.
+        stored: The task; None if it does not exist.
+    """
+
+    entry: bytes
+    key: TaskKey | None
+    stored: _Stored | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +337,14 @@ class RedisTasks(TransitionStore):
         self.lease = lease
         self._link = link_to(redis)
         self._lapsed_at = 0.0
-        self._promoted_at = 0.0
         self._skew: float | None = None
+        self._ended: dict[TaskKey, TaskRecord] = {}
+        self._room = 0
+        self._creating = 0
+        self._created: list[Claim] = []
+        self._hands_over = False
+        self._wakeup: asyncio.Future[None] | None = None
+        self._signal: asyncio.Task[None] | None = None
         self.bind("")
 
     def bind(self, server: str) -> None:
@@ -258,56 +352,102 @@ class RedisTasks(TransitionStore):
         self._prefix = f"{self._link.prefix}:{quote(server, safe='')}:tasks"
         self._stream = f"{self._prefix}:due"
         self._delayed = f"{self._prefix}:delayed"
+        self._signals = f"{self._prefix}:signals"
         self._all = f"{self._prefix}:all"
 
     async def create(self, task: NewTask) -> TaskRecord:
-        """Do what `TaskStore.create` says; raise StoreAwayError."""
+        """Do what `TaskStore.create` says; raise StoreAwayError.
+
+        If a `claim` of this process waits and has room, the task is created as claimed, and is what that `claim`
+        returns.
+        """
         if self._skew is None:
             await self._load(task.key)
-        record = new_record(task, time() + (self._skew or 0.0))  # the clocks of machines need not agree
+        now = time() + (self._skew or 0.0)  # the clocks of machines need not agree
+        record = new_record(task, now)
+        is_claimed = self._room > self._creating + len(self._created)
+        if not is_claimed:
+            await self._create(record, task.call)
+            return record
+        record = transitions.first_claim(record)
+        self._creating += 1
+        try:
+            await self._create(record, task.call)
+        finally:
+            self._creating -= 1
+        claim = _RedisClaim(record, task.call, now, b"1")
+        if self._hands_over:
+            self._created.append(claim)
+            self._wake_claim()
+        else:
+            await self.release(claim)  # the worker has stopped meanwhile
+        return record
+
+    async def _create(self, record: TaskRecord, call: bytes) -> None:
+        """Store a new task; raise TasksFullError and StoreAwayError."""
         limits = self.limits
         arguments = (
             to_json(record),
-            task.call,
-            _member(task.key),
+            call,
+            _member(record.key),
             _milliseconds(record.expires),
             _milliseconds(record.removed),
             position(record),
-            task.key.task_id,
+            record.key.task_id,
             *(limits.total, limits.per_principal, limits.live_per_principal),
+            record.attempt if record.claimed else "",
+            int(self.lease * 1000),
         )
-        keys = [self._hash(task.key), self._stream, self._all, *self._sets(task.key)]
+        keys = self._keys(record.key)
         full, wait = await self._link.do(lambda redis: _CREATE.run(redis, keys, *arguments), list)
         if full:
             raise TasksFullError(int(wait) // 1000 + 1, own=full == 2)  # noqa: PLR2004 - the script's number
-        return record
 
     async def read(self, key: TaskKey) -> TaskRecord | None:
-        """Do what `TaskStore.read` says; raise StoreAwayError."""
+        """Do what `TaskStore.read` says; raise StoreAwayError.
+
+        A task that has ended never changes, so those that this process has ended need not be read.
+        """
+        ended = self._ended.get(key)
+        if ended is not None:
+            return current(ended, time() + (self._skew or 0.0))
         stored = await self._load(key)
         if stored is None or stored.record is None:
             return None
         return current(stored.record, stored.now)
 
     async def claim(self, count: int) -> Sequence[Claim]:
-        """Do what `TaskStore.claim` says; raise StoreAwayError."""
-        try:
-            entries = await self._lapsed(count) or await self._next(count)
-        except StoreAwayError:
-            raise
-        except Exception as error:
-            # As in RedisLink.do: exceptions of the event loop and of the parser pass through the library.
-            self._link.note_failure(error)
-            raise StoreAwayError from error
-        return await self._claim_all(entries) if entries else []
+        """Do what `TaskStore.claim` says; raise StoreAwayError.
+
+        While an earlier wait for a signal lasts, nothing can be due but tasks that this process creates: the stream is
+        not read.
+        """
+        self._hands_over = True
+        room = count - self._creating
+        if not self._created and room > 0 and not self._waits_for_signal():
+            share = (room + 1) // 2
+            self._room = count - share
+            try:
+                claims = await self._take(share)
+            finally:
+                self._room = 0
+            if claims:
+                return claims
+            self._signal = asyncio.ensure_future(self._await_signal())
+        if not self._created:
+            await self._await_task(count)
+        created, self._created = self._created, []
+        return created
 
     def wake(self) -> None:
-        """Do nothing: Redis answers within a second."""
+        """End a `claim` that waits. Until the next one, tasks that this process creates are for all workers."""
+        self._hands_over = False
+        self._wake_claim()
 
     async def renew(self, claim: Claim) -> bool:
         """Do what `TaskStore.renew` says; raise StoreAwayError."""
-        keys = (self._hash(claim.key), self._stream)
-        arguments = (claim.attempt, _GROUP, _CONSUMER)
+        keys = (self._hash(claim.key), self._stream, self._delayed)
+        arguments = (claim.attempt, _member(claim.key), int(self.lease * 1000))
         renewed: int = await self._link.do(lambda redis: _RENEW.run(redis, keys, *arguments), int)
         return renewed > 0
 
@@ -317,7 +457,14 @@ class RedisTasks(TransitionStore):
 
     async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
         """Do what `TaskStore.finish` says; raise StoreAwayError."""
-        return await self._end_run(claim, lambda record, now: transitions.finished(record, claim.attempt, now, outcome))
+        record = await self._end_run(
+            claim, lambda record, now: transitions.finished(record, claim.attempt, now, outcome)
+        )
+        if record is not None and len(outcome.text) <= _REMEMBERED_BYTES:
+            self._ended[record.key] = record
+            if len(self._ended) > _REMEMBERED:
+                del self._ended[next(iter(self._ended))]
+        return record
 
     async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
         """Do what `TaskStore.page` says; raise StoreAwayError."""
@@ -333,7 +480,16 @@ class RedisTasks(TransitionStore):
         return [record for record in records if record is not None]
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Release tasks that no worker has begun, and close the connections."""
+        self.wake()
+        created, self._created = self._created, []
+        with contextlib.suppress(StoreAwayError):
+            for claim in created:
+                await self.release(claim)
+        signal, self._signal = self._signal, None
+        if signal is not None and signal.get_loop() is asyncio.get_running_loop():
+            signal.cancel()
+            await asyncio.wait([signal])
         await self._link.aclose()
 
     async def _change(
@@ -382,7 +538,6 @@ class RedisTasks(TransitionStore):
     def _replacement(self, stored: _Stored, changed: TaskRecord) -> tuple[list[str], list[Any]]:
         """Return the keys and arguments of `_REPLACE`."""
         key = changed.key
-        keys = [self._hash(key), self._stream, self._delayed, self._all, *self._sets(key)]
         arguments: list[Any] = [
             stored.version,
             _milliseconds(changed.expires),
@@ -393,7 +548,7 @@ class RedisTasks(TransitionStore):
         ]
         if changed.outcome is not None:
             arguments += [changed.outcome.text, _milliseconds(changed.removed), position(changed), key.task_id]
-        return keys, arguments
+        return self._keys(key), arguments
 
     async def _load(self, key: TaskKey, *fields: str) -> _Stored | None:
         """Return a task, and note the time of Redis."""
@@ -406,61 +561,85 @@ class RedisTasks(TransitionStore):
         """Return tasks whose keys are valid, and note the time of Redis."""
         names = [self._hash(key) for key in keys]
         milliseconds, *replies = await self._link.do(lambda redis: _LOAD.run(redis, names, *fields), list)
-        now = milliseconds / 1000
-        self._skew = now - time()
+        now = self._note_time(milliseconds)
         return [_stored(key, now, reply) for key, reply in zip(keys, replies, strict=True)]
 
-    async def _lapsed(self, count: int) -> list[tuple[bytes, bytes]]:
-        """Return entries whose workers have not renewed their leases. It asks for them three times in a lease."""
-        now = monotonic()
-        if now < self._lapsed_at:
-            return []
-        self._lapsed_at = now + self.lease / 3
-        milliseconds = int(self.lease * 1000)
+    def _note_time(self, milliseconds: int) -> float:
+        """Return the time of Redis in seconds, and note how the clock of this machine differs from it."""
+        now = milliseconds / 1000
+        self._skew = now - time()
+        return now
 
-        async def claim_lapsed(redis: Redis) -> Any:
-            return await redis.xautoclaim(self._stream, _GROUP, _CONSUMER, milliseconds, count=count)
+    def _waits_for_signal(self) -> bool:
+        signal = self._signal
+        return signal is not None and not signal.done() and signal.get_loop() is asyncio.get_running_loop()
+
+    def _wake_claim(self) -> None:
+        if self._wakeup is not None and not self._wakeup.done():
+            self._wakeup.set_result(None)
+
+    async def _await_task(self, count: int) -> None:
+        """Wait until this process has created a task, or until the wait for a signal ends."""
+        self._wakeup = asyncio.get_running_loop().create_future()
+        self._room = count
+        try:
+            await self._wakeup
+        finally:
+            self._room = 0
+            self._wakeup = None
+
+    async def _await_signal(self) -> None:
+        """Wait for a signal for a second at most, and pass it on if this worker does not wait for it any more."""
+        signals: list[Any] = []
+
+        async def pop(redis: Redis) -> None:
+            signals.append(await redis.blpop([self._signals], timeout=_WAIT))
+
+        async def push(redis: Redis) -> int:
+            length: int = await redis.rpush(self._signals, b"")
+            return length
 
         try:
-            reply = await self._link.do(lambda redis: _with_group(redis, self._stream, claim_lapsed), list)
+            await self._link.reach(pop, _WAIT + self._link.timeout)
+            self._link.note_success()
+            if signals != [None] and self._wakeup is None:
+                await self._link.do(push, int)
+        except StoreAwayError:
+            pass  # all workers read the stream once a second
+        except Exception as error:  # noqa: BLE001 - as in RedisLink.do: exceptions of the event loop and the parser
+            self._link.note_failure(error)
+        self._wake_claim()
+
+    async def _take(self, count: int) -> list[Claim]:
+        """Claim tasks in the stream, at most so many.
+
+        Three times in a lease, it also takes those whose workers have not renewed their leases.
+        """
+        lease = ""
+        if monotonic() >= self._lapsed_at:
+            lease = str(int(self.lease * 1000))
+            self._lapsed_at = monotonic() + self.lease / 3
+        keys = (self._stream, self._delayed, self._signals)
+        arguments = (count, f"{self._prefix}:task:", lease)
+        try:
+            (milliseconds, lapsed), *rows = await self._link.do(lambda redis: _TAKE.run(redis, keys, *arguments), list)
         except StoreAwayError:
             self._lapsed_at = 0.0
             raise
-        entries = _entries(reply[1])
-        if len(entries) == count:
+        if lapsed == count:
             self._lapsed_at = 0.0  # there may be more
-        return entries
+        now = self._note_time(milliseconds)
+        return await self._claim_all([_taken(now, row) for row in rows]) if rows else []
 
-    async def _next(self, count: int) -> list[tuple[bytes, bytes]]:
-        """Return entries that no worker has; wait for a second at most."""
-        replies: list[Any] = []
-
-        async def read(redis: Redis) -> Any:
-            now = monotonic()
-            if now >= self._promoted_at + _WAIT:
-                await _PROMOTE.run(redis, (self._delayed, self._stream), f"{self._prefix}:task:")
-                self._promoted_at = now
-            return await redis.xreadgroup(_GROUP, _CONSUMER, {self._stream: ">"}, count=count, block=int(_WAIT * 1000))
-
-        async def keep_reply(redis: Redis) -> None:
-            replies.extend(await _with_group(redis, self._stream, read) or ())
-
-        await self._link.reach(keep_reply, _WAIT + self._link.timeout)
-        self._link.note_success()
-        return [entry for _, entries in replies for entry in _entries(entries)]
-
-    async def _claim_all(self, entries: Sequence[tuple[bytes, bytes]]) -> list[Claim]:
+    async def _claim_all(self, taken: Sequence[_Taken]) -> list[Claim]:
         """Give the tasks of entries to this worker.
 
         If Redis fails meanwhile, entries without a claim stay pending, and are due again when their lease lapses.
         """
-        keys = [_key_of(member) for _, member in entries]
-        loaded = iter(await self._load_all([key for key in keys if key is not None], "c"))
         replacements: list[tuple[_Stored, TaskRecord]] = []
         unclaimed: list[tuple[bytes, TaskKey]] = []
         useless: list[bytes] = []
-        for (entry, _), key in zip(entries, keys, strict=True):
-            stored = None if key is None else next(loaded)
+        for entry, key, stored in taken:
             changed = _successor(stored, _claimed_by_entry, entry)
             if key is None or stored is None:
                 useless.append(entry)
@@ -525,6 +704,10 @@ class RedisTasks(TransitionStore):
         """Remove entries of the stream."""
         await self._link.do(lambda redis: _DROP.run(redis, (self._stream,), *entries), int)
 
+    def _keys(self, key: TaskKey) -> list[str]:
+        """Return the keys of `_CREATE` and `_REPLACE`."""
+        return [self._hash(key), self._stream, self._delayed, self._signals, self._all, *self._sets(key)]
+
     def _hash(self, key: TaskKey) -> str:
         return f"{self._prefix}:task:{_member(key)}"
 
@@ -535,26 +718,6 @@ class RedisTasks(TransitionStore):
         return [f"{self._prefix}:of:{key.owner}", f"{self._prefix}:live:{key.owner}"]
 
 
-async def _with_group(redis: Redis, stream: str, work: Callable[[Redis], Any]) -> Any:
-    """Use the consumer group; create it first if Redis does not have it (any more)."""
-    try:
-        return await work(redis)
-    except ResponseError as error:
-        if not str(error).startswith("NOGROUP"):
-            raise
-    try:
-        await redis.xgroup_create(stream, _GROUP, id="0", mkstream=True)
-    except ResponseError as error:
-        if not str(error).startswith("BUSYGROUP"):  # another process has just created it
-            raise
-    return await work(redis)
-
-
-def _entries(entries: Any) -> list[tuple[bytes, bytes]]:
-    """Return ids and members of entries of the stream; an entry that was removed has no fields."""
-    return [(name, fields.get(b"k", b"")) for name, fields in entries if fields is not None]
-
-
 def _key_of(member: bytes) -> TaskKey | None:
     """Return the key that an entry of the stream names."""
     match = _KEY.fullmatch(member.decode(errors="replace"))
@@ -563,8 +726,15 @@ def _key_of(member: bytes) -> TaskKey | None:
     return TaskKey(None if match["owner"] == _ANONYMOUS else match["owner"], match["id"])
 
 
+def _taken(now: float, row: Sequence[Any]) -> _Taken:
+    """Return an entry from the reply of `_TAKE`."""
+    entry, member, reply = row
+    key = _key_of(member)
+    return _Taken(entry, key, None if key is None else _stored(key, now, reply))
+
+
 def _stored(key: TaskKey, now: float, reply: Sequence[Any]) -> _Stored | None:
-    """Return a task from the reply of `_LOAD`."""
+    """Return a task from its fields."""
     version, state, outcome, entry, *fields = reply
     if version is None or state is None:
         return None

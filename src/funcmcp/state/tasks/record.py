@@ -222,6 +222,11 @@ def claimed(record: TaskRecord, now: float, lease: float) -> TaskRecord | None:
     return replace(record, attempt=record.attempt + 1, starts=record.starts + 1, claimed=True, due=now + lease)
 
 
+def first_claim(record: TaskRecord) -> TaskRecord:
+    """Return a new record that is claimed by the worker of the process that creates it."""
+    return replace(record, attempt=1, starts=1, claimed=True)
+
+
 def abandoned(record: TaskRecord, now: float, deliveries: int) -> TaskRecord | None:
     """Fail a task that is due, because none of several deliveries to a worker led to an outcome."""
     if record.over or record.due is None or record.due > now:
