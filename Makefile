@@ -1,5 +1,5 @@
 # `make run` serves the sample, `make test` passes the tests. Both set up what they need in this folder.
-.PHONY: run run-host test setup node servers .venv-3.13 lint docs bench fuzz soak soak-tasks corpus clean
+.PHONY: run run-host test setup node servers .venv-3.13 lint reference docs pictures bench fuzz soak soak-tasks corpus clean
 
 run: .venv/.ready
 	.venv/bin/funcmcp run samples/orders/server.py
@@ -21,6 +21,7 @@ node: .venv/.ready
 servers: .venv/.ready
 	scripts/setup-redis.sh
 	scripts/setup-fastmcp.sh
+	scripts/setup-docs.sh
 
 # The suite also runs on Python 3.13, where there is one.
 .venv-3.13: .venv/.ready
@@ -29,9 +30,18 @@ servers: .venv/.ready
 lint: .venv/.ready
 	scripts/lint.sh
 
-# docs/reference.md, from the docstrings of the public names.
-docs: .venv/.ready
+# docs/reference/api, from the docstrings of the public names.
+reference: .venv/.ready
 	.venv/bin/python scripts/reference.py
+
+# The documentation site in .site/html. Warnings are errors.
+docs: reference
+	scripts/setup-docs.sh
+	.servers/docs/bin/python -m sphinx -W --keep-going --quiet -j auto -d .site/doctrees docs .site/html
+
+# docs/images/*.svg, from the output of real commands.
+pictures: .venv/.ready
+	.venv/bin/python scripts/pictures.py
 
 bench: .venv/.ready
 	.venv/bin/python benchmarks/run.py
@@ -62,5 +72,5 @@ corpus: .venv/.ready
 	scripts/setup-python.sh .venv
 
 clean:
-	rm -rf .venv .venv-3.13 .servers benchmarks/.venv benchmarks/.venv-3.13 tests/node/node_modules tests/node/azurite/node_modules .hypothesis .fuzz .corpus .coverage
+	rm -rf .venv .venv-3.13 .servers benchmarks/.venv benchmarks/.venv-3.13 tests/node/node_modules tests/node/azurite/node_modules .site .hypothesis .fuzz .corpus .coverage
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

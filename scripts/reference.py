@@ -1,7 +1,8 @@
-"""Write docs/reference.md: every public name with its signature and docstring. Run it with ``make docs``.
+"""Write docs/reference/api: every public name with its signature and docstring. Run it with ``make reference``.
 
-The names come from ``__all__`` of the public modules, the text from their docstrings. A name that two public modules
-export is described in the more specific one. `tests/docs/test_reference.py` compares the file with what this writes.
+There is one page for each public module. The names come from ``__all__`` of the modules, the text from their
+docstrings. A name that two public modules export is described in the more specific one. `tests/docs/test_reference.py`
+compares the pages with what this writes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
-FILE = ROOT / "docs" / "reference.md"
+FOLDER = ROOT / "docs" / "reference" / "api"
 MODULES = [
     "funcmcp",
     "funcmcp.auth",
@@ -51,48 +52,55 @@ PROPERTIES = {"services": "funcmcp.authoring.calling.services.Services"}
 """Properties whose value has methods for users, and the private class of the value."""
 
 HEAD = """\
-# Reference
+# Public names
 
 The names below are the public API. Every other module, and every name that begins with an underscore, is private: it
 may change in any release. Public modules load a name when it is first used.
 
-This page is generated from docstrings by `make docs`.
+These pages are generated from docstrings by `make reference`.
 """
 
 WIDTH = 100
 _HEADING = re.compile(r"(Args|Attributes|Returns|Raises|Example):")
 
 
-def write_reference() -> str:
-    """Return the text of docs/reference.md."""
+def write_reference() -> dict[str, str]:
+    """Return the text of each page by the name of its file."""
     homes = _documented_in()
-    parts = [HEAD, _contents()]
+    pages = {"index.md": "\n\n".join([HEAD.strip(), _contents(), _toctree()]) + "\n"}
     for name in MODULES:
         module = importlib.import_module(name)
-        parts.append(f"## Module {name}\n\n{_text(module.__doc__)}")
+        parts = [f"# {name}\n\n{_text(module.__doc__)}"]
         parts += [
             _entry(name, public, getattr(module, public), homes[_identity(module, public)])
             for public in sorted(module.__all__, key=str.lower)
         ]
-    return "\n\n".join(part.strip() for part in parts) + "\n"
+        pages[_page(name)] = "\n\n".join(part.strip() for part in parts) + "\n"
+    return pages
 
 
 def _contents() -> str:
     rows = ["| module | names |", "|---|---|"]
     for name in MODULES:
         names = sorted(importlib.import_module(name).__all__, key=str.lower)
-        links = ", ".join(f"[`{public}`](#{_anchor(name, public)})" for public in names)
-        rows.append(f"| [`{name}`](#{_module_anchor(name)}) | {links} |")
+        links = ", ".join(f"[`{public}`]({_link(name, public)})" for public in names)
+        rows.append(f"| [`{name}`]({_page(name)}) | {links} |")
     return "\n".join(rows)
 
 
-def _module_anchor(module: str) -> str:
-    return f"module-{module}".replace(".", "")
+def _toctree() -> str:
+    """Return the entries for the navigation of the documentation site."""
+    return "\n".join(["```{toctree}", ":hidden:", "", *MODULES, "```"])
 
 
-def _anchor(module: str, name: str) -> str:
-    """Return the anchor that GitHub makes of a heading."""
-    return f"{module}.{name}".replace(".", "").lower()
+def _page(module: str) -> str:
+    return f"{module}.md"
+
+
+def _link(module: str, name: str) -> str:
+    """Return the page of a name, with the anchor that GitHub makes of its heading."""
+    anchor = f"{module}.{name}".replace(".", "").lower()
+    return f"{_page(module)}#{anchor}"
 
 
 def _identity(module: ModuleType, name: str) -> tuple[int, str]:
@@ -112,11 +120,11 @@ def _documented_in() -> dict[tuple[int, str], str]:
 
 
 def _entry(module: str, name: str, value: Any, home: str) -> str:
-    heading = f"### {module}.{name}"
+    heading = f"## {module}.{name}"
     if isinstance(value, ModuleType):
-        return f"{heading}\n\nThe module [`{value.__name__}`](#{_module_anchor(value.__name__)})."
+        return f"{heading}\n\nThe module [`{value.__name__}`]({_page(value.__name__)})."
     if home != module:
-        return f"{heading}\n\nSee [`{home}.{name}`](#{_anchor(home, name)})."
+        return f"{heading}\n\nSee [`{home}.{name}`]({_link(home, name)})."
     if inspect.isclass(value):
         return "\n\n".join([heading, *_class(name, value)])
     if inspect.isfunction(value):
@@ -133,12 +141,12 @@ def _member_entries(name: str, value: type) -> list[str]:
     for member, function in _members(value).items():
         if isinstance(function, property):
             returned = typing.cast("Any", function.fget).__annotations__.get("return", "")
-            parts.append(f"#### {name}.{member}\n\n{_fence([f'{member}: {returned}'])}\n\n{_text(function.__doc__)}")
+            parts.append(f"### {name}.{member}\n\n{_fence([f'{member}: {returned}'])}\n\n{_text(function.__doc__)}")
             if member in PROPERTIES:
                 module, _, kind = PROPERTIES[member].rpartition(".")
                 parts += _member_entries(f"{name}.{member}", getattr(importlib.import_module(module), kind))
         else:
-            parts.append("\n\n".join([f"#### {name}.{member}()", *_function(member, function)]))
+            parts.append("\n\n".join([f"### {name}.{member}()", *_function(member, function)]))
     return parts
 
 
@@ -322,9 +330,17 @@ def _comment_behind(module: str, name: str) -> str | None:
 
 
 def main() -> None:
-    """Write the file."""
-    FILE.write_text(write_reference(), encoding="utf-8")
-    sys.stdout.write(f"{FILE.relative_to(ROOT)}\n")
+    """Write the pages, and remove pages of modules that are not public any more."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    pages = write_reference()
+    for path in FOLDER.glob("*.md"):
+        if path.name not in pages:
+            path.unlink()
+    for name, text in pages.items():
+        path = FOLDER / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+    sys.stdout.write(f"{FOLDER.relative_to(ROOT)}\n")
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ class MCPServer(DirectCalls, ASGIApplication):
             `funcmcp.redis.RedisSessions`, does the same for several instances. None is the stateless mode: there are
             no session ids, clients need no `initialize`, and tools can't ask clients of these revisions anything.
         lists: Page size, caching and visibility of the lists of tools, resources and prompts.
-        limits: How much one process accepts; see docs/guides/limits.md.
+        limits: How much one process accepts; see docs/reference/limits.md.
         show_errors: Exceptions whose text clients get when a tool, resource or prompt raises them: True for all
             exceptions, an exception type, or a list of types. For other exceptions clients get a neutral sentence with
             an error id; the log has the traceback under the same id. The text of `ToolError` is always sent.

@@ -1,4 +1,4 @@
-"""The curl command of the README calls the server of the README."""
+"""The curl command of docs/explanation/eras.md calls the server above it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from urllib.parse import urlsplit
 
 from tests.serving import serve
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "eras.md").read_text(encoding="utf-8")
 
 
 def fenced(start: str) -> str:
     """Return the first fenced block whose text begins with *start*, without that beginning."""
-    blocks: list[str] = re.findall(rf"^```{start}(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    blocks: list[str] = re.findall(rf"^```{start}(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     return blocks[0]
 
 
 def curl() -> tuple[str, dict[str, str], str]:
-    """Return the URL, the headers and the body of the README's curl command."""
+    """Return the URL, the headers and the body of the curl command."""
     arguments = shlex.split(fenced("sh\ncurl ").replace("\\\n", " "))
     options = list(zip(arguments[1::2], arguments[2::2], strict=True))
     headers = dict(value.split(": ", 1) for option, value in options if option == "-H")

@@ -1,4 +1,4 @@
-"""docs/README.md lists every page of docs/, and links and mentions of pages lead to files that exist."""
+"""The index of each folder lists its pages, and links and mentions of pages lead to files that exist."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-INDEX = ROOT / "docs" / "README.md"
-FOLDERS = {"guides", "development"}
+DOCS = ROOT / "docs"
+FOLDERS = ["tutorial", "guides", "reference", "reference/api", "explanation", "development"]
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 MENTION = re.compile(r"(?<![\w/.-])docs/[\w/-]+\.md")
@@ -35,15 +35,20 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_the_index_lists_each_page_once() -> None:
-    pages = sorted(path for path in (ROOT / "docs").rglob("*.md") if path != INDEX)
-    links = [target for target in LINK.findall(INDEX.read_text(encoding="utf-8")) if not target.startswith("..")]
-    assert sorted(INDEX.parent / target for target in links) == pages
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_an_index_lists_each_page_of_its_folder(folder: str) -> None:
+    index = DOCS / folder / "index.md"
+    pages = {path.name for path in index.parent.glob("*.md")} - {"index.md"}
+    assert pages
+    assert {target for target in LINK.findall(index.read_text(encoding="utf-8")) if "/" not in target} >= pages
 
 
-def test_pages_are_in_the_folder_of_guides_or_of_development() -> None:
-    folders = {path.parent.name for path in (ROOT / "docs").rglob("*.md")}
-    assert folders == FOLDERS | {"docs"}
+def test_pages_are_in_the_folders_of_the_index() -> None:
+    folders = {path.parent for path in DOCS.rglob("*.md")}
+    assert folders == {DOCS, *(DOCS / folder for folder in FOLDERS)}
+    assert [path.name for path in DOCS.glob("*.md")] == ["index.md"]
+    links = LINK.findall((DOCS / "index.md").read_text(encoding="utf-8"))
+    assert {f"{folder}/index.md" for folder in FOLDERS if "/" not in folder} <= set(links)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)

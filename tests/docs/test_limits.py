@@ -1,4 +1,4 @@
-"""docs/guides/limits.md names each option of `Limits` with its default."""
+"""docs/reference/limits.md names each option of `Limits` with its default."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from funcmcp.server.limits import Limits
 
-TEXT = (Path(__file__).parents[2] / "docs" / "guides" / "limits.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "limits.md").read_text(encoding="utf-8")
 
 
 def default_of(name: str) -> str:

@@ -1,15 +1,18 @@
-"""All blocks of the README run in order, in a new virtual environment with only the packages that the README installs.
+"""All blocks of the README and of the tutorial run in order, in a new virtual environment with what the pages install.
 
 The wheel of this project replaces the name on the package index, with the same extras.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,8 +22,11 @@ from tests.cli.processes import environment, running
 from tests.requirements import require
 
 ROOT = Path(__file__).parents[2]
-FENCE = re.compile(r"^```(sh|python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TUTORIAL = [ROOT / "docs" / "tutorial" / f"{name}.md" for name in ("first-server", "tests", "sign-in", "azure")]
+FENCE = re.compile(r"(?:`(\w+\.py)`[^\n`]*:\n\n)?^```(sh|python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+"""A block, with the name of the file in the line above it."""
 PACKAGE = re.compile(r'"funcmcp(\[[\w,-]+\])"')
+ORIGIN = "http://127.0.0.1:8000"
 SECONDS = 300
 
 pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="it installs packages: one Python is enough")
@@ -28,48 +34,83 @@ pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="it inst
 
 @dataclass
 class Newcomer:
-    """A user who follows the README at a shell.
+    """A user who follows a page at a shell.
 
     Attributes:
         python: The interpreter of the virtual environment.
         wheel: The wheel of this project.
         folder: The working folder.
+        home: The home folder, where clients have their files.
         lines: The commands that have run.
+        origin: The origin of the server that `funcmcp run` has started.
+        servers: Stops the servers.
     """
 
     python: Path
     wheel: Path
     folder: Path
+    home: Path
     lines: list[str] = field(default_factory=list)
+    origin: str = ORIGIN
+    servers: ExitStack = field(default_factory=ExitStack)
+
+    def follow(self, document: Path) -> None:
+        """Do what a page says, block by block."""
+        with self.servers:
+            for file, language, text in FENCE.findall(document.read_text(encoding="utf-8")):
+                if language == "python":
+                    self.save(file or "server.py", text)
+                elif language == "console":
+                    for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE):
+                        self.check(command, expected)
+                else:
+                    for line in text.splitlines():
+                        self.shell(line)
 
     def install(self, line: str) -> None:
-        """Install the wheel with the extras of a line of `pip install`."""
+        """Run a line of `pip install`, with the wheel in place of the project's name."""
         extras = PACKAGE.search(line)
-        assert extras is not None, f"no funcmcp in this line: {line}"
-        pip = [str(self.python), "-m", "pip", "install", "--quiet", "--no-compile", f"{self.wheel}{extras[1]}"]
+        package = line.removeprefix("pip install ") if extras is None else f"{self.wheel}{extras[1]}"
+        pip = [str(self.python), "-m", "pip", "install", "--quiet", "--no-compile", package]
         process = subprocess.run(pip, capture_output=True, text=True, timeout=SECONDS, check=False)
         require(f"A package index ({process.stderr.strip()[-300:]})", process.returncode == 0)
 
-    def shell(self, line: str) -> str:
-        """Run a line and return its output; for a server, start it and return its endpoint."""
+    def shell(self, line: str) -> None:
+        """Run a line of a block of commands. A server continues to run until the end of the page."""
         self.lines.append(line)
-        if line.startswith("pip install"):
-            self.install(line)
-            return ""
         program, *arguments = shlex.split(line)
-        if program == "cd":
+        if program in ("source", "python") and ".venv" in line:
+            return  # the environment of this test is already active
+        if program == "pip":
+            self.install(line)
+        elif program == "mkdir":
+            (self.folder / arguments[0]).mkdir()
+        elif program == "cd":
             self.folder /= arguments[0]
-            return ""
-        command = [str(self.python.parent / program), *arguments]
-        if arguments[:1] == ["run"]:
-            with running([*command, "--port", "0"], folder=self.folder, env=self.variables()) as process:
-                return process.endpoint()
-        return self.run(command)
+        elif program == "cp":
+            shutil.copy(self.folder / arguments[0], self.folder / arguments[1])
+        elif [program, *arguments[:1]] == ["funcmcp", "run"]:
+            command = [str(self.python.parent / program), *arguments, "--port", "0"]
+            process = self.servers.enter_context(running(command, folder=self.folder, env=self.variables()))
+            self.origin = process.endpoint().removesuffix("/mcp")
+        else:
+            result = self.run(line)
+            assert result.returncode == 0, f"{line}\n{result.stdout}\n{result.stderr}"
 
-    def run(self, command: list[str]) -> str:
-        """Run a program and return its output."""
-        process = subprocess.run(
-            command,
+    def check(self, command: str, expected: str) -> None:
+        """Run a command and compare its output with the page. `...` matches any text; errors are on stderr."""
+        self.lines.append(command)
+        result = self.run(command)
+        assert (result.returncode == 0) == (result.stdout.strip() != ""), f"{command}\n{result.stdout}\n{result.stderr}"
+        pattern = ".*".join(re.escape(part) for part in expected.strip().split("..."))
+        output = result.stdout.strip() or result.stderr.strip()
+        assert re.fullmatch(pattern, output, re.DOTALL), f"{command}\n{output}"
+
+    def run(self, line: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of the virtual environment."""
+        program, *arguments = shlex.split(line.replace(ORIGIN, self.origin))
+        return subprocess.run(
+            [str(self.python.parent / program), *arguments],
             cwd=self.folder,
             env=environment(self.variables()),
             stdin=subprocess.DEVNULL,
@@ -79,17 +120,17 @@ class Newcomer:
             timeout=SECONDS,
             check=False,
         )
-        assert process.returncode == 0, f"{command}\n{process.stdout}\n{process.stderr}"
-        return process.stdout
 
     def variables(self) -> dict[str, str]:
         """Return the variables that an activated virtual environment sets."""
-        return {"PATH": f"{self.python.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": ""}
+        path = f"{self.python.parent}{os.pathsep}{os.environ['PATH']}"
+        return {"PATH": path, "PYTHONPATH": "", "HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home / ".config")}
 
-    def save(self, code: str) -> None:
-        """Save a block as server.py and run it. `mcp.run()` returns at once, because stdin is empty."""
-        (self.folder / "server.py").write_text(code, encoding="utf-8")
-        self.run([str(self.python), "server.py"])
+    def save(self, name: str, code: str) -> None:
+        """Save a block as a file and run it. `mcp.run()` returns at once, because stdin is empty."""
+        (self.folder / name).write_text(code, encoding="utf-8")
+        result = self.run(f"python {name}")
+        assert result.returncode == 0, f"{name}\n{result.stderr}"
 
 
 @pytest.fixture(scope="module")
@@ -101,18 +142,28 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(file)
 
 
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the interpreter of a new virtual environment."""
+    folder = tmp_path_factory.mktemp("newcomer") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=SECONDS)
+    return Path(folder / "bin" / "python")
+
+
 @pytest.mark.timeout(2 * SECONDS)
-def test_every_command_works_after_the_install_lines_above_it(wheel: Path, tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True, timeout=SECONDS)
-    newcomer = Newcomer(tmp_path / "venv" / "bin" / "python", wheel, tmp_path)
-    for language, text in FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8")):
-        if language == "python":
-            newcomer.save(text)
-        elif language == "console":
-            for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE):
-                assert newcomer.shell(command).strip() == expected.strip()
-        elif not text.startswith("curl"):  # tests/docs/test_curl.py
-            for line in text.splitlines():
-                newcomer.shell(line)
-    assert {"funcmcp new order-desk", "funcmcp doctor", "funcmcp run"} <= set(newcomer.lines)
-    assert sum(line.startswith("pip install") for line in newcomer.lines) > 1
+def test_every_command_of_the_readme_works_after_the_install_lines_above_it(
+    python: Path, wheel: Path, tmp_path: Path
+) -> None:
+    newcomer = Newcomer(python, wheel, tmp_path, tmp_path)
+    newcomer.follow(ROOT / "README.md")
+    assert any(line.startswith("funcmcp install ") for line in newcomer.lines)
+    entry = json.loads((tmp_path / ".config/Claude/claude_desktop_config.json").read_text(encoding="utf-8"))
+    assert list(entry["mcpServers"]) == ["kitchen"]
+
+
+@pytest.mark.timeout(2 * SECONDS)
+def test_the_tutorial_works_from_its_first_page_to_its_last(python: Path, wheel: Path, tmp_path: Path) -> None:
+    newcomer = Newcomer(python, wheel, tmp_path, tmp_path)
+    for document in TUTORIAL:
+        newcomer.follow(document)
+    assert {"funcmcp new kitchen-cloud", "funcmcp doctor", "funcmcp run"} <= set(newcomer.lines)

@@ -20,7 +20,7 @@ _SECONDS = ("message_seconds", "write_seconds")
 @explains_names
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one process takes; see docs/guides/limits.md for the answer to what is more.
+    """What one process takes; see docs/reference/limits.md for the answer to what is more.
 
     A limit per principal also holds for each IP address from which callers without credentials come, but an address
     may always use half of what all callers together may use: many callers can be behind it.

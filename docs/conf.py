@@ -1,0 +1,26 @@
+"""Configuration of Sphinx, which builds the documentation site. Run it with ``make docs``."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+project = "funcmcp"
+author = "the funcmcp authors"
+version = release = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+extensions = ["myst_parser", "sphinx_copybutton"]
+
+# The anchors of headings are those that GitHub makes, so a link works in both places.
+myst_heading_anchors = 4
+
+html_theme = "furo"
+html_title = f"funcmcp {version}"
+html_show_copyright = False
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
+
+# The button of a block of commands copies the commands, without their prompts and without their output.
+copybutton_prompt_text = "$ "

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Puts the generator of the documentation site into .servers/docs: a virtual environment of its own.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=.servers/docs
+if [ "$target/.ready" -nt pyproject.toml ]; then exit 0; fi
+python=$(scripts/find-python.sh "v >= (3, 11)" .venv/bin/python python3)
+if [ ! -x "$target/bin/python" ]; then "$python" -m venv "$target"; fi
+# The pip of .venv is new enough for dependency groups.
+.venv/bin/python -m pip --python "$target/bin/python" install --quiet --disable-pip-version-check --group docs
+touch "$target/.ready"

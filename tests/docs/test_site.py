@@ -1,0 +1,152 @@
+"""The documentation site builds without warnings, and its pages need nothing from elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from tests.requirements import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+PYTHON = ROOT / ".servers" / "docs" / "bin" / "python"
+LOADING = {
+    "img": "src",
+    "script": "src",
+    "link": "href",
+    "iframe": "src",
+    "source": "src",
+    "video": "src",
+    "use": "href",
+}
+"""Elements for which a browser loads a resource, and the attribute with its address."""
+
+
+@dataclass
+class Page:
+    """A page of the built site.
+
+    Attributes:
+        links: Addresses in `href` of its links.
+        loaded: Addresses that a browser loads with the page.
+        ids: Anchors.
+        navigation: Addresses of the links in the navigation.
+    """
+
+    links: list[str] = field(default_factory=list)
+    loaded: list[str] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+    navigation: list[str] = field(default_factory=list)
+
+
+class PageReader(HTMLParser):
+    """Reads one HTML document into `page`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.page = Page()
+        self._depth_of_navigation = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = {name: value or "" for name, value in attrs}
+        if "id" in attributes:
+            self.page.ids.add(attributes["id"])
+        if tag == "a" and "href" in attributes:
+            self.page.links.append(attributes["href"])
+            if self._depth_of_navigation:
+                self.page.navigation.append(attributes["href"])
+        is_loaded = tag != "link" or attributes.get("rel") not in ("index", "search", "next", "prev", "canonical")
+        if is_loaded and LOADING.get(tag, "") in attributes:
+            self.page.loaded.append(attributes[LOADING[tag]])
+        if tag == "div" and (self._depth_of_navigation or "sidebar-tree" in attributes.get("class", "").split()):
+            self._depth_of_navigation += 1
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "div" and self._depth_of_navigation:
+            self._depth_of_navigation -= 1
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site, from the parts of an earlier build that are up to date."""
+    python = require("Sphinx (scripts/setup-docs.sh)", str(PYTHON) if PYTHON.exists() else None)
+    folder = tmp_path_factory.mktemp("site")
+    if (ROOT / ".site").exists():
+        shutil.copytree(ROOT / ".site", folder, dirs_exist_ok=True)
+    options = ["-W", "--keep-going", "--quiet", "-d", f"{folder}/doctrees"]
+    command = [str(python), "-m", "sphinx", *options, "docs", f"{folder}/html"]
+    build = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
+    assert (build.returncode, build.stderr) == (0, "")
+    return Path(folder / "html")
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, Page]:
+    """Return all pages by their paths, without samples that are HTML files."""
+    pages = {}
+    for path in sorted(set(site.rglob("*.html")) - set((site / "_downloads").rglob("*.html"))):
+        reader = PageReader()
+        reader.feed(path.read_text(encoding="utf-8"))
+        pages[path] = reader.page
+    return pages
+
+
+def targets(path: Path, addresses: list[str]) -> Iterator[tuple[str, Path, str]]:
+    """Return each address inside the site with its file and its anchor."""
+    for address in addresses:
+        parts = urlsplit(address)
+        if parts.scheme or parts.netloc:
+            continue
+        yield address, (path.parent / unquote(parts.path)).resolve() if parts.path else path, unquote(parts.fragment)
+
+
+def test_there_is_a_page_for_each_document(site: Path, pages: dict[Path, Page]) -> None:
+    documents = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
+    assert documents <= {path.relative_to(site) for path in pages}
+
+
+def test_links_lead_to_files_and_anchors_of_the_site(site: Path, pages: dict[Path, Page]) -> None:
+    checked = 0
+    broken = []
+    for path, page in pages.items():
+        for address, file, anchor in targets(path, page.links):
+            checked += 1
+            if not file.is_file() or (anchor and anchor not in pages[file].ids):
+                broken.append(f"{path.relative_to(site)}: {address}")
+    assert broken == []
+    assert checked > 1000
+
+
+def test_pages_load_nothing_from_elsewhere(site: Path, pages: dict[Path, Page]) -> None:
+    for path, page in pages.items():
+        assert page.loaded, path
+        for address in page.loaded:
+            parts = urlsplit(address)
+            assert (parts.scheme, parts.netloc) == ("", ""), f"{path.relative_to(site)} loads {address}"
+            file = path.parent / unquote(parts.path) if parts.path else path
+            assert file.is_file(), f"{path.relative_to(site)} loads {address}"
+
+
+def test_styles_and_pictures_load_nothing_from_elsewhere(site: Path) -> None:
+    files = [path for path in site.rglob("*") if path.suffix in (".css", ".svg")]
+    assert len(files) > 1
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        for start in ("@import", "url(http", "url('http", 'url("http', "url(//", 'href="http'):
+            assert start not in text, path.name
+
+
+def test_each_page_is_reachable_from_the_navigation_of_the_first_page(site: Path, pages: dict[Path, Page]) -> None:
+    first = site / "index.html"
+    reached = {file for _, file, _ in targets(first, pages[first].navigation)}
+    generated = {site / "genindex.html", site / "search.html"}
+    assert pages.keys() - reached - generated <= {first}
