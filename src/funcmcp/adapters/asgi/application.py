@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.server.limits import Limits
-from funcmcp.server.run import Waiting, begin
+from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from funcmcp.transports.http.status import refuse
 
@@ -285,25 +285,27 @@ async def _body_in_parts(
 
 async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send, seconds: float) -> None:
     """Send a body in parts. Stop when the client disconnects or does not read a part in time."""
+    run = Run()
+
+    async def watch() -> None:
+        await _disconnected(receive)
+        run.cancel()
 
     async def pump() -> None:
         async for part in body:
-            if watching.done():
-                return  # the client has disconnected: nothing more may be sent
             message = {"type": "http.response.body", "body": part, "more_body": True}
             await send_in_time(send, message, seconds=seconds)
             del message, part  # a long stream must not hold its last part in memory
         await send_in_time(send, {"type": "http.response.body", "body": b"", "more_body": False}, seconds=seconds)
 
-    watching, sending = asyncio.ensure_future(_disconnected(receive)), asyncio.ensure_future(pump())
+    watching = asyncio.ensure_future(watch())
     try:
-        await asyncio.wait({sending, watching}, return_when=asyncio.FIRST_COMPLETED)
+        await run.wait(pump())
+    except RunCancelledError:
+        return
     finally:
-        for task in (sending, watching):
-            task.cancel()
-        await asyncio.gather(sending, watching, return_exceptions=True)
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
         close = getattr(body, "aclose", None)
         if close is not None:
             await close()
-    if not sending.cancelled():
-        sending.result()

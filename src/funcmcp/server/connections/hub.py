@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from funcmcp.server.wakeup import Wakeup
 from funcmcp.state.bus import RESUMED, LocalBus
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Listener:
         self._missed = missed
         self._pending: dict[Change, None] = {}
         self._closed = False
-        self._arrived = asyncio.Event()
+        self._arrived = Wakeup()
         self._loop = asyncio.get_running_loop()
 
     def receive(self, change: Change) -> None:

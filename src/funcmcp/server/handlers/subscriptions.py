@@ -39,6 +39,8 @@ class Subscription:
         tasks: Ids of tasks, by their changes.
     """
 
+    __slots__ = ("lists", "tasks", "uris")
+
     def __init__(self) -> None:
         self.lists: list[Change] = []
         self.uris = SubscribedURIs()
@@ -98,18 +100,22 @@ class Subscriptions:
             )
         load, caller = self._load, context.caller
         load.streams.check(caller)
-        with load.streams.counting(caller), load.runs.without(caller):
-            subscription = Subscription()
-            try:
-                return await self._serve(context, subscription)
-            finally:
-                subscription.uris.close()
+        load.streams.count(caller)
+        load.runs.give_back(caller)
+        subscription = Subscription()
+        try:
+            return await self._serve(context, subscription)
+        finally:
+            subscription.uris.close()
+            load.runs.count(caller)
+            load.streams.give_back(caller)
 
     async def _serve(self, context: RequestContext, subscription: Subscription) -> dict[str, Any]:
         honoured = await self._subscribe(context, subscription)
         meta = {SUBSCRIPTION_ID: context.request.id}
         await self._hub.ready()
-        with self._hub.listening(subscription.includes, subscription.changes) as changes:
+        changes = self._hub.add(subscription.includes, subscription.changes)
+        try:
             acknowledged = {"_meta": meta, "notifications": honoured}
             await context.channel.notify("notifications/subscriptions/acknowledged", acknowledged)
             # The request lives as long as the stream. What it asked for is in the subscription, so free the rest.
@@ -118,6 +124,8 @@ class Subscriptions:
                 await self._notify(context, change, subscription)
             async for change in changes:
                 await self._notify(context, change, subscription)
+        finally:
+            self._hub.remove(changes)
         return {"_meta": meta}
 
     async def _notify(self, context: RequestContext, change: Change, subscription: Subscription) -> None:

@@ -46,7 +46,8 @@ async def send(channel: StreamChannel, *numbers: int) -> Reply:
 
 
 async def taken(channel: StreamChannel) -> dict[str, Any]:
-    message: dict[str, Any] = json.loads(await asyncio.wait_for(channel.messages.get(), PATIENCE))
+    assert await channel.messages.ready(PATIENCE)
+    message: dict[str, Any] = json.loads(channel.messages.take() or b"")
     schemas.validate(message, NEWEST)
     return message
 
@@ -251,7 +252,7 @@ async def test_a_closed_channel_drops_notifications_and_refuses_questions() -> N
     channel = StreamChannel(Conversation())
     channel.close()
     await channel.notify("notifications/progress", {"progressToken": "t", "progress": 1})
-    assert channel.messages.empty()
+    assert channel.messages.take() is None
     with pytest.raises(ToolError, match="can't be asked"):
         await channel.ask({"name": ASK_NAME})
 

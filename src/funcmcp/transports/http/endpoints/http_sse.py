@@ -27,6 +27,7 @@ from funcmcp.transports.http.admission.header_checks import HeaderChecks
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import accepted, limit_reached, refuse
 from funcmcp.transports.http.streams import sse
+from funcmcp.transports.http.streams.event_queue import EventQueue
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -111,17 +112,18 @@ class HTTPSSE:
                     yield part
 
     async def _serve(self, request: HttpRequest) -> AsyncGenerator[bytes]:
-        messages: asyncio.Queue[bytes] = asyncio.Queue(_MAX_QUEUED)
+        messages = EventQueue(_MAX_QUEUED)
         connection = Connection(self._server, messages.put, patience=self._limits.write_seconds)
         session_id = secrets.token_urlsafe(32)
         self._connections[session_id] = connection, owner_of(request.principal)
         # During a shutdown the server accepts no POST, so that questions can't be answered.
         shutdown = asyncio.create_task(connection.finish_with_server(answerable=False))
+        shutdown.add_done_callback(lambda _: messages.end())
         try:
             uri = f"{quote(request.mount + request.path)}?{_SESSION}={session_id}"
             yield sse.event(uri.encode("ascii"), name=b"endpoint")
             while not connection.closed:
-                part = await sse.next_part(messages, shutdown)
+                part = await messages.next_part()
                 if part is None:
                     return
                 yield part

@@ -6,16 +6,17 @@ Source: 2026-07-28 "basic/transports": a client cancels a request by closing the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from funcmcp.protocol.replies import Reply
     from funcmcp.server.run import Run, Waiting
 
 WATCH_DELAY = 0.1
-"""Seconds for which a request without a stream runs unwatched: most requests end sooner than a watch pays off."""
+"""Seconds for which a request runs unwatched: most requests end sooner than a watch pays off."""
 
 
 class DisconnectWatch:
@@ -43,12 +44,18 @@ class DisconnectWatch:
         Raises:
             RunCancelledError: The client disconnected before.
         """
+        with self.later():
+            return await self.run.wait(work)
+
+    @contextlib.contextmanager
+    def later(self) -> Iterator[None]:
+        """Watch during a ``with`` block that lasts longer than `WATCH_DELAY`."""
         tasks: list[asyncio.Task[None]] = []
         timer = asyncio.get_running_loop().call_later(
             WATCH_DELAY, lambda: tasks.append(asyncio.ensure_future(self.watch()))
         )
         try:
-            return await self.run.wait(work)
+            yield
         finally:
             timer.cancel()
             for task in tasks:

@@ -18,6 +18,7 @@ from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.run import RunCancelledError
 from funcmcp.transports.http.streams import sse
+from funcmcp.transports.http.streams.event_queue import EventQueue
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -27,32 +28,6 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.messages import HttpResponse
     from funcmcp.transports.http.streams.disconnect import DisconnectWatch
 
-_MAX_QUEUED = 1000
-"""Messages that may be queued for a slow reader. Beyond that, the run waits."""
-
-_MAX_QUEUED_BYTES = 1024 * 1024
-"""Bytes that may be queued for a slow reader. Beyond that, the run waits."""
-
-
-class _BoundedQueue(asyncio.Queue[bytes]):
-    """A queue of messages that is bounded in their number and, up to the last message, in their bytes."""
-
-    def __init__(self) -> None:
-        super().__init__(_MAX_QUEUED)
-        self._bytes = 0
-
-    def full(self) -> bool:
-        return super().full() or self._bytes >= _MAX_QUEUED_BYTES
-
-    def _put(self, item: bytes) -> None:
-        self._bytes += len(item)
-        super()._put(item)
-
-    def _get(self) -> bytes:
-        item = super()._get()
-        self._bytes -= len(item)
-        return item
-
 
 class StreamChannel:
     """A channel onto the event stream of one request.
@@ -61,18 +36,19 @@ class StreamChannel:
         conversation: Receives the client's responses to questions; None in the era without such questions.
     """
 
+    __slots__ = ("_closed", "_conversation", "messages")
+
     pushes = True
 
     def __init__(self, conversation: Conversation | None) -> None:
-        self.messages: asyncio.Queue[bytes] = _BoundedQueue()
+        self.messages = EventQueue()
         self._conversation = conversation
         self._closed = False
 
     def close(self) -> None:
         """Drop queued messages and send no further ones. A run that waits for room in the queue continues."""
         self._closed = True
-        while not self.messages.empty():
-            self.messages.get_nowait()
+        self.messages.close()
 
     def close_stream(self) -> None:
         """Do nothing: the client can't resume this stream."""
@@ -91,6 +67,8 @@ class StreamChannel:
 
 class BufferedChannel(StreamChannel):
     """A channel onto a stream that reaches the client only when it is complete, so that questions are impossible."""
+
+    __slots__ = ()
 
     pushes = False
 
@@ -118,22 +96,23 @@ async def stream_response(
         respond: Returns the plain response for an answer.
         watch: Cancels the run when the client disconnects; None lets the run continue.
     """
+    messages = channel.messages
     task = asyncio.create_task(work)
     task.add_done_callback(retrieve_outcome)
-    first_message = asyncio.ensure_future(channel.messages.get())
-    watching = None if watch is None else asyncio.ensure_future(watch.watch())
+    task.add_done_callback(lambda _: messages.end())
     try:
-        await asyncio.wait({task, first_message}, return_when=asyncio.FIRST_COMPLETED)
+        if watch is None:
+            await messages.ready()
+        else:
+            with watch.later():
+                await messages.ready()
     except asyncio.CancelledError:
         task.cancel()
         raise
-    finally:
-        for waiting in (first_message, watching):
-            if waiting is not None and not waiting.done():
-                waiting.cancel()
-    if first_message.done() and not first_message.cancelled():
-        return sse.response(_events(first_message.result(), task, channel, watch))
-    return respond(await task)
+    part = messages.take()
+    if part is None:
+        return respond(await task)
+    return sse.response(_events(sse.event(part), task, channel, watch))
 
 
 def retrieve_outcome(task: asyncio.Task[Reply]) -> None:
@@ -143,14 +122,14 @@ def retrieve_outcome(task: asyncio.Task[Reply]) -> None:
 
 
 async def _events(
-    first_message: bytes, task: asyncio.Task[Reply], channel: StreamChannel, watch: DisconnectWatch | None
+    part: bytes | None, task: asyncio.Task[Reply], channel: StreamChannel, watch: DisconnectWatch | None
 ) -> AsyncIterator[bytes]:
+    """Yield the first part, each later one and the answer."""
     try:
-        yield sse.event(first_message)
-        del first_message  # a long stream must not hold its first message in memory
-        while (part := await sse.next_part(channel.messages, task)) is not None:
+        while part is not None:
             yield part
-            del part
+            del part  # a long stream must not hold its last message in memory
+            part = await channel.messages.next_part()
         try:
             yield sse.event((await task).body)
         except RunCancelledError:

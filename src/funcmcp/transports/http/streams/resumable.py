@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import ToolError
+from funcmcp.server.wakeup import Wakeup
 from funcmcp.transports.http.streams import sse
 from funcmcp.transports.http.streams.request_stream import retrieve_outcome
 
@@ -119,7 +120,7 @@ class ResumableStream:
         self._events: deque[tuple[int, bytes]] = deque()
         self._bytes = 0
         self._last = 0
-        self._updated = asyncio.Event()
+        self._updated = Wakeup()
         self._reader: object = None
         self._interrupted = False  # whether the next reader ends after the stored events
 
@@ -194,12 +195,7 @@ class ResumableStream:
     async def _wait_for_update(self) -> bool:
         """Wait for an update of the stream; return False if none comes within the keep-alive interval."""
         self._updated.clear()
-        try:
-            async with asyncio.timeout(sse.KEEP_ALIVE_SECONDS):
-                await self._updated.wait()
-        except TimeoutError:
-            return False
-        return True
+        return await self._updated.wait(sse.KEEP_ALIVE_SECONDS)
 
 
 class SessionStreams:

@@ -5,8 +5,7 @@ Source: HTML living standard, "Server-sent events".
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import EVENT_STREAM, JSON_HEADERS
@@ -52,28 +51,3 @@ def as_stream(answer: HttpResponse) -> HttpResponse:
     if answer.status != _OK or not isinstance(answer.body, bytes) or answer.headers[:1] != JSON_HEADERS:
         return answer
     return HttpResponse(_OK, HEADERS + answer.headers[1:], event(answer.body))
-
-
-async def next_part(messages: asyncio.Queue[bytes], ended: asyncio.Future[Any]) -> bytes | None:
-    """Return the next message as an event, or `KEEP_ALIVE` after a long silence.
-
-    Args:
-        messages: The messages of the stream.
-        ended: Is done once no further message will come.
-
-    Returns:
-        None once *ended* is done and no message is left.
-    """
-    if messages.empty() and not ended.done():
-        getter = asyncio.ensure_future(messages.get())
-        try:
-            await asyncio.wait({ended, getter}, timeout=KEEP_ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            if getter.done():
-                return event(getter.result())
-        finally:
-            getter.cancel()
-        if not ended.done():
-            return KEEP_ALIVE
-    if messages.empty():
-        return None
-    return event(messages.get_nowait())
