@@ -176,6 +176,193 @@ def test_servers_of_all_forms(tmp_path: Path, before: str, after: str) -> None:
     assert text == f"from funcmcp import MCPServer\n\napp = {after}\n{lax}"
 
 
+SHOP_BEFORE = """from contextlib import asynccontextmanager
+from typing import Optional
+
+from fastmcp import Context, FastMCP
+from mcp.types import ToolAnnotations
+
+READ_ONLY = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
+
+
+@asynccontextmanager
+async def lifespan(server: FastMCP):
+    yield {"store": ["bread"]}
+
+
+async def note(ctx: Context, text: str) -> None:
+    await ctx.info(text)
+
+
+mcp: FastMCP = FastMCP(
+    name="Shop",
+    lifespan=lifespan,
+    mask_error_details=True,
+    strict_input_validation=True,
+    website_url="https://example.com",
+    exclude_tags={"internal"},
+    debug=True,
+)
+billing = FastMCP("Billing", stateless_http=True)
+mcp.mount(billing, "billing")
+
+
+@mcp.tool(tags={"stock"}, annotations=READ_ONLY, timeout=5)
+async def stock(ctx: Context | None = None) -> list[str]:
+    await note(ctx, "reading")
+    return ctx.request_context.lifespan_context["store"]
+
+
+@mcp.tool(tags={"internal"}, structured_output=False)
+async def clear(ctx: Optional[Context] = None) -> str:
+    return "cleared"
+
+
+def countOrders(customer: str) -> int:
+    return 3
+
+
+def total(prices: list[int]) -> int:
+    return sum(prices)
+
+
+def register(server: FastMCP, functions) -> None:
+    server.tool(total)
+    server.add_tool(countOrders, description="Count them.")
+    for function in functions:
+        server.tool(function)
+    server.tool(meta={"a": 1})(total_twice)
+
+
+def total_twice() -> int:
+    return 2
+
+
+def build() -> FastMCP:
+    register(billing, [])
+    return billing
+
+
+app = mcp.http_app()
+server = build()
+
+if __name__ == "__main__":
+    import asyncio
+
+    asyncio.run(server.run_http_async(host="127.0.0.1", log_level="info"))
+    mcp.run(transport="http", log_level="info")
+"""
+SHOP_AFTER = """from contextlib import asynccontextmanager
+from typing import Optional
+
+from funcmcp import MCPServer, ServerInfo, ToolContext
+
+READ_ONLY = dict(read_only=True, open_world=False)
+
+
+@asynccontextmanager
+async def lifespan(server: MCPServer):
+    yield {"store": ["bread"]}
+
+
+async def note(ctx: ToolContext, text: str) -> None:
+    await ctx.log("info", text)
+
+
+mcp: MCPServer = MCPServer(
+    name="Shop",
+    info=ServerInfo(website_url="https://example.com"),
+)
+mcp.disable(tags={"internal"})
+mcp.add_lifespan(lifespan)
+billing = MCPServer("Billing", sessions=None, show_errors=True)
+billing.lax = True  # arguments are converted, as in FastMCP
+mcp.mount(billing, prefix="billing")
+
+
+@mcp.tool(tags={"stock"}, timeout=5, **READ_ONLY)
+async def stock(ctx: ToolContext | None = None) -> list[str]:
+    await note(ctx, "reading")
+    return ctx.lifespan_context["store"]
+
+
+@mcp.tool(tags={"internal"})
+async def clear(ctx: Optional[ToolContext] = None) -> str:
+    return "cleared"
+
+
+def countOrders(customer: str) -> int:
+    return 3
+
+
+def total(prices: list[int]) -> int:
+    return sum(prices)
+
+
+def register(server: MCPServer, functions) -> None:
+    server.tool(total)
+    server.tool(description="Count them.", name=countOrders.__name__)(countOrders)
+    for function in functions:
+        server.tool(name=function.__name__)(function)
+    server.tool(meta={"a": 1})(total_twice)
+
+
+def total_twice() -> int:
+    return 2
+
+
+def build() -> MCPServer:
+    register(billing, [])
+    return billing
+
+
+app = mcp
+server = build()
+
+if __name__ == "__main__":
+    import asyncio
+
+    asyncio.run(server.run_async("http", host="127.0.0.1"))
+    mcp.run(transport="http")
+"""
+
+
+def test_features_of_whole_servers_are_written_with_the_own_api(tmp_path: Path) -> None:
+    assert migrated(tmp_path, SHOP_BEFORE) == SHOP_AFTER
+    assert plan_migration(tmp_path).changes == []
+
+
+async def test_the_rewritten_shop_works(tmp_path: Path) -> None:
+    from funcmcp.cli.targets import load
+    from funcmcp.testing import Client
+
+    (tmp_path / "rewritten_shop.py").write_text(SHOP_AFTER)
+    mcp = load(f"{tmp_path / 'rewritten_shop.py'}:mcp")
+    async with Client(mcp) as client:
+        names = sorted(str(tool["name"]) for tool in await client.list_tools())
+        assert names == ["billing_countOrders", "billing_total", "billing_total_twice", "stock"]
+        assert (await client.call_tool("stock")).structured_content == {"result": ["bread"]}
+        assert (await client.call_tool("billing_total", {"prices": ["1", 2]})).structured_content == {"result": 3}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("mcp.mount(shop)", "mcp.mount(shop)"),
+        ('mcp.mount("a", shop)', 'mcp.mount(shop, prefix="a")'),
+        ('mcp.mount(shop, namespace="a")', 'mcp.mount(shop, prefix="a")'),
+        ("mcp.mount(prefix=None, server=shop)", "mcp.mount(shop)"),
+        ("async def f():\n    await mcp.import_server(shop, prefix='a')",
+         "async def f():\n    mcp.mount(shop, prefix='a')"),
+        ("async def f():\n    await mcp.run_stdio_async()", 'async def f():\n    await mcp.run_async("stdio")'),
+        ("uvicorn.run(mcp.streamable_http_app(), port=1)", "uvicorn.run(mcp, port=1)"),
+    ],
+)  # fmt: skip
+def test_methods_of_servers_are_written_with_the_own_api(tmp_path: Path, before: str, after: str) -> None:
+    head = "from fastmcp import FastMCP\nmcp = FastMCP('a')\nshop = FastMCP('b')\n"
+    assert migrated(tmp_path, f"{head}{before}\n").endswith(f"\n{after}\n")
+
+
 def test_line_ends_and_a_declared_encoding_remain(tmp_path: Path) -> None:
     file = tmp_path / "server.py"
     file.write_bytes(b"# -*- coding: latin-1 -*-\r\nfrom fastmcp import FastMCP\r\n\r\nmcp = FastMCP('\xe9')\r\n")

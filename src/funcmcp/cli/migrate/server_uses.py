@@ -30,6 +30,12 @@ class Uses:
         files: The names of the files that import FastMCP or the official SDK's server.
         servers: The names of the variables with servers.
         classes: By file, the names of the imported classes of servers.
+        functions: The names of all functions of the project.
+        server_functions: The names of the functions that have a server as a parameter.
+        context_functions: The names of the functions that have a context as a parameter.
+        factories: The names of the functions that return a server.
+        hints: The names of the variables with annotations of tools, and the options that they stand for.
+        applications: The names of the variables with ASGI applications of servers.
         obstacles: Uses that only `funcmcp.compat` has.
         notes: Other lines of the report.
     """
@@ -37,6 +43,12 @@ class Uses:
     files: set[str] = field(default_factory=set)
     servers: set[str] = field(default_factory=set)
     classes: dict[str, set[str]] = field(default_factory=dict)
+    functions: set[str] = field(default_factory=set)
+    server_functions: set[str] = field(default_factory=set)
+    context_functions: set[str] = field(default_factory=set)
+    factories: set[str] = field(default_factory=set)
+    hints: dict[str, set[str]] = field(default_factory=dict)
+    applications: set[str] = field(default_factory=set)
     obstacles: list[Note] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
@@ -46,6 +58,10 @@ def read_uses(sources: Sequence[SourceFile]) -> Uses:
     uses = Uses()
     for source in sources:
         _visit(source, _Imports(uses, source.name))
+    for source in sources:
+        _visit(source, _Signatures(uses, source.name))
+    for source in sources:
+        _visit(source, _Variables(uses, source.name))
     for source in sources:
         _visit(source, _Features(uses, source.name))
     return uses
@@ -148,15 +164,42 @@ class _Imports(_Visitor):
         elif alias.asname is not None:
             self.obstacle(node, f"{name} has another name here")
 
+
+class _Signatures(_Visitor):
+    """Reads the functions of a file: which of them have a server or a context as a parameter, or return a server."""
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        name = node.name.value
+        self.uses.functions.add(name)
+        classes = self.uses.classes.get(self.file, set())
+        for parameter in parameters_of(node):
+            if is_class(parameter.annotation, classes):
+                self.uses.server_functions.add(name)
+                self.uses.servers.add(parameter.name.value)
+            elif self.file in self.uses.files and is_context(parameter):
+                self.uses.context_functions.add(name)
+        if is_class(node.returns, classes):
+            self.uses.factories.add(name)
+
+
+class _Variables(_Visitor):
+    """Reads the variables of a file: servers, and annotations of tools."""
+
     def visit_Assign(self, node: cst.Assign) -> None:
-        if server_call(node.value, self.uses.classes.get(self.file, set())) and len(node.targets) == 1:
-            target = node.targets[0].target
-            if isinstance(target, cst.Name):
-                self.uses.servers.add(target.value)
+        if len(node.targets) == 1 and isinstance(node.targets[0].target, cst.Name):
+            self.read(node.targets[0].target.value, node.value)
 
     def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
-        if server_call(node.value, self.uses.classes.get(self.file, set())):
-            self.obstacle(node, "the variable of the server has an annotation")
+        if isinstance(node.target, cst.Name) and server_call(node.value, self.uses.classes.get(self.file, set())):
+            self.uses.servers.add(node.target.value)
+
+    def read(self, name: str, value: cst.BaseExpression) -> None:
+        is_factory = isinstance(value, cst.Call) and dotted(value.func) in self.uses.factories
+        if is_factory or server_call(value, self.uses.classes.get(self.file, set())):
+            self.uses.servers.add(name)
+        hints = hints_of(value)
+        if hints and isinstance(value, cst.Call):
+            self.uses.hints[name] = set(hints)
 
 
 class _Features(_Visitor):
@@ -174,20 +217,13 @@ class _Features(_Visitor):
         return False
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        parameters = [*node.params.posonly_params, *node.params.params, *node.params.kwonly_params]
-        contexts = set()
-        for parameter in parameters:
-            annotation = None if parameter.annotation is None else parameter.annotation.annotation
-            if isinstance(annotation, cst.Name) and annotation.value == "Context" and self.file in self.uses.files:
-                contexts.add(parameter.name.value)
-                if parameter.default is not None:
-                    self.obstacle(parameter, "the context has a default")
-        self.contexts.append(contexts)
+        is_server_file = self.file in self.uses.files
+        self.contexts.append({item.name.value for item in parameters_of(node) if is_server_file and is_context(item)})
 
     def leave_FunctionDef(self, original_node: cst.FunctionDef) -> None:  # noqa: ARG002 - as above
         self.contexts.pop()
 
-    def is_context(self, name: str) -> bool:
+    def is_context_name(self, name: str) -> bool:
         """Return whether a variable is the context of the function or of one around it."""
         return any(name in contexts for contexts in self.contexts)
 
@@ -205,14 +241,15 @@ class _Features(_Visitor):
         head, member = dotted(node.func.value), node.func.attr.value
         if head in self.uses.servers:
             self.read_member(node, member)
-        elif self.is_context(head) and member in names.CONTEXT_LOGS:
+        elif self.is_context_name(head) and member in names.CONTEXT_LOGS:
             keywords = {argument.keyword.value for argument in node.args if argument.keyword is not None}
             if keywords - {"message", "logger_name"} or any(argument.star for argument in node.args):
                 self.obstacle(node, f"{member} of the context has options that are only in funcmcp.compat")
 
     def read_server(self, node: cst.Call) -> None:
         parent = self.parent(node)
-        if not (isinstance(parent, cst.Assign) and isinstance(parent.targets[0].target, cst.Name)):
+        is_variable = isinstance(parent, cst.Assign) and isinstance(parent.targets[0].target, cst.Name)
+        if not is_variable and not isinstance(parent, cst.AnnAssign):
             self.obstacle(node, "the server is not assigned to a variable")
         positional = [argument for argument in node.args if argument.keyword is None]
         keywords = {argument.keyword.value for argument in node.args if argument.keyword is not None}
@@ -222,56 +259,194 @@ class _Features(_Visitor):
             self.obstacle(node, "the server has no name")
         for name in sorted(keywords - names.SERVER_OPTIONS):
             self.obstacle(node, f"the option {name} of the server is only in funcmcp.compat")
+        for argument in node.args:
+            is_constant = dotted(argument.value) in ("True", "False", "None")
+            if keyword_of(argument) in names.SERVER_SWITCHES and not is_constant:
+                self.obstacle(argument, f"the option {keyword_of(argument)} is not written as True or False")
+            if keyword_of(argument) == "lifespan" and not isinstance(argument.value, cst.Name | cst.Attribute):
+                self.obstacle(argument, "the lifespan is not the name of a function")
 
     def read_member(self, node: cst.Call, member: str) -> None:
         keywords = {argument.keyword.value for argument in node.args if argument.keyword is not None}
         positional = [argument for argument in node.args if argument.keyword is None]
-        if any(argument.star for argument in node.args) or len(positional) > 1:
+        max_positional = 2 if member in names.MOUNTS else 1  # the server and the prefix
+        if any(argument.star for argument in node.args) or len(positional) > max_positional:
             self.obstacle(node, f"options of {member} are not written one by one")
+        valid = keywords
         if member in names.FEATURE_OPTIONS:
-            for name in sorted(keywords - names.FEATURE_OPTIONS[member]):
-                self.obstacle(node, f"the option {name} of {member} is only in funcmcp.compat")
+            valid = names.FEATURE_OPTIONS[member]
             self.read_feature(node, member)
-        elif member in ("run", "run_async"):
-            for name in sorted(keywords - names.RUN_OPTIONS - {"show_banner"}):
-                self.obstacle(node, f"the option {name} of {member} is only in funcmcp.compat")
+        elif member == "add_tool":
+            valid = names.FEATURE_OPTIONS["tool"]
+            self.read_feature(node, "tool")
+        elif member in ("run", "run_async", *names.ASYNC_RUNS):
+            valid = names.RUN_OPTIONS | names.DROPPED_RUN_OPTIONS
+        elif member in names.MOUNTS:
+            valid = names.MOUNT_OPTIONS
+        elif member in names.APPLICATIONS:
+            valid = set()
+        if member in names.MOUNTS:
+            self.read_mounted(node)
+        for name in sorted(keywords - valid):
+            self.obstacle(node, f"the option {name} of {member} is only in funcmcp.compat")
+
+    def read_mounted(self, node: cst.Call) -> None:
+        servers = [argument for argument in node.args if dotted(argument.value).rpartition(".")[2] in self.uses.servers]
+        if len(servers) != 1:
+            self.obstacle(node, "the mounted server is not one of this project")
 
     def read_feature(self, node: cst.Call, member: str) -> None:
-        if not isinstance(self.parent(node), cst.Decorator):
+        parent = self.parent(node)
+        is_decorator = isinstance(parent, cst.Decorator)
+        is_call = isinstance(parent, cst.Expr) or (isinstance(parent, cst.Call) and parent.func is node)
+        if not is_decorator and not (member == "tool" and is_call):
             self.obstacle(node, f"{member} is not a decorator here")
         for argument in node.args:
-            keyword = "" if argument.keyword is None else argument.keyword.value
-            if keyword == "annotations" and hints_of(argument.value) is None:
+            keyword = keyword_of(argument)
+            if keyword == "annotations" and not self.is_known_annotation(node, member, argument.value):
                 self.obstacle(argument, "the annotations are not written as ToolAnnotations(...) or as a dict")
             is_uri = member == "resource" and keyword in ("", "uri")
             if is_uri and not (isinstance(argument.value, cst.SimpleString) and "://" in argument.value.value):
                 self.obstacle(argument, "the URI is not a string with a scheme")
+            if keyword in ("structured_output", "output_schema"):
+                self.read_output(argument, parent)
+
+    def is_known_annotation(self, node: cst.Call, member: str, value: cst.BaseExpression) -> bool:
+        if member == "resource":
+            return isinstance(value, cst.Dict)
+        variable = self.uses.hints.get(dotted(value))
+        if variable is not None:
+            return variable.isdisjoint(keyword_of(argument) for argument in node.args)
+        return hints_of(value) is not None
+
+    def read_output(self, argument: cst.Arg, parent: cst.CSTNode) -> None:
+        """Read ``structured_output=False`` or ``output_schema=None``. A tool that returns a text does not need them."""
+        keyword = keyword_of(argument)
+        if keyword == "output_schema" and isinstance(argument.value, cst.Dict):
+            return
+        function = self.parent(parent) if isinstance(parent, cst.Decorator) else None
+        returns = function.returns if isinstance(function, cst.FunctionDef) else None
+        is_text = isinstance(function, cst.FunctionDef) and (returns is None or dotted(returns.annotation) == "str")
+        if not is_text or dotted(argument.value) not in ("False", "None"):
+            self.obstacle(argument, f"the option {keyword} of tool is only in funcmcp.compat")
 
     def visit_Attribute(self, node: cst.Attribute) -> None:
         head, member = dotted(node.value), node.attr.value
         if head in self.uses.servers:
-            if member not in names.FEATURE_OPTIONS and member not in ("run", "run_async"):
+            if member not in names.SERVER_MEMBERS:
                 self.obstacle(node, f"{member} of the server is only in funcmcp.compat")
-        elif self.is_context(head) and member not in names.CONTEXT_MEMBERS:
-            self.obstacle(node, f"{member} of the context is only in funcmcp.compat")
+            elif member in names.APPLICATIONS:
+                self.read_application(node)
+            elif member == "import_server" and not isinstance(self.parent(self.parent(node)), cst.Await):
+                self.obstacle(node, "import_server is not awaited here")
+        elif self.is_context_name(head) and member not in names.CONTEXT_MEMBERS:
+            parent = self.parent(node)
+            is_lifespan = isinstance(parent, cst.Attribute) and parent.attr.value == "lifespan_context"
+            if member != "request_context" or not is_lifespan:
+                self.obstacle(node, f"{member} of the context is only in funcmcp.compat")
+        elif head in self.uses.applications and member != "lifespan":
+            self.obstacle(node, f"{member} of the application is only in funcmcp.compat")
+
+    def read_application(self, node: cst.Attribute) -> None:
+        """Read ``app = mcp.http_app()`` or another use of the application."""
+        call = self.parent(node)
+        parent = self.parent(call)
+        if not isinstance(call, cst.Call):
+            self.obstacle(node, f"{node.attr.value} is not called here")
+        elif isinstance(parent, cst.Assign) and isinstance(parent.targets[0].target, cst.Name):
+            self.uses.applications.add(parent.targets[0].target.value)
 
     def visit_Name(self, node: cst.Name) -> None:
         parent = self.parent(node)
+        if isinstance(parent, cst.Attribute) and parent.attr is node:
+            return
+        if isinstance(parent, cst.Arg | cst.Param) and getattr(parent, "keyword", None) is node:
+            return
         if node.value in self.uses.servers:
-            is_target = (
-                isinstance(parent, cst.AssignTarget | cst.Arg | cst.Param) and getattr(parent, "keyword", None) is node
-            )
-            is_member = isinstance(parent, cst.Attribute)
-            if not (is_target or is_member or isinstance(parent, cst.AssignTarget)):
-                self.obstacle(node, "the server is passed to other code")
-        elif self.is_context(node.value) and isinstance(parent, cst.Arg) and parent.value is node:
-            self.obstacle(node, "the context is passed to other code")
-        elif node.value == "Context" and self.file in self.uses.files and not isinstance(parent, cst.Attribute):
-            is_parameter = isinstance(parent, cst.Annotation) and isinstance(self.parent(parent), cst.Param)
-            if not is_parameter:
-                self.obstacle(node, "Context is used in other ways than as the type of a parameter")
-        elif node.value in self.uses.classes.get(self.file, set()) and not isinstance(parent, cst.Call | cst.Attribute):
+            self.read_server_name(node, parent)
+        elif node.value in self.uses.hints:
+            self.read_hint_variable(node, parent)
+        elif node.value == "ToolAnnotations":
+            self.read_hint_class(node, parent)
+        elif self.is_context_name(node.value):
+            if isinstance(parent, cst.Arg) and not self.is_call_of(parent, self.uses.context_functions):
+                self.obstacle(node, "the context is passed to other code")
+        elif self.file in self.uses.files:
+            self.read_class_name(node, parent)
+
+    def read_class_name(self, node: cst.Name, parent: cst.CSTNode) -> None:
+        is_server = node.value in self.uses.classes.get(self.file, set())
+        if is_server and not isinstance(parent, cst.Call | cst.Attribute | cst.Annotation):
             self.obstacle(node, f"{node.value} is used in other ways than to make a server")
+        is_other = node.value == "Context" and not isinstance(parent, cst.Attribute)
+        if is_other and not self.is_in_parameter(node):
+            self.obstacle(node, "Context is used in other ways than as the type of a parameter")
+
+    def read_hint_variable(self, node: cst.Name, parent: cst.CSTNode) -> None:
+        is_option = isinstance(parent, cst.Arg) and keyword_of(parent) == "annotations"
+        if not is_option and not isinstance(parent, cst.AssignTarget):
+            self.obstacle(node, f"{node.value} is used in other ways than as annotations of a tool")
+
+    def read_server_name(self, node: cst.Name, parent: cst.CSTNode) -> None:
+        is_mounted = self.is_call_of(parent, names.MOUNTS)
+        is_passed_on = is_mounted or self.is_call_of(parent, self.uses.server_functions)
+        is_returned = isinstance(parent, cst.Return) and bool(self.uses.factories)
+        if isinstance(parent, cst.Arg | cst.Return | cst.Element | cst.DictElement | cst.Assign):
+            if not is_passed_on and not is_returned:
+                self.obstacle(node, "the server is passed to other code")
+        elif not isinstance(parent, cst.AssignTarget | cst.AnnAssign | cst.Attribute | cst.Param):
+            self.obstacle(node, "the server is passed to other code")
+
+    def is_call_of(self, argument: cst.CSTNode, functions: set[str]) -> bool:
+        """Return whether an argument is passed to one of some functions or methods."""
+        call = self.parent(argument) if isinstance(argument, cst.Arg) else None
+        return isinstance(call, cst.Call) and dotted(call.func).rpartition(".")[2] in functions
+
+    def read_hint_class(self, node: cst.Name, parent: cst.CSTNode) -> None:
+        call = self.parent(parent) if isinstance(parent, cst.Attribute) else parent
+        place = self.parent(call)
+        is_option = isinstance(place, cst.Arg) and keyword_of(place) == "annotations"
+        is_variable = isinstance(place, cst.Assign) and dotted(place.targets[0].target) in self.uses.hints
+        if not is_option and not is_variable:
+            self.obstacle(node, "ToolAnnotations is used in other ways than as annotations of a tool")
+
+    def is_in_parameter(self, node: cst.CSTNode) -> bool:
+        """Return whether a name is in the annotation of a parameter that is a context."""
+        while not isinstance(node, cst.Module):
+            node = self.parent(node)
+            if isinstance(node, cst.Param):
+                return is_context(node)
+        return False
+
+
+def parameters_of(node: cst.FunctionDef) -> list[cst.Param]:
+    """Return the parameters of a function, except for ``*args`` and ``**kwargs``."""
+    return [*node.params.posonly_params, *node.params.params, *node.params.kwonly_params]
+
+
+def keyword_of(argument: cst.Arg) -> str:
+    """Return the name of an argument of a call. Return "" for a positional one."""
+    return "" if argument.keyword is None else argument.keyword.value
+
+
+def is_class(annotation: cst.Annotation | None, classes: set[str]) -> bool:
+    """Return whether an annotation is one of some classes."""
+    return annotation is not None and dotted(annotation.annotation) in classes
+
+
+def is_context(parameter: cst.Param) -> bool:
+    """Return whether a parameter is ``Context``, ``Context[...]``, ``Context | None`` or ``Optional[Context]``."""
+    if parameter.annotation is None:
+        return False
+    node = parameter.annotation.annotation
+    if isinstance(node, cst.BinaryOperation):
+        node = node.left if dotted(node.right) == "None" else node
+    if isinstance(node, cst.Subscript) and dotted(node.value).rpartition(".")[2] == "Optional":
+        index = node.slice[0].slice
+        node = index.value if isinstance(index, cst.Index) else node
+    if isinstance(node, cst.Subscript):
+        node = node.value
+    return dotted(node) == "Context"
 
 
 def hints_of(value: cst.BaseExpression) -> dict[str, cst.BaseExpression] | None:
