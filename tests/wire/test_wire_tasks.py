@@ -16,6 +16,7 @@ from funcmcp import HTTPOptions, MCPServer, ToolContext, ToolError
 from funcmcp.auth import APIKeys, Auth
 from funcmcp.protocol.errors import MCPError
 from funcmcp.state.rates import MemoryRates
+from funcmcp.state.tasks.record import TaskKey
 from funcmcp.tasks import MemoryTasks, TaskLimits
 from tests.clock import Clock
 from tests.instances import Caller, per_request
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     import pytest
+
+    from funcmcp.state.tasks.record import TaskRecord
 
 URL = "http://127.0.0.1:8000/mcp"
 ALICE, BOB = "kq3vJ8wZ1xP5sT7u", "mB4nY6tR2eW9aQ0z"
@@ -108,6 +111,120 @@ async def test_a_thousand_calls_of_one_caller_make_a_hundred_tasks_and_others_ar
         for task_id in created:
             await alice.result("tasks/cancel", taskId=task_id)
         await alice.create("echo", text="there is room again")
+
+
+async def test_an_unknown_id_and_a_foreign_one_have_the_same_response_from_the_same_steps() -> None:
+    store = MemoryTasks()
+    mcp = make_server(auth=Auth(APIKeys({"alice": ALICE, "bob": BOB})), tasks=store)
+    reads: list[TaskKey] = []
+    read = store.read
+
+    async def note_read(key: TaskKey) -> TaskRecord | None:
+        reads.append(key)
+        return await read(key)
+
+    store.read = note_read  # type: ignore[method-assign]
+    async with serving(mcp) as http:
+        alice, bob = TaskCaller(http, {"x-api-key": ALICE}), TaskCaller(http, {"x-api-key": BOB})
+        foreign, unknown = await alice.create("wait"), secrets.token_urlsafe(33)
+        methods: dict[str, dict[str, Any]] = {
+            "tasks/get": {},
+            "tasks/cancel": {},
+            "tasks/update": {"inputResponses": {}},
+        }
+        for method, params in methods.items():
+            reads.clear()
+            responses = [await bob.send(method, taskId=task_id, **params) for task_id in (foreign, unknown)]
+            first, second = responses
+            assert (first.status_code, first.content) == (second.status_code, second.content)
+            assert first.json()["error"] == {"code": -32602, "message": "Task not found"}
+            assert first.headers.multi_items() == second.headers.multi_items()
+            owner = reads[0].owner
+            assert reads == [TaskKey(owner, foreign), TaskKey(owner, unknown)]
+        assert (await alice.result("tasks/get", taskId=foreign))["status"] == "working"
+        assert reads[-1].owner != owner
+
+
+async def test_a_lone_surrogate_is_refused_in_arguments_and_fails_a_task_in_words() -> None:
+    mcp = make_server()
+
+    @mcp.tool(task="optional")
+    async def produce() -> str:
+        return "\ud800"
+
+    @mcp.tool(task="optional")
+    async def report(context: ToolContext) -> str:
+        await context.progress(1, message="\ud800")
+        return "reported"
+
+    @mcp.tool(task="optional")
+    async def refuse() -> str:
+        raise ToolError("\ud800")
+
+    @mcp.tool(task="optional")
+    async def break_protocol() -> str:
+        raise MCPError(-1, "\ud800", {"text": "\ud800"})
+
+    async with serving(mcp) as http:
+        caller = TaskCaller(http)
+        message, headers = per_request("tools/call", name="echo", arguments={"text": "\ud800"})
+        headers |= {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        response = await http.post(URL, content=json.dumps(message), headers=headers)
+        assert (response.status_code, response.json()["error"]["code"]) == (400, -32700)
+        failed = "The tool failed. The server's log has the details"
+        for name, text in {"produce": failed, "report": failed, "refuse": "?"}.items():
+            task = await caller.end_of(await caller.create(name))
+            assert (task["status"], task["result"]["isError"]) == ("completed", True)
+            assert task["result"]["content"][0]["text"].startswith(text)
+        task = await caller.end_of(await caller.create("break_protocol"))
+        assert (task["status"], task["statusMessage"]) == ("failed", "Internal error")
+        assert (task["error"]["code"], list(task["error"]["data"])) == (-32603, ["errorId"])
+
+
+async def test_a_tool_that_calls_itself_as_a_task_ends_with_all_its_calls() -> None:
+    mcp = MCPServer("tasks")
+    callers: list[TaskCaller] = []
+
+    @mcp.tool(task="optional")
+    async def count(number: int, context: ToolContext) -> int:
+        assert context.task_id is not None
+        if number == 0:
+            return 0
+        task = await callers[0].end_of(await callers[0].create("count", number=number - 1))
+        return 1 + int(task["result"]["structuredContent"]["result"])
+
+    async with serving(mcp) as http:
+        callers.append(TaskCaller(http))
+        task = await callers[0].end_of(await callers[0].create("count", number=9))
+        assert task["result"]["structuredContent"] == {"result": 9}
+
+
+async def test_a_tool_that_calls_itself_without_end_is_stopped_by_the_limit_of_its_caller() -> None:
+    mcp = MCPServer("tasks", auth=Auth(APIKeys({"alice": ALICE, "bob": BOB})), tasks=MemoryTasks(limits=TaskLimits()))
+    callers: list[TaskCaller] = []
+    refused: list[httpx2.Response] = []
+
+    @mcp.tool(task="optional")
+    async def multiply() -> None:
+        for _ in range(50):
+            response = await callers[0].send("tools/call", name="multiply", arguments={})
+            if response.status_code != 200:
+                refused.append(response)
+
+    @mcp.tool(task="optional")
+    async def echo(text: str) -> str:
+        return text
+
+    async with serving(mcp) as http:
+        alice, bob = TaskCaller(http, {"x-api-key": ALICE}), TaskCaller(http, {"x-api-key": BOB})
+        callers.append(alice)
+        first = await alice.create("multiply")
+        assert (await bob.end_of(await bob.create("echo", text="served")))["status"] == "completed"
+        assert (await alice.end_of(first))["status"] == "completed"
+        async with asyncio.timeout(PATIENCE * 2):
+            while len(refused) < 100:  # noqa: ASYNC110 - the tool has no event
+                await asyncio.sleep(0.01)
+    assert {response.status_code for response in refused} == {429}
 
 
 async def test_a_client_that_polls_too_fast_is_refused_and_others_are_not() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from funcmcp.auth.access import Access
 from funcmcp.auth.policy import Auth
+from funcmcp.auth.principal import owner_of
 from funcmcp.protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, MCPError, ToolError
 from funcmcp.protocol.tasks import EXTENSION
 from funcmcp.server.catalog.features import JSONResult, RawResponse
@@ -664,6 +665,61 @@ async def test_another_callers_task_is_neither_honoured_nor_sent() -> None:
         assert acknowledged["notifications"] == {"taskIds": []}
         served.hub.close()
         await listening.reply
+
+
+async def test_a_caller_who_may_not_use_the_tool_any_more_can_not_listen_to_its_task() -> None:
+    scoped = job(handler=wait_forever, access=Access(required_scopes=("read",)))
+    async with serving(scoped, auth=Auth(nobody)) as served:
+        task_id = await create(served, "job", http=HTTP(ALICE))
+        withdrawn = HTTP(type(ALICE)(ALICE.subject, ALICE.issuer))
+        listening = [Listening(served, [name], http=withdrawn) for name in (task_id, UNKNOWN)]
+        acknowledged = [await each.received() for each in listening]
+        assert acknowledged[0] == acknowledged[1]
+        assert acknowledged[0][0]["notifications"] == {"taskIds": []}
+        served.hub.close()
+        for each in listening:
+            await each.reply
+            assert len(each.channel.sent) == 1
+
+
+async def test_a_listener_who_loses_access_to_the_tool_gets_no_more_states_of_its_task() -> None:
+    allowed = {ALICE.subject}
+    guarded = job(handler=wait_forever, access=Access(authorize=lambda principal: principal.subject in allowed))
+    async with serving(guarded, auth=Auth(nobody)) as served:
+        task_id = await create(served, "job", http=HTTP(ALICE))
+        listening = Listening(served, [task_id], http=HTTP(ALICE))
+        assert [params.get("status") for params in await listening.received("working")] == [None, "working"]
+        allowed.clear()
+        assert served.tasks is not None
+        key = TaskKey(owner_of(ALICE), task_id)
+        cancelled = await served.tasks.store.cancel(key)
+        assert cancelled is not None
+        served.tasks.changed(cancelled)
+        served.hub.close()
+        await listening.reply
+        assert len(listening.channel.sent) == 2
+
+
+async def test_a_call_while_the_server_stops_makes_a_task_only_if_another_process_can_run_it() -> None:
+    class SharedTasks(MemoryTasks):
+        shared = True
+
+    for store, code in ((MemoryTasks(), -32603), (SharedTasks(), None)):
+        async with serving(job(handler=wait_forever), tasks=store) as served:
+            running = await create(served, "job")
+            assert served.tasks is not None
+            stopping = asyncio.ensure_future(served.tasks.stop(5))
+            await asyncio.sleep(0.02)
+            reply = await ask(served, "tools/call", {"name": "job", "arguments": {}})
+            if code is None:
+                waiting = reply["result"]["taskId"]
+                assert (await get(served, waiting))["status"] == "working"
+            else:
+                assert reply["error"] == {"code": code, "message": "The server stops. Send the request again."}
+            await ask(served, "tasks/cancel", {"taskId": running})
+            async with asyncio.timeout(PATIENCE):
+                await stopping
+            assert len(store) == (1 if code else 2)
 
 
 async def test_a_task_that_was_removed_is_sent_no_more() -> None:

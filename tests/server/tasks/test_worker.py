@@ -12,7 +12,7 @@ from funcmcp.server.tasks import worker as module
 from funcmcp.server.tasks.worker import NoOutcome, TaskWorker, _Run
 from funcmcp.state.sessions.store import StoreAwayError
 from funcmcp.state.tasks.memory import MemoryTasks
-from funcmcp.state.tasks.record import NewTask, Outcome, TaskKey
+from funcmcp.state.tasks.record import NewTask, Outcome, Question, TaskKey
 from tests.server.parts import PATIENCE
 
 if TYPE_CHECKING:
@@ -289,6 +289,83 @@ async def test_a_task_that_this_process_can_not_run_goes_back_until_one_can() ->
     bench.worker.start()
     record = await bench.until(await bench.create(), "completed")
     assert (record.attempt, ends) == (3, [])
+    await bench.worker.stop()
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+async def test_a_task_that_no_worker_can_run_fails_after_several_deliveries(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, attempts: int
+) -> None:
+    monkeypatch.setattr(module, "_UNKNOWN_DELAY", 0.001)
+    bench = Bench()
+    delays: list[float] = []
+    release = bench.store.release
+
+    async def run(claim: Claim, _report: Any) -> RunEnd:
+        bench.running.append(claim.key.task_id)
+        return NoOutcome.UNKNOWN
+
+    async def count_release(claim: Claim, delay: float = 0.0) -> TaskRecord | None:
+        delays.append(delay)
+        return await release(claim, delay)
+
+    monkeypatch.setattr(bench.store, "release", count_release)
+    bench.worker = TaskWorker(bench.store, run, bench.changes.append)
+    bench.worker.start()
+    key = await bench.create(attempts=attempts)
+    record = await bench.until(key, "failed")
+    await bench.worker.stop()
+    assert record.outcome == Outcome(
+        b'{"code":-32603,"message":"No worker of the server can run the tool of the task."}',
+        is_error=True,
+        message="No worker of the server can run the tool of the task.",
+    )
+    assert len(bench.running) == attempts + 5
+    assert delays == [0.001 * 2**number for number in range(attempts + 4)]
+    assert "A task failed because no worker has its tool add." in caplog.text
+
+
+async def test_only_deliveries_in_a_row_to_workers_without_the_tool_fail_a_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_UNKNOWN_DELAY", 0.001)
+    bench = Bench()
+    asked = {"name": Question("name", "digest", {"method": "roots/list"})}
+    unknown: list[RunEnd] = [NoOutcome.UNKNOWN] * 5
+    ends = [*unknown, asked, *unknown, RESULT]
+
+    async def run(_claim: Claim, _report: Any) -> RunEnd:
+        return ends.pop(0)
+
+    bench.worker = TaskWorker(bench.store, run, bench.changes.append)
+    bench.worker.start()
+    key = await bench.create()
+    await bench.until(key, "input_required")
+    await bench.store.answer(key, {"name.1": {"roots": []}})
+    await bench.until(key, "completed")
+    await bench.worker.stop()
+    assert not ends
+
+
+async def test_a_task_that_is_created_while_runs_end_begins_no_more_runs() -> None:
+    bench = Bench()
+    bench.worker.start()
+    running = await bench.create("a")
+    while not bench.running:  # noqa: ASYNC110 - there is no event
+        await asyncio.sleep(0)
+    stopping = asyncio.ensure_future(bench.worker.stop(5))
+    while bench.worker._claiming is not None or bench.store._waiting:  # noqa: ASYNC110 - there is no event
+        await asyncio.sleep(0)
+    waiting = await bench.create("b")
+    bench.worker.start()
+    bench.go.set()
+    await stopping
+    assert not bench.worker.draining
+    assert bench.running == ["a"]
+    records = [await bench.store.read(key) for key in (running, waiting)]
+    assert [record.status for record in records if record is not None] == ["completed", "working"]
+    bench.worker.start()
+    await bench.until(waiting, "completed")
     await bench.worker.stop()
 
 

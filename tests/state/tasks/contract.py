@@ -249,6 +249,14 @@ class TaskStoreContract:
         assert await lasting.finish(first, RESULT) is None
         await self.idle(lasting)
 
+    async def test_a_lapsed_task_that_failed_is_not_live_any_more(self, store: TaskStore) -> None:
+        lasting = await self.make(store, lease=LEASE, limits=TaskLimits(live_per_principal=1))
+        await lasting.create(new_task())
+        await claim_one(lasting)
+        await self.wait(LEASE + 0.05)
+        assert (await claim_one(lasting)).record.over
+        await lasting.create(new_task())
+
     async def test_a_renewed_claim_does_not_lapse(self, store: TaskStore) -> None:
         lasting = await self.make(store, lease=LEASE)
         await lasting.create(new_task())
@@ -320,12 +328,21 @@ class TaskStoreContract:
         assert full.value.retry_after == pytest.approx(3600, abs=5)
         await limited.create(new_task(OTHER))
         await limited.create(new_task(None))
-        await limited.cancel(second.key)
+        assert await limited.cancel(second.key)
         third = await limited.create(new_task())
         await limited.cancel(third.key)
         with pytest.raises(TasksFullError) as full:
             await limited.create(new_task())
         assert full.value.own
+
+    async def test_a_task_that_did_not_end_in_time_is_not_live_any_more(self, store: TaskStore) -> None:
+        limited = await self.make(store, limits=TaskLimits(per_principal=3, live_per_principal=1))
+        await limited.create(new_task(ttl=0.1, keep=10))
+        await self.wait(0.11)
+        await limited.create(new_task())
+        with pytest.raises(TasksFullError) as full:
+            await limited.create(new_task())
+        assert full.value.retry_after == pytest.approx(3600, abs=5)
 
     async def test_all_tasks_together_have_a_limit(self, store: TaskStore) -> None:
         limited = await self.make(store, limits=TaskLimits(total=2))

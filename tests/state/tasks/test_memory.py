@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from math import inf
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from funcmcp.state.tasks import memory
 from funcmcp.state.tasks.memory import MemoryTasks
-from tests.state.tasks.contract import RESULT, TaskStoreContract, claim_one, new_task
+from funcmcp.state.tasks.store import TaskLimits, TasksFullError
+from tests.state.tasks.contract import OTHER, RESULT, TaskStoreContract, claim_one, new_task
 from tests.state.tasks.machine import TaskStoreMachine
 
 if TYPE_CHECKING:
@@ -48,6 +50,28 @@ async def test_nothing_is_left_of_tasks_that_were_removed(clock: Clock) -> None:
     assert (store._by_owner, store._removals) == ({}, [])
     assert list(await store.claim(200)) == []
     assert store._due == []
+
+
+async def test_the_ten_thousandth_task_of_one_caller_costs_what_the_first_one_costs(clock: Clock) -> None:
+    store = MemoryTasks(clock=clock, limits=TaskLimits(per_principal=20_000, live_per_principal=100))
+    for _ in range(99):
+        await store.create(new_task())
+        await claim_one(store)
+    times = []
+    for _ in range(10):
+        begin = process_time()
+        for _ in range(990):
+            await store.create(new_task())
+            await store.finish(await claim_one(store), RESULT)
+        times.append(process_time() - begin)
+    assert min(times[-3:]) < 3 * min(times[:3])
+    await store.create(new_task())
+    for _ in range(10_000):
+        with pytest.raises(TasksFullError) as full:
+            await store.create(new_task())
+        assert full.value.own
+    assert len(store) == 10_000
+    await store.create(new_task(OTHER))
 
 
 async def test_a_claim_never_lapses(clock: Clock) -> None:

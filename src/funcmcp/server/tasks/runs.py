@@ -92,6 +92,15 @@ class TaskRuns:
 
     async def _run(self, context: TaskContext, tool: Tool) -> RunEnd:
         try:
+            return await self._end_of(context, tool)
+        except Exception as error:  # noqa: BLE001 - a fault of the server, or a result or an error that can't be encoded
+            error_id = os.urandom(8).hex()
+            log_failure(error, error_id, tool.key)
+            return _failed(MCPError(INTERNAL_ERROR, "Internal error", {"errorId": error_id}))
+
+    async def _end_of(self, context: TaskContext, tool: Tool) -> RunEnd:
+        """Run a tool; raise ValueError if its result or its error can't be encoded."""
+        try:
             arguments = context.request.params.get("arguments", {})
             result = await self._call(context, tool, arguments, tool.task_timeout)
             if isinstance(result, dict) and result.get("resultType") == "input_required":
@@ -99,10 +108,6 @@ class TaskRuns:
             return self._outcome_of(result, context.client.revision)
         except MCPError as error:
             return _failed(error)
-        except Exception as error:  # noqa: BLE001 - a fault of the server, or a result that can't be encoded
-            error_id = os.urandom(8).hex()
-            log_failure(error, error_id, tool.key)
-            return _failed(MCPError(INTERNAL_ERROR, "Internal error", {"errorId": error_id}))
 
     def _outcome_of(self, answer: ToolAnswer, revision: Revision) -> Outcome:
         if isinstance(answer, bytes):

@@ -11,7 +11,7 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.auth.principal import owner_of
-from funcmcp.protocol.errors import METHOD_NOT_FOUND, InvalidParams, MCPError, MissingClientCapability
+from funcmcp.protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParams, MCPError, MissingClientCapability
 from funcmcp.protocol.tasks import EXTENSION, TaskStatus, declares, poll_seconds
 from funcmcp.server.calls.task_call import encode_call
 from funcmcp.server.connections.hub import Change
@@ -143,8 +143,11 @@ class Tasks:
 
         Raises:
             LimitReachedError: There are too many tasks.
+            MCPError: The server stops, and no other process can run the task.
             StoreAwayError: The store can't be reached.
         """
+        if self._worker is not None and self._worker.draining and not self.store.shared:
+            raise MCPError(INTERNAL_ERROR, "The server stops. Send the request again.")
         task = NewTask(
             key=TaskKey(owner_of(context.principal), secrets.token_urlsafe(_ID_BYTES)),
             tool=context.request.params["name"],

@@ -9,6 +9,9 @@ A platform may also bring a task that it has claimed (`TaskWorker.run`).
 
 When the server stops, nothing more is claimed, and runs have `DRAIN_SECONDS` to end. A run that does not end is
 cancelled: the task is released for another worker if the tool may be started again, else it fails.
+
+A task whose tool this process does not have goes back to the queue, for a process of another version. It fails after
+several such deliveries.
 """
 
 from __future__ import annotations
@@ -21,9 +24,9 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, TypeAlias
 
-from funcmcp.server.log import log_failure, logger
+from funcmcp.server.log import log_failure, logger, quote
 from funcmcp.state.sessions.store import StoreAwayError
-from funcmcp.state.tasks.record import Outcome, interrupted
+from funcmcp.state.tasks.record import Outcome, failure, interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -44,7 +47,12 @@ _REPORT_INTERVAL = 0.5
 _AWAY_PAUSE = 0.5
 _FAULT_PAUSE = 1.0
 _UNKNOWN_DELAY = 2.0
-"""Seconds after which a task that this process can't run is due again, for a process of another version."""
+"""Seconds after which a task that this process can't run is due again, for a process of another version.
+
+Each delivery to such a process doubles them, so that a rolling deployment has a minute to bring a process that can."""
+
+_UNKNOWN_DELIVERIES = 5
+"""Deliveries to processes that can't run a task, beyond the attempts of its tool, until the task fails."""
 
 
 class NoOutcome(Enum):
@@ -81,12 +89,18 @@ class TaskWorker:
         self._claiming: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
+        self._draining = False
         self._freed = asyncio.Event()
 
+    @property
+    def draining(self) -> bool:
+        """Whether the worker waits for the end of its runs, and begins no more."""
+        return self._draining
+
     def start(self) -> None:
-        """Begin to claim tasks on the running event loop, unless that has begun."""
+        """Begin to claim tasks on the running event loop, unless that has begun or is about to end."""
         loop = asyncio.get_running_loop()
-        if not self.concurrency or not self._store.pulls:
+        if not self.concurrency or not self._store.pulls or (self._draining and self._loop is loop):
             return
         if self._loop is loop and self._claiming is not None and not self._claiming.done():
             return
@@ -114,6 +128,13 @@ class TaskWorker:
         self._freed.set()
         if self._loop is not asyncio.get_running_loop():
             return
+        self._draining = True
+        try:
+            await self._drain(drain_seconds)
+        finally:
+            self._draining = False
+
+    async def _drain(self, drain_seconds: float) -> None:
         claiming, self._claiming = self._claiming, None
         if claiming is not None:
             self._store.wake()
@@ -235,12 +256,21 @@ class TaskWorker:
         if not isinstance(end, NoOutcome):
             return await store.ask(claim, end)
         if end is NoOutcome.UNKNOWN:
-            return await store.release(claim, _UNKNOWN_DELAY)
+            return await self._return(claim)
         if end is NoOutcome.STOPPED and claim.record.starts < claim.record.attempts:
             return await store.release(claim)
         if end is NoOutcome.STOPPED:
             return await store.finish(claim, interrupted())
         return await store.read(claim.key)  # it has failed by the clock of the store, or belongs to another worker
+
+    async def _return(self, claim: Claim) -> TaskRecord | None:
+        """Return a task that this process can't run to the queue; fail it after too many deliveries."""
+        record = claim.record
+        deliveries = record.returned + 1
+        if deliveries >= record.attempts + _UNKNOWN_DELIVERIES:
+            logger.warning("A task failed because no worker has its tool %s.", quote(record.tool))
+            return await self._store.finish(claim, failure("No worker of the server can run the tool of the task."))
+        return await self._store.release(claim, _UNKNOWN_DELAY * 2**record.returned)
 
     async def _renew(self, run: _Run) -> None:
         interval = min(self._store.lease / 3, _LONGEST_RENEWAL)

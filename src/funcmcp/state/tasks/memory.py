@@ -46,7 +46,7 @@ class MemoryTasks(TransitionStore):
         self.concurrency = concurrency
         self._clock = clock
         self._tasks: dict[TaskKey, _Task] = {}
-        self._by_owner: dict[str, dict[TaskKey, None]] = {}
+        self._by_owner: dict[str, _Owned] = {}
         self._due: list[tuple[float, int, TaskKey]] = []
         self._pushed = 0
         self._waiting: set[asyncio.Future[None]] = set()
@@ -63,7 +63,9 @@ class MemoryTasks(TransitionStore):
         record = new_record(task, now)
         self._tasks[task.key] = _Task(record, task.call)
         if task.key.owner is not None:
-            self._by_owner.setdefault(task.key.owner, {})[task.key] = None
+            owned = self._by_owner.setdefault(task.key.owner, _Owned())
+            owned.keys[task.key] = None
+            owned.live[task.key] = record.expires
         self._push(self._removals, record.removed, task.key)
         self._make_due(record)
         return record
@@ -90,8 +92,10 @@ class MemoryTasks(TransitionStore):
     async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
         """Do what `TaskStore.page` says."""
         now = self._clock()
-        keys = self._by_owner.get(owner, {}) if owner is not None else {}
-        records = [current(self._tasks[key].record, now) for key in keys]
+        owned = None if owner is None else self._by_owner.get(owner)
+        if owned is None:
+            return []
+        records = [current(self._tasks[key].record, now) for key in owned.keys]
         ordered = sorted((record for record in records if record is not None), key=position)
         return [record for record in ordered if after is None or position(record) > after][:size]
 
@@ -114,6 +118,7 @@ class MemoryTasks(TransitionStore):
         task.record = changed
         if changed.over:
             task.call = b""
+            self._end_live(key)
         if changed.removed < changed.expires + changed.keep:
             self._push(self._removals, changed.removed, key)
         self._make_due(changed)
@@ -131,8 +136,14 @@ class MemoryTasks(TransitionStore):
                 continue  # the entry is older than the last change of the task, which has an entry of its own
             claims.append(Claim(changed, task.call, now))
             task.record = changed
+            if changed.over:
+                self._end_live(key)
             self._make_due(changed)
         return claims
+
+    def _end_live(self, key: TaskKey) -> None:
+        if key.owner is not None:
+            self._by_owner[key.owner].live.pop(key, None)
 
     async def _wait(self) -> None:
         """Wait until a task becomes due, for a second at most."""
@@ -171,8 +182,9 @@ class MemoryTasks(TransitionStore):
             del self._tasks[key]
             if key.owner is not None:
                 owned = self._by_owner[key.owner]
-                del owned[key]
-                if not owned:
+                del owned.keys[key]
+                owned.live.pop(key, None)
+                if not owned.keys:
                     del self._by_owner[key.owner]
 
     def _check_room(self, owner: str | None, now: float) -> None:
@@ -180,14 +192,31 @@ class MemoryTasks(TransitionStore):
         limits = self.limits
         if len(self._tasks) >= limits.total:
             raise TasksFullError(_seconds_until(self._removals[0][0], now))
-        owned = self._by_owner.get(owner, {}) if owner is not None else {}
-        if len(owned) >= min(limits.per_principal, limits.live_per_principal):
-            records = [self._tasks[key].record for key in owned]
-            live = [record.expires for record in records if not record.over and record.expires > now]
-            if len(live) >= limits.live_per_principal:
-                raise TasksFullError(_seconds_until(min(live), now), own=True)
-            if len(owned) >= limits.per_principal:
-                raise TasksFullError(_seconds_until(min(record.removed for record in records), now), own=True)
+        owned = None if owner is None else self._by_owner.get(owner)
+        if owned is None:
+            return
+        if len(owned.live) >= limits.live_per_principal:
+            owned.live = {key: expires for key, expires in owned.live.items() if expires > now}
+        if len(owned.live) >= limits.live_per_principal:
+            raise TasksFullError(_seconds_until(min(owned.live.values()), now), own=True)
+        if len(owned.keys) >= limits.per_principal:
+            removed = min(self._tasks[key].record.removed for key in owned.keys)
+            raise TasksFullError(_seconds_until(removed, now), own=True)
+
+
+class _Owned:
+    """The tasks of one principal.
+
+    Attributes:
+        keys: All tasks, as the keys of a dict.
+        live: When those expire that have not ended. Expired ones are removed when there is no room.
+    """
+
+    __slots__ = ("keys", "live")
+
+    def __init__(self) -> None:
+        self.keys: dict[TaskKey, None] = {}
+        self.live: dict[TaskKey, float] = {}
 
 
 class _Task:

@@ -128,6 +128,7 @@ class TaskRecord:
         answers: Digest of the request and answer, by the author's key.
         outcome: How it ended; None while it runs.
         watched: Whether a client waits for changes, so that they have to be published.
+        returned: Deliveries in a row to workers that could not run the tool.
         removed: When a store may remove it.
     """
 
@@ -150,6 +151,7 @@ class TaskRecord:
     answers: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     outcome: Outcome | None = None
     watched: bool = False
+    returned: int = 0
     removed: float = 0.0
 
     @property
@@ -266,6 +268,7 @@ def asking(record: TaskRecord, attempt: int, now: float, questions: Mapping[str,
         status=INPUT_REQUIRED,
         updated=now,
         starts=0,
+        returned=0,
         claimed=False,
         due=None,
         serial=serial,
@@ -296,10 +299,11 @@ def finished(record: TaskRecord, attempt: int, now: float, outcome: Outcome) -> 
 
 
 def released(record: TaskRecord, attempt: int, now: float, delay: float) -> TaskRecord | None:
-    """Take a task back from a worker that can't run it; it is due after a delay."""
+    """Return a task to the queue. A delay means that the worker can't run the tool, and another one may."""
     if not _holds(record, attempt):
         return None
-    return replace(record, starts=record.starts - 1, claimed=False, due=_milliseconds(now + delay))
+    returned = record.returned + 1 if delay else record.returned
+    return replace(record, starts=record.starts - 1, returned=returned, claimed=False, due=_milliseconds(now + delay))
 
 
 def cancelled(record: TaskRecord, now: float) -> TaskRecord | None:
@@ -375,6 +379,7 @@ def to_json(record: TaskRecord) -> bytes:
             "answers": record.answers,
             "outcome": None if outcome is None else [outcome.is_error, outcome.tool_failed],
             "watched": record.watched,
+            "returned": record.returned,
             "removed": record.removed,
         }
     )
@@ -436,6 +441,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "answers": (dict,),
     "outcome": (list, type(None)),
     "watched": (bool,),
+    "returned": (int,),
     "removed": _NUMBER,
 }
 

@@ -111,7 +111,12 @@ class TaskStore(Protocol):
         """End the task. None: the claim is not valid any more, and the outcome is dropped."""
 
     async def release(self, claim: Claim, delay: float = 0.0) -> TaskRecord | None:
-        """Return the task to the queue; it is due after a delay. None: the claim is not valid any more."""
+        """Return the task to the queue. None: the claim is not valid any more.
+
+        Args:
+            claim: The claim.
+            delay: Seconds after which the task is due; above 0 if this worker can't run the tool.
+        """
 
     async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> TaskRecord | None:
         """Take answers by the keys of the questions on the wire. None: no question waits for any of them."""
