@@ -7,4 +7,5 @@ uv="$(dirname "$python")/uv"
 [ -x "$uv" ] || uv=.venv/bin/uv
 if "$uv" pip install --quiet --python "$python" "${@:2}"; then exit 0; fi
 echo "uv could not install the packages; pip tries." >&2
-exec "$python" -m pip install --quiet --disable-pip-version-check "${@:2}"
+# The pip of .venv is new enough for dependency groups.
+exec .venv/bin/python -m pip --python "$python" install --quiet --disable-pip-version-check "${@:2}"

@@ -5,7 +5,6 @@ cd "$(dirname "$0")/.."
 target=.servers/docs
 if [ "$target/.ready" -nt pyproject.toml ]; then exit 0; fi
 python=$(scripts/find-python.sh "v >= (3, 11)" .venv/bin/python python3)
-if [ ! -x "$target/bin/python" ]; then "$python" -m venv "$target"; fi
-# The pip of .venv is new enough for dependency groups.
-.venv/bin/python -m pip --python "$target/bin/python" install --quiet --disable-pip-version-check --group docs
+if [ ! -x "$target/bin/python" ]; then "$python" -m venv --without-pip "$target"; fi
+scripts/install.sh "$target/bin/python" --group docs
 touch "$target/.ready"

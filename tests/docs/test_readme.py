@@ -71,8 +71,8 @@ class Newcomer:
         """Run a line of `pip install`, with the wheel in place of the project's name."""
         extras = PACKAGE.search(line)
         package = line.removeprefix("pip install ") if extras is None else f"{self.wheel}{extras[1]}"
-        pip = [str(self.python), "-m", "pip", "install", "--quiet", "--no-compile", package]
-        process = subprocess.run(pip, capture_output=True, text=True, timeout=SECONDS, check=False)
+        command = [str(ROOT / "scripts" / "install.sh"), str(self.python), package]
+        process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
         require(f"A package index ({process.stderr.strip()[-300:]})", process.returncode == 0)
 
     def shell(self, line: str) -> None:
@@ -146,7 +146,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the interpreter of a new virtual environment."""
     folder = tmp_path_factory.mktemp("newcomer") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=SECONDS)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=SECONDS)
     return Path(folder / "bin" / "python")
 
 
