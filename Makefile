@@ -42,6 +42,7 @@ docs: reference
 # docs/images/*.svg, from the output of real commands.
 pictures: .venv/.ready
 	.venv/bin/python scripts/pictures.py
+	scripts/screenshots/take.sh
 
 bench: .venv/.ready
 	.venv/bin/python benchmarks/run.py

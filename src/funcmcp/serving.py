@@ -310,7 +310,12 @@ class Serving(Served):
     def _make_endpoints(self) -> None:
         http = self.http_options
         self._streamable = StreamableHTTP(
-            self.server, self._store, http, path=http.path, authentication=self._authentication
+            self.server,
+            self._store,
+            http,
+            path=http.path,
+            authentication=self._authentication,
+            authorization_servers=() if self.metadata is None else self.metadata.authorization_servers,
         )
         self._websocket = WebSocket(self.server, http, path=http.websocket, authentication=self._authentication)
 

@@ -420,7 +420,7 @@ def test_azure_lets_users_in_through_named_client_applications_only(projects: di
     assert "unauthenticatedClientAction: 'Return401'" in app
 
 
-def test_the_wheel_has_the_templates(tmp_path: Path) -> None:
+def test_the_wheel_has_the_templates_and_the_page(tmp_path: Path) -> None:
     require("hatchling", find_spec("hatchling"))
     command = [PYTHON, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, timeout=60)
@@ -428,4 +428,6 @@ def test_the_wheel_has_the_templates(tmp_path: Path) -> None:
     source = REPOSITORY / "src"
     templates = {str(path.relative_to(source)) for path in source.rglob("*.template")}
     assert len(templates) > 20
-    assert templates <= set(zipfile.ZipFile(wheel).namelist())
+    page = {str(path.relative_to(source)) for path in source.rglob("page_files/*")}
+    assert len(page) > 10
+    assert templates | page <= set(zipfile.ZipFile(wheel).namelist())

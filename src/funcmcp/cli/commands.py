@@ -135,6 +135,14 @@ def run(  # noqa: PLR0913 - one for each option of the command
             show_default=False,
         ),
     ] = None,
+    page: Annotated[
+        bool | None,
+        typer.Option(
+            "--page/--no-page",
+            help="Answer browsers at the endpoint with a page for people.",
+            show_default="on a loopback address",
+        ),
+    ] = None,
     log_level: Annotated[
         Literal["critical", "error", "warning", "info", "debug"] | None,
         typer.Option(
@@ -155,6 +163,7 @@ def run(  # noqa: PLR0913 - one for each option of the command
     """Serve TARGET over HTTP until Ctrl+C or SIGTERM. Calls in flight are finished first."""
     if not stdio:
         _allow_hosts(allowed_host or [], host)
+        _set_page(is_on=page)
         _serve_http(
             target,
             _HTTPOptions(
@@ -173,6 +182,8 @@ def run(  # noqa: PLR0913 - one for each option of the command
         "--reload": reload or None,
         "--workers": workers,
         "--allowed-host": allowed_host or None,
+        "--page": page or None,
+        "--no-page": True if page is False else None,
         "--log-level": log_level,
         "--tls-cert": tls_cert,
         "--tls-key": tls_key,
@@ -202,6 +213,14 @@ def _allow_hosts(names: list[str], host: str | None) -> None:
     if host is not None and _HOST.fullmatch(host):
         names = [*names, host]
     os.environ[HOSTS_VARIABLE] = ",".join([*hosts_of_environment(), *names])
+
+
+def _set_page(*, is_on: bool | None) -> None:
+    """Switch the page for people on or off. None leaves it as the server's options and the environment say."""
+    from funcmcp.transports.http.options import PAGE_VARIABLE
+
+    if is_on is not None:
+        os.environ[PAGE_VARIABLE] = "on" if is_on else "off"
 
 
 def _serve_stdio(target: str) -> None:

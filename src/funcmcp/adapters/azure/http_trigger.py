@@ -120,6 +120,11 @@ class AzureRequest(HttpRequest):
         """Whether HTTP streams are on."""
         return isinstance(self._req, StreamedRequest)
 
+    @property
+    def is_hosted(self) -> bool:
+        """True: the Functions host accepts the connections."""
+        return True
+
     async def read(self, limit: int, received: Received | None = None) -> bytes:
         """Return the body, which is there already; raise BodyTooLargeError if it has more than so many bytes."""
         del received  # it comes as a whole

@@ -69,6 +69,11 @@ class HttpRequest:
         return True
 
     @property
+    def is_hosted(self) -> bool:
+        """Whether a platform accepted the connection and passes the request on."""
+        return False
+
+    @property
     def peer(self) -> str | None:
         """The address of the client's end of the connection; None if unknown."""
         return None

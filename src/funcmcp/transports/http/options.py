@@ -17,6 +17,10 @@ HOSTS_VARIABLE = "FUNCMCP_ALLOWED_HOSTS"
 """The environment variable that adds to `HTTPOptions.allowed_hosts`, separated by commas. ``funcmcp run
 --allowed-host`` sets it, so that worker processes inherit it."""
 
+PAGE_VARIABLE = "FUNCMCP_PAGE"
+"""The environment variable that overrides `HTTPOptions.page` with ``on`` or ``off``. ``funcmcp run --page`` and
+``--no-page`` set it, so that worker processes inherit it."""
+
 PORT_VARIABLE = "FUNCTIONS_CUSTOMHANDLER_PORT"
 """The environment variable in which the Azure Functions host tells a custom handler its port."""
 
@@ -24,10 +28,24 @@ _CONTAINER_APP = ("CONTAINER_APP_NAME", "CONTAINER_APP_ENV_DNS_SUFFIX")
 _PLATFORM_VARIABLES = ("WEBSITE_HOSTNAME", "CONTAINER_APP_HOSTNAME")
 """Environment variables in which Azure passes an app its public host name."""
 
+_PAGE_VALUES = {"": None, "on": True, "off": False}
+
 
 def hosts_of_environment() -> list[str]:
     """Return the hosts in `FUNCMCP_ALLOWED_HOSTS`."""
     return [host for host in map(str.strip, os.environ.get(HOSTS_VARIABLE, "").split(",")) if host]
+
+
+def page_of_environment() -> bool | None:
+    """Return whether `FUNCMCP_PAGE` switches the page on or off; None if it is not set.
+
+    Raises:
+        ValueError: The variable has another value.
+    """
+    text = os.environ.get(PAGE_VARIABLE, "").strip().lower()
+    if text not in _PAGE_VALUES:
+        raise ValueError(f"{PAGE_VARIABLE} must be 'on' or 'off'; got {text!r}.")
+    return _PAGE_VALUES[text]
 
 
 def hosts_of_platform() -> list[str]:
@@ -61,10 +79,14 @@ class HTTPOptions:
             limit.
         optional_sessions: Serve requests of the handshake era that name no session, as clients of Azure's MCP extension
             send them. Such a request stands alone: it can't be cancelled, and its client can't be asked anything.
+        page: Whether the endpoint answers browsers with a page that shows and calls the server's features. None
+            answers those that connect to a loopback address under a loopback name. The environment variable
+            ``FUNCMCP_PAGE`` (``on`` or ``off``) overrides it. See docs/guides/page.md.
 
     Raises:
         ValueError: A path does not begin with a slash, `proxies` is negative, or a host or an origin is malformed.
-        TypeError: `allowed_hosts` or `allowed_origins` is one string, or `proxies` is not an integer.
+        TypeError: `allowed_hosts` or `allowed_origins` is one string, `proxies` is not an integer, or `page` is not a
+            boolean.
     """
 
     path: str = "/mcp"
@@ -76,6 +98,7 @@ class HTTPOptions:
     proxies: int = 0
     rates: Rates | None = None
     optional_sessions: bool = False
+    page: bool | None = None
 
     def __post_init__(self) -> None:
         self._check_paths()
@@ -96,10 +119,15 @@ class HTTPOptions:
                 raise ValueError(
                     f"HTTPOptions.allowed_origins has {origin!r}, which is not an origin. Write 'https://example.com'."
                 )
+        self._check_numbers_and_switches()
+
+    def _check_numbers_and_switches(self) -> None:
         if type(self.proxies) is not int:
             raise TypeError(f"HTTPOptions.proxies must be an integer, 0 or more; got {self.proxies!r}.")
         if self.proxies < 0:
             raise ValueError(f"HTTPOptions.proxies must be 0 or more; got {self.proxies}.")
+        if self.page is not None and type(self.page) is not bool:
+            raise TypeError(f"HTTPOptions.page must be True, False or None; got {self.page!r}.")
 
     def _check_paths(self) -> None:
         option_of: dict[str, str] = {}  # by path

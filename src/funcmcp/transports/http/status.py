@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
+HTML = "text/html"
 JSON_HEADERS = (("content-type", JSON),)
 
 PER_REQUEST_STATUS: dict[int | None, int] = {
@@ -94,6 +95,14 @@ def accepts(header: bytes | None) -> Accepts:
     json = next((ranges[name] for name in (JSON, "application/*", "*/*") if name in ranges), False)
     events = next((ranges[name] for name in (EVENT_STREAM, "text/*") if name in ranges), False)
     return Accepts(json=json, events=events)
+
+
+def accepts_page(header: bytes | None) -> bool:
+    """Return whether a client accepts HTML and no event stream, as browsers do. ``*/*`` alone does not count."""
+    if header is None or b"html" not in header.lower():
+        return False
+    ranges = dict(_media_range(part) for part in header.decode("latin-1").split(",", 32)[:32])
+    return ranges.get(HTML, False) and not ranges.get(EVENT_STREAM, False)
 
 
 def _media_range(part: str) -> tuple[str, bool]:

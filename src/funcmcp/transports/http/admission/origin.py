@@ -87,6 +87,16 @@ class OriginCheck:
         return _with_port(authority, scheme) == _with_port(host.lower(), scheme)
 
 
+def is_on_loopback(request: HttpRequest) -> bool:
+    """Return whether a request came to a loopback address and names a loopback host."""
+    address = _address_of(request.server)
+    match = _AUTHORITY.fullmatch(_text_of(request, b"host") or "")
+    if address is None or match is None:
+        return False
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_loopback and _is_loopback(match[1].lower())
+
+
 def _text_of(request: HttpRequest, name: bytes) -> str | None:
     value = request.fields.get(name)
     return None if value is None else value.decode("latin-1").strip(" \t")

@@ -2,7 +2,7 @@
 
 How it works: `Admission` decides whether a request is served. The body of a POST goes to one of two eras. It belongs to
 the per-request era if the MCP-Protocol-Version header or ``_meta`` of the message says so, and else to the handshake
-era. GET and DELETE exist in the handshake era only.
+era. GET and DELETE exist in the handshake era only. A browser's GET gets the page, which needs no credentials.
 
 Source: "basic/transports, Streamable HTTP" of every revision from 2025-03-26 on.
 """
@@ -22,6 +22,7 @@ from funcmcp.transports.http.admission.admission import Admission
 from funcmcp.transports.http.admission.body import answer_body
 from funcmcp.transports.http.admission.header_checks import HeaderChecks
 from funcmcp.transports.http.endpoints.handshake import HandshakeEra
+from funcmcp.transports.http.endpoints.page import page_of
 from funcmcp.transports.http.endpoints.per_request import PerRequestEra
 from funcmcp.transports.http.endpoints.streamable_headers import CheckedHeaders, StreamableHeaders
 from funcmcp.transports.http.messages import HttpResponse
@@ -29,6 +30,8 @@ from funcmcp.transports.http.status import limit_reached, refuse
 from funcmcp.transports.http.streams import sse
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from funcmcp.protocol.jsonrpc import RequestId
     from funcmcp.server.calls.route import RoutedBody
     from funcmcp.server.dispatch import Server
@@ -54,6 +57,7 @@ class StreamableHTTP:
         options: The options of the HTTP endpoints.
         path: The path of the endpoint, such as `/mcp`.
         authentication: Authenticates callers; None admits every caller.
+        authorization_servers: The issuers of the tokens that the server accepts, for the page.
     """
 
     def __init__(
@@ -64,11 +68,13 @@ class StreamableHTTP:
         *,
         path: str,
         authentication: Authentication | None = None,
+        authorization_servers: Sequence[str] = (),
     ) -> None:
         self._server = server
         self._limits = server.options.limits
         self._load = server.load
-        headers = StreamableHeaders(server.revisions, path, sessions)
+        page = page_of(options, authorization_servers)
+        headers = StreamableHeaders(server.revisions, path, sessions, page)
         checks: HeaderChecks[CheckedHeaders] = HeaderChecks(options, self._limits, headers.examine)
         self._admission = Admission(server, options, checks, authentication, checks_messages=True)
         self._handshake = HandshakeEra(server, sessions, optional=options.optional_sessions)

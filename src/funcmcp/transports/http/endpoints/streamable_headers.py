@@ -11,12 +11,14 @@ from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.state.sessions.store import LiveSessions, NoSessions
 from funcmcp.transports.http.admission.body import wrong_type
+from funcmcp.transports.http.endpoints.page import PAGE_METHODS
 from funcmcp.transports.http.status import accepts, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
     from funcmcp.state.sessions.store import SessionStore
+    from funcmcp.transports.http.endpoints.page import Page
     from funcmcp.transports.http.messages import HttpRequest, HttpResponse
     from funcmcp.transports.http.status import Accepts
 
@@ -47,18 +49,24 @@ class StreamableHeaders:
         revisions: The dates of the revisions that the server serves.
         path: The path of the endpoint.
         sessions: Decides which methods the endpoint has: GET with live sessions, DELETE with any sessions.
+        page: Answers browsers. None: they get the same answers as MCP clients.
     """
 
-    def __init__(self, revisions: Container[str], path: str, sessions: SessionStore) -> None:
+    def __init__(self, revisions: Container[str], path: str, sessions: SessionStore, page: Page | None = None) -> None:
         self._revisions = revisions
         self._path = path
         self._paths = {path, path.rstrip("/"), path.rstrip("/") + "/"}
         self._sessions = sessions
+        self._page = page
 
     def examine(self, request: HttpRequest) -> CheckedHeaders | HttpResponse:
-        """Return the headers of a request that passes, or the refusal of another one."""
+        """Return the headers of a request that passes, or the response to another one: a refusal or the page."""
         if request.path not in self._paths:
             return refuse(404, INVALID_REQUEST, f"Nothing is here; the MCP endpoint is {self._path}.")
+        if self._page is not None and request.method in PAGE_METHODS:
+            response = self._page.answer(request)
+            if response is not None:
+                return response
         version = None
         version_field = request.fields.get(b"mcp-protocol-version")
         if version_field is not None:

@@ -1,0 +1,236 @@
+// A request that runs: its progress, log messages, questions, task and result.
+
+const MIN_POLL = 200;
+const MAX_POLL = 10_000;
+const MAX_EXCHANGES = 50;
+const MAX_LOG = 1000;
+
+/**
+ * Sends a request and shows it in a container.
+ *
+ * render returns the elements of a result. onEnd is called at the end.
+ */
+async function run(container, { method, params, headers, meta, render, onEnd }) {
+  const view = runView();
+  container.replaceChildren(view.node);
+  const controller = new AbortController();
+  view.cancel.addEventListener("click", () => controller.abort());
+  announce("Calling.");
+  try {
+    let result = await answered(view, controller.signal, method, params, { headers, meta });
+    if (own(result, "resultType") === "task") result = await taskResult(view, controller, result);
+    view.end(own(result, "isError") === true ? "failed" : "done", render(result));
+  } catch (error) {
+    showError(view, error);
+  } finally {
+    onEnd?.();
+  }
+}
+
+/** Sends a request until its result needs no further input. */
+async function answered(view, signal, method, params, options) {
+  let answers = {};
+  for (;;) {
+    const token = newId("progress");
+    const result = await request(method, { ...params, ...answers }, {
+      signal,
+      headers: options.headers,
+      meta: { progressToken: token, ...options.meta },
+      onNotification: (notification) => view.notify(notification, token),
+      onExchange: view.exchange,
+    });
+    if (own(result, "resultType") !== "input_required") return result;
+    answers = {};
+    const state = own(result, "requestState");
+    if (state !== undefined) answers.requestState = state;
+    const questions = own(result, "inputRequests");
+    if (isObject(questions)) {
+      view.state("The server waits for an answer");
+      answers.inputResponses = await askUser(view.questions, questions, signal);
+      view.state("Calling…");
+    } else {
+      await pause(MIN_POLL, signal);
+    }
+  }
+}
+
+/** Follows a task to its end and returns its result. The cancel button cancels the task. */
+async function taskResult(view, controller, created) {
+  const taskId = asText(own(created, "taskId"));
+  let cancels = false;
+  let task = created;
+  view.onCancel(async () => {
+    cancels = true;
+    await request("tasks/cancel", { taskId }, { onExchange: view.exchange }).catch(() => null);
+  });
+  for (;;) {
+    const status = own(task, "status");
+    view.task(task);
+    if (status === "completed") return own(task, "result");
+    if (status === "failed") {
+      const error = own(task, "error");
+      throw new RequestError(asText(own(error, "message") ?? own(task, "statusMessage")) || "The task failed.", { code: own(error, "code") });
+    }
+    if (status === "cancelled") throw new DOMException("Cancelled", "AbortError");
+    const questions = own(task, "inputRequests");
+    if (status === "input_required" && isObject(questions) && !cancels) {
+      const stop = new AbortController();
+      view.onQuestionCancel = () => stop.abort();
+      try {
+        const inputResponses = await askUser(view.questions, questions, stop.signal);
+        await request("tasks/update", { taskId, inputResponses }, { onExchange: view.exchange });
+      } catch (error) {
+        if (error.name !== "AbortError") throw error;
+      }
+      view.onQuestionCancel = null;
+    }
+    const interval = Number(own(task, "pollIntervalMs") ?? 1000);
+    await pause(Math.min(Math.max(interval || 0, MIN_POLL), MAX_POLL));
+    task = await request("tasks/get", { taskId }, { onExchange: view.exchange });
+  }
+}
+
+function pause(milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(new DOMException("Cancelled", "AbortError"));
+    }, { once: true });
+  });
+}
+
+function showError(view, error) {
+  if (error.name === "AbortError") {
+    view.end("cancelled", []);
+    return;
+  }
+  const parts = [failure(error.message)];
+  if (error.needsSignIn) {
+    lastChallenge = error.challenge;
+    const scopes = asText(error.challenge.scope);
+    if (error.status === 403 && scopes) parts.push(element("p", {}, "It needs the scopes ", element("code", {}, scopes), "."));
+    parts.push(element("p", {}, element("a", { class: "button primary", href: "#sign-in" }, "Sign in")));
+  }
+  if (error.code !== undefined) parts.push(element("p", { class: "quiet" }, `JSON-RPC error ${asText(error.code)}`));
+  if (error.data !== undefined) parts.push(jsonBlock("data of the error", error.data));
+  view.end("failed", parts);
+}
+
+const ENDS = { done: "Done", failed: "Failed", cancelled: "Cancelled" };
+
+/** Returns the view of a running request. */
+function runView() {
+  const begin = performance.now();
+  const state = element("h3", { tabindex: -1 }, "Calling…");
+  const clock = element("span", { class: "clock", "aria-hidden": "true" }, "0.0 s");
+  const cancel = element("button", { type: "button" }, "Cancel");
+  const bar = element("progress", { "aria-label": "Progress" });
+  const progressText = element("p", { class: "quiet" });
+  const progress = element("div", { class: "progress", hidden: true }, bar, progressText);
+  const questions = element("div", { class: "questions" });
+  const lines = element("ol", {});
+  const log = element("div", { class: "log", role: "log", "aria-label": "Log messages", tabindex: 0, hidden: true }, lines);
+  const result = element("div", { class: "result" });
+  const exchanges = element("div", {});
+  const node = element("section", { class: "card run running", "aria-label": "Result" },
+    element("div", { class: "run-head" }, state, clock, cancel), progress, questions, log, result,
+    details("Requests and answers as JSON", exchanges));
+  const seconds = () => `${((performance.now() - begin) / 1000).toFixed(performance.now() - begin < 1000 ? 2 : 1)} s`;
+  const timer = setInterval(() => (clock.textContent = seconds()), 100);
+  const shown = new Map();
+  let cancelTask = null;
+
+  const view = {
+    node, questions, onQuestionCancel: null,
+    cancel: { addEventListener: (type, listener) => cancel.addEventListener(type, () => {
+      cancel.disabled = true;
+      if (cancelTask === null) listener();
+      else {
+        view.onQuestionCancel?.();
+        cancelTask();
+      }
+    }) },
+    onCancel: (listener) => (cancelTask = listener),
+    state: (text) => (state.textContent = text),
+    notify(notification, token) {
+      const params = own(notification, "params");
+      if (notification.method === "notifications/progress" && own(params, "progressToken") === token) view.progress(params);
+      if (notification.method === "notifications/message") view.log(params);
+    },
+    progress(params) {
+      progress.hidden = false;
+      const total = own(params, "total");
+      if (typeof total === "number" && total > 0) {
+        bar.max = total;
+        bar.value = Number(own(params, "progress")) || 0;
+      } else {
+        bar.removeAttribute("value");
+      }
+      const numbers = total === undefined ? asText(own(params, "progress")) : `${asText(own(params, "progress"))} of ${asText(total)}`;
+      progressText.textContent = [asText(own(params, "message")), numbers].filter(Boolean).join(" · ");
+    },
+    log(params) {
+      log.hidden = false;
+      const level = asText(own(params, "level"));
+      const logger = asText(own(params, "logger"));
+      if (lines.childElementCount >= MAX_LOG) lines.firstChild.remove();
+      lines.append(element("li", {},
+        element("span", { class: `level level-${/^[a-z]+$/.test(level) ? level : "info"}` }, level), " ",
+        logger && element("code", {}, logger), logger && " ", compactText(own(params, "data"))));
+      log.scrollTop = log.scrollHeight;
+    },
+    task(task) {
+      const text = asText(own(task, "statusMessage"));
+      state.textContent = `Task: ${asText(own(task, "status")).replaceAll("_", " ")}`;
+      progress.hidden = false;
+      progressText.textContent = [text, asText(own(task, "taskId"))].filter(Boolean).join(" · ");
+      const [, at, total] = /(\d+(?:\.\d+)?) of (\d+(?:\.\d+)?)/.exec(text) ?? [];
+      if (Number(total) > 0) {
+        bar.max = Number(total);
+        bar.value = Number(at);
+      }
+    },
+    exchange(exchange) {
+      let block = shown.get(exchange);
+      if (block === undefined) {
+        block = element("div", { class: "exchange" });
+        shown.set(exchange, block);
+        exchanges.append(block);
+        if (shown.size > MAX_EXCHANGES) {
+          const [oldest] = shown.keys();
+          shown.get(oldest).remove();
+          shown.delete(oldest);
+        }
+      }
+      block.replaceChildren(...exchangeParts(exchange));
+    },
+    end(kind, parts) {
+      clearInterval(timer);
+      clock.textContent = seconds();
+      state.textContent = ENDS[kind];
+      node.classList.remove("running");
+      node.classList.add(kind);
+      const hadFocus = document.activeElement === cancel || document.activeElement === document.body;
+      cancel.remove();
+      if (kind === "done") progress.hidden = true;
+      result.replaceChildren(...parts);
+      if (hadFocus) state.focus({ preventScroll: true });
+      announce(`${ENDS[kind]}.`);
+    },
+  };
+  return view;
+}
+
+function exchangeParts({ method, headers, body, status, messages }) {
+  const fields = { ...headers };
+  for (const name of Object.keys(credentialFields())) fields[name] = "…";
+  const answer = messages.length === 1 ? messages[0] : messages;
+  const parts = [
+    element("h4", {}, "Request ", element("code", {}, method)),
+    jsonBlock(`header of the request ${method}`, fields),
+    jsonBlock(`request ${method}`, body),
+  ];
+  if (status === null) return [...parts, element("p", { class: "quiet" }, "No answer yet.")];
+  return [...parts, element("h4", {}, `Answer, HTTP status ${status}`), jsonBlock(`answer to ${method}`, answer)];
+}

@@ -1,0 +1,41 @@
+// The credentials of the user: a token of an authorization server, or a header field. They are in the session storage
+// of this tab, and nowhere else.
+
+const endpoint = endpointOf(location);
+const STORED = `funcmcp credentials ${endpoint}`;
+const PENDING = `funcmcp sign-in ${endpoint}`;
+
+/** Returns the URL that requests go to: that of the page, without what a sign-in has added to it. */
+function endpointOf(place) {
+  const query = new URLSearchParams(place.search);
+  if (query.has("state") && (query.has("code") || query.has("error"))) return place.pathname;
+  return place.pathname + place.search;
+}
+
+const stored = (key) => {
+  try {
+    return parse(sessionStorage.getItem(key) ?? "null");
+  } catch {
+    return null;
+  }
+};
+
+const store = (key, value) => {
+  if (value === null) sessionStorage.removeItem(key);
+  else sessionStorage.setItem(key, JSON.stringify(value));
+};
+
+let credentials = stored(STORED);
+
+function useCredentials(value) {
+  credentials = value;
+  store(STORED, value);
+  byId("open-sign-in").textContent = value === null ? "Sign in" : "Signed in";
+}
+
+/** Returns the header fields that carry the credentials. */
+function credentialFields() {
+  if (credentials === null) return {};
+  if (credentials.token) return { Authorization: `Bearer ${credentials.token}` };
+  return { [credentials.header]: credentials.value };
+}

@@ -1,0 +1,124 @@
+// Elements, and JSON as text. What a server sends reaches the document as text nodes and as values of a few attributes;
+// nothing here interprets it as HTML.
+
+const byId = (id) => document.getElementById(id);
+const own = (object, name) => (isObject(object) && Object.hasOwn(object, name) ? object[name] : undefined);
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const listOf = (value) => (Array.isArray(value) ? value : []);
+
+let lastId = 0;
+function newId(prefix) {
+  lastId += 1;
+  return `${prefix}-${lastId}`;
+}
+
+/** Returns a new element. An attribute whose value is a function is an event listener; null and false leave it out. */
+function element(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") node.addEventListener(name, value);
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+/** Returns a value of the server as a string, whatever its type is. */
+function asText(value) {
+  if (value === undefined || value === null) return "";
+  return typeof value === "string" ? value : stringify(value);
+}
+
+const compactText = (value) => (typeof value === "string" ? value : JSON.stringify(value) ?? "");
+
+/** Parses JSON. Integers that a number can't represent keep their digits, where the browser supports that. */
+function parse(text) {
+  return JSON.parse(text, (name, value, context) => {
+    const digits = context?.source;
+    if (typeof value !== "number" || digits === undefined || !/^-?\d+$/.test(digits)) return value;
+    return Number.isSafeInteger(value) || !JSON.rawJSON ? value : JSON.rawJSON(digits);
+  });
+}
+
+const stringify = (value) => JSON.stringify(value, null, 2) ?? "";
+
+const JSON_TOKENS = /("(?:\\.|[^"\\])*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+const MAX_COLOURED = 100_000;
+const MAX_SHOWN = 1_000_000;
+
+/** Returns the text of a JSON value with colours. */
+function jsonCode(value) {
+  const text = stringify(value);
+  const code = element("code");
+  if (text.length > MAX_COLOURED) {
+    code.textContent = shortened(text);
+    return code;
+  }
+  let end = 0;
+  for (const token of text.matchAll(JSON_TOKENS)) {
+    code.append(text.slice(end, token.index));
+    let kind = "number";
+    if (token[2]) kind = "name";
+    else if (token[1]) kind = "string";
+    else if (/^[tfn]/.test(token[0])) kind = "literal";
+    code.append(element("span", { class: `json-${kind}` }, token[1] ?? token[0]), token[2] ?? "");
+    end = token.index + token[0].length;
+  }
+  code.append(text.slice(end));
+  return code;
+}
+
+function shortened(text) {
+  if (text.length <= MAX_SHOWN) return text;
+  return `${text.slice(0, MAX_SHOWN)}\n… ${(text.length - MAX_SHOWN).toLocaleString()} more characters are not shown`;
+}
+
+/** Returns a block of preformatted content with a button that copies it. */
+function codeBlock(label, content, text) {
+  const block = element("pre", { tabindex: 0, role: "group", "aria-label": label }, content);
+  return element("div", { class: "code" }, copyButton(label, text), block);
+}
+
+const jsonBlock = (label, value) => codeBlock(label, jsonCode(value), () => stringify(value));
+const textBlock = (label, text) => codeBlock(label, shortened(text), () => text);
+
+function copyButton(label, text) {
+  const button = element("button", { type: "button", class: "small copy", "aria-label": `Copy ${label}` }, "Copy");
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      button.textContent = "Copied";
+      announce("Copied.");
+    } catch {
+      button.textContent = "Not allowed";
+    }
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  });
+  return button;
+}
+
+/** Says a sentence to users of screen readers. */
+function announce(sentence) {
+  byId("announcement").textContent = sentence;
+}
+
+/** Returns a link to another site; text, if the URL is not of HTTP. */
+function externalLink(url, label) {
+  let parsed = null;
+  try {
+    parsed = new URL(url);
+  } catch {
+    // The text below shows it.
+  }
+  if (parsed?.protocol !== "https:" && parsed?.protocol !== "http:") return element("code", {}, asText(label ?? url));
+  return element("a", { href: parsed.href, target: "_blank", rel: "noopener noreferrer" }, asText(label ?? url));
+}
+
+function details(summary, ...content) {
+  return element("details", {}, element("summary", {}, summary), ...content);
+}
+
+function failure(message) {
+  return element("p", { class: "failure" }, message);
+}

@@ -1,0 +1,376 @@
+// The page: the lists of features, the search, and a view for each feature. The fragment of the URL names the view.
+
+const KINDS = {
+  tool: { title: "Tools", list: "tools/list", member: "tools", capability: "tools", id: "name", view: toolView },
+  resource: { title: "Resources", list: "resources/list", member: "resources", capability: "resources", id: "uri", view: resourceView },
+  template: { title: "Resource templates", list: "resources/templates/list", member: "resourceTemplates",
+    capability: "resources", id: "uriTemplate", view: templateView },
+  prompt: { title: "Prompts", list: "prompts/list", member: "prompts", capability: "prompts", id: "name", view: promptView },
+};
+const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+let server = { name: "server", capabilities: {} };
+let features = [];
+let views = new Map();
+let loadError = null;
+let isLoading = true;
+
+const place = (kind, id) => `${kind}/${encodeURIComponent(id)}`;
+const heading = (...content) => element("h2", { tabindex: -1 }, content);
+
+/** Loads what the server offers and shows it. */
+async function start() {
+  isLoading = true;
+  views = new Map();
+  features = [];
+  loadError = null;
+  useCredentials(credentials);
+  showView();
+  try {
+    const discovered = await request("server/discover");
+    const info = own(own(discovered, "_meta"), `${META}serverInfo`) ?? {};
+    server = {
+      name: asText(own(info, "name")) || "server",
+      title: asText(own(info, "title") ?? own(info, "name")) || "MCP server",
+      version: asText(own(info, "version")),
+      website: own(info, "websiteUrl"),
+      description: asText(own(info, "description")),
+      instructions: asText(own(discovered, "instructions")),
+      versions: listOf(own(discovered, "supportedVersions")).map(asText),
+      capabilities: own(discovered, "capabilities") ?? {},
+    };
+    document.title = server.title;
+    byId("server-title").textContent = server.title;
+    byId("server-version").textContent = server.version && `Version ${server.version}`;
+    const lists = Object.entries(KINDS).filter(([, kind]) => own(server.capabilities, kind.capability) !== undefined);
+    features = (await Promise.all(lists.map(([kind]) => load(kind)))).flat();
+  } catch (error) {
+    loadError = error;
+    if (error.needsSignIn) lastChallenge = error.challenge;
+  }
+  isLoading = false;
+  showLists();
+  showView();
+}
+
+async function load(kind) {
+  const { list, member, id } = KINDS[kind];
+  const definitions = await listAll(list, member);
+  return definitions.map((definition) => {
+    const key = asText(own(definition, id));
+    const name = asText(own(definition, "name")) || key;
+    const title = asText(own(definition, "title") ?? own(own(definition, "annotations"), "title")) || name;
+    const description = asText(own(definition, "description"));
+    return { kind, key, name, title, description, definition, text: `${title} ${name} ${key} ${description}`.toLowerCase() };
+  });
+}
+
+// The lists
+
+function showLists() {
+  const lists = byId("lists");
+  lists.replaceChildren();
+  for (const [kind, { title }] of Object.entries(KINDS)) {
+    const members = features.filter((feature) => feature.kind === kind);
+    if (members.length === 0) continue;
+    const id = newId("list");
+    for (const feature of members) feature.link = featureLink(feature);
+    lists.append(element("section", { "data-kind": kind, "aria-labelledby": id },
+      element("h2", { id }, title, " ", element("span", { class: "count" }, members.length.toLocaleString())),
+      element("ul", {}, members.map((feature) => element("li", {}, feature.link)))));
+  }
+  filter();
+}
+
+function featureLink({ kind, key, name, title }) {
+  const text = kind === "resource" || kind === "template" ? key : name;
+  const repeats = simplified(title) === simplified(text);
+  return element("a", { href: `#${place(kind, key)}` },
+    element("span", { class: "title" }, title), !repeats && element("code", {}, text));
+}
+
+const simplified = (text) => text.toLowerCase().replace(/[\s_-]+/g, "");
+
+function filter() {
+  const words = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+  let count = 0;
+  for (const feature of features) {
+    const matches = words.every((word) => feature.text.includes(word));
+    feature.link.parentElement.hidden = !matches;
+    if (matches) count += 1;
+  }
+  for (const section of byId("lists").children) {
+    section.hidden = section.querySelector("li:not([hidden])") === null;
+  }
+  byId("matches").textContent = words.length ? `${count.toLocaleString()} of ${features.length.toLocaleString()} match` : "";
+}
+
+const shownLinks = () => [...byId("lists").querySelectorAll("li:not([hidden]) > a")].filter((link) => !link.closest("[hidden]"));
+
+function moveInLists(event) {
+  const links = shownLinks();
+  const index = links.indexOf(document.activeElement);
+  const targets = { ArrowDown: index + 1, ArrowUp: index - 1, Home: index < 0 ? -1 : 0, End: index < 0 ? -1 : links.length - 1 };
+  if (event.key === "Enter" && document.activeElement === byId("search")) links[0]?.click();
+  else if (event.key === "ArrowUp" && index === 0) byId("search").focus();
+  else if (targets[event.key] === undefined || !links[targets[event.key]]) return;
+  else links[targets[event.key]].focus();
+  event.preventDefault();
+}
+
+// The views
+
+function showView() {
+  const main = byId("main");
+  const fragment = location.hash.slice(1);
+  const [kind, encoded] = fragment.split("/", 2);
+  let current = null;
+  let view;
+  if (fragment === "clients") view = clientsView(server.name);
+  else if (fragment === "sign-in") view = signInView();
+  else if (isLoading) view = element("p", { class: "quiet" }, "Loading…");
+  else if (loadError !== null) view = errorView(loadError);
+  else if (!Object.hasOwn(KINDS, kind)) view = overview();
+  else {
+    const key = decoded(encoded ?? "");
+    current = features.find((feature) => feature.kind === kind && feature.key === key) ?? unlisted(kind, key);
+    if (!views.has(fragment)) views.set(fragment, KINDS[kind].view(current));
+    view = views.get(fragment);
+  }
+  main.replaceChildren(view);
+  for (const feature of features) feature.link?.removeAttribute("aria-current");
+  current?.link?.setAttribute("aria-current", "page");
+  current?.link?.scrollIntoView({ block: "nearest" });
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+const unlisted = (kind, key) => ({ kind, key, name: key, title: key, description: "", definition: { [KINDS[kind].id]: key } });
+
+function errorView(error) {
+  if (error.needsSignIn) return signInView("This server wants to know who you are.");
+  return element("div", {}, heading("The server did not answer as expected"), failure(error.message),
+    own(error.data, "supported") && element("p", {}, `It supports the revisions ${listOf(error.data.supported).join(", ")}; this page needs ${VERSION}.`),
+    element("p", {}, element("button", { type: "button", click: start }, "Try again")));
+}
+
+function overview() {
+  const counts = Object.entries(KINDS).map(([kind, { title }]) => [title, features.filter((feature) => feature.kind === kind).length]);
+  return element("div", {},
+    heading(server.title),
+    server.description && element("p", { class: "text" }, server.description),
+    element("section", { class: "card" },
+      element("dl", { class: "facts" },
+        fact("Endpoint", element("code", {}, location.origin + location.pathname)),
+        fact("Protocol revisions", server.versions.join(", ")),
+        server.website && fact("Website", externalLink(server.website)),
+        counts.filter(([, count]) => count).map(([title, count]) => fact(title, count.toLocaleString())))),
+    server.instructions && element("section", { class: "card" },
+      element("h3", {}, "Instructions for models"), element("p", { class: "text" }, server.instructions)),
+    features.length === 0 && element("p", {}, "The server offers nothing" + (credentials === null ? ". You may have to sign in." : " to you.")));
+}
+
+const fact = (name, value) => [element("dt", {}, name), element("dd", {}, value)];
+
+function featureHead(feature, badges = []) {
+  return [
+    heading(feature.title),
+    element("p", { class: "subtitle" }, element("code", {}, feature.key), " ", badges),
+    feature.description && element("p", { class: "text" }, feature.description),
+  ];
+}
+
+const BADGES = [
+  ["readOnlyHint", true, "read-only", "The tool changes nothing."],
+  ["destructiveHint", true, "destructive", "The tool may delete or overwrite something."],
+  ["idempotentHint", true, "idempotent", "A second call with the same arguments has no further effect."],
+  ["openWorldHint", true, "open world", "The tool reaches things outside of the server."],
+  ["openWorldHint", false, "closed world", "The tool reaches nothing outside of the server."],
+];
+
+function toolView(feature) {
+  const { definition } = feature;
+  const annotations = own(definition, "annotations");
+  const badges = BADGES.filter(([name, value]) => own(annotations, name) === value && !(name === "destructiveHint" && own(annotations, "readOnlyHint")))
+    .map(([, , label, title]) => element("span", { class: `badge ${label.replaceAll(" ", "-")}`, title }, label));
+  const schema = own(definition, "inputSchema");
+  const level = element("select", { id: newId("level") }, element("option", { value: "" }, "none"),
+    LEVELS.map((name) => element("option", { value: name, selected: name === "debug" }, name)));
+  const form = schemaForm(schema, "Arguments");
+  return requestView([
+    ...featureHead(feature, badges),
+  ], form, "Call", (values) => ({
+    method: "tools/call",
+    params: { name: feature.key, arguments: values },
+    headers: mirroredHeaders(schema, values),
+    meta: level.value ? { [`${META}logLevel`]: level.value } : {},
+    render: toolResult,
+  }), [
+    details("Options", plainField("Log messages from level", level)),
+    details("Definition as JSON", jsonBlock("definition", definition)),
+  ]);
+}
+
+function promptView(feature) {
+  const args = listOf(own(feature.definition, "arguments")).filter(isObject);
+  const form = textForm(args.map((argument) => ({
+    name: asText(own(argument, "name")),
+    schema: { type: "string", title: own(argument, "title"), description: own(argument, "description") },
+    required: own(argument, "required") === true,
+  })), { type: "ref/prompt", name: feature.key });
+  return requestView(featureHead(feature), form, "Get the prompt", (values) => ({
+    method: "prompts/get", params: { name: feature.key, arguments: values }, render: promptMessages,
+  }), [details("Definition as JSON", jsonBlock("definition", feature.definition))]);
+}
+
+function resourceView(feature) {
+  const type = asText(own(feature.definition, "mimeType"));
+  const badges = type ? [element("span", { class: "badge" }, type)] : [];
+  const form = { element: null, read: () => ({}) };
+  return requestView(featureHead(feature, badges), form, "Read", () => ({
+    method: "resources/read", params: { uri: feature.key }, render: readContents,
+  }), [details("Definition as JSON", jsonBlock("definition", feature.definition))]);
+}
+
+function templateView(feature) {
+  const names = variablesOf(feature.key);
+  const form = textForm(names.map((name) => ({ name, schema: { type: "string" }, required: true })), {
+    type: "ref/resource", uri: feature.key,
+  });
+  return requestView(featureHead(feature), form, "Read", (values) => ({
+    method: "resources/read", params: { uri: expanded(feature.key, values) }, render: readContents,
+  }), [details("Definition as JSON", jsonBlock("definition", feature.definition))]);
+}
+
+/** Returns a view with a form that sends a request. */
+function requestView(head, form, label, requestOf, after) {
+  const output = element("div", {});
+  const button = element("button", { class: "primary" }, label);
+  const submit = (event) => {
+    event.preventDefault();
+    if (button.disabled) return;
+    const values = form.read();
+    if (values === null) return;
+    button.disabled = true;
+    run(output, { ...requestOf(values), onEnd: () => (button.disabled = false) });
+  };
+  const node = element("form", { class: "card", submit, novalidate: true }, form.element, element("p", { class: "buttons" }, button));
+  return element("article", {}, head, node, output, after);
+}
+
+/** Returns a form of strings, with completions if the server has them. */
+function textForm(fields, reference) {
+  const members = fields.map(({ name, schema, required }) => {
+    const field = inputField({ schema, name, required, nullable: false, label: labelOf(schema, name) }, { type: "text" }, {
+      empty: () => (required ? "" : ABSENT),
+    });
+    return { name, field };
+  });
+  const read = () => {
+    const values = Object.create(null);
+    for (const { name, field } of members) {
+      const value = field.read([]);
+      if (value !== ABSENT) values[name] = value;
+    }
+    return values;
+  };
+  if (own(server.capabilities, "completions") !== undefined) {
+    for (const { name, field } of members) complete(field.element.querySelector("input"), name, reference, read);
+  }
+  return { element: members.length ? element("div", {}, members.map(({ field }) => field.element)) : null, read };
+}
+
+function complete(input, name, reference, read) {
+  const list = element("datalist", { id: `${input.id}-values` });
+  input.setAttribute("list", list.id);
+  input.after(list);
+  let timer;
+  let asked = null;
+  const ask = async () => {
+    if (input.value === asked) return;
+    asked = input.value;
+    const { [name]: _, ...others } = read();
+    try {
+      const result = await request("completion/complete", {
+        ref: reference, argument: { name, value: input.value }, context: { arguments: others },
+      });
+      const values = listOf(own(own(result, "completion"), "values"));
+      list.replaceChildren(...values.map((value) => element("option", { value: asText(value) })));
+    } catch {
+      // A form without completions works, too.
+    }
+  };
+  input.addEventListener("focus", ask);
+  input.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(ask, 200);
+  });
+}
+
+// URI templates, RFC 6570
+
+const OPERATORS = {
+  "": { first: "", separator: "," },
+  "+": { first: "", separator: ",", reserved: true },
+  "#": { first: "#", separator: ",", reserved: true },
+  ".": { first: ".", separator: "." },
+  "/": { first: "/", separator: "/" },
+  ";": { first: ";", separator: ";", named: true, emptySign: "" },
+  "?": { first: "?", separator: "&", named: true, emptySign: "=" },
+  "&": { first: "&", separator: "&", named: true, emptySign: "=" },
+};
+const EXPRESSION = /\{([+#./;?&]?)([^{}]+)\}/g;
+
+const specifications = (list) => list.split(",").map((text) => /^([^:*]+)(?::(\d+))?/.exec(text) ?? [text, text]);
+
+function variablesOf(template) {
+  const names = [...template.matchAll(EXPRESSION)].flatMap(([, , list]) => specifications(list).map(([, name]) => name));
+  return [...new Set(names)];
+}
+
+function expanded(template, values) {
+  return template.replace(EXPRESSION, (_, operator, list) => {
+    const { first, separator, reserved, named, emptySign } = OPERATORS[operator];
+    const parts = specifications(list).filter(([, name]) => values[name] !== undefined).map(([, name, length]) => {
+      const value = length ? [...values[name]].slice(0, Number(length)).join("") : values[name];
+      const encoded = reserved ? encodeURI(value).replace(/%25([0-9A-F]{2})/gi, "%$1") : encodeStrictly(value);
+      if (!named) return encoded;
+      return encoded === "" ? name + emptySign : `${name}=${encoded}`;
+    });
+    return parts.length ? first + parts.join(separator) : "";
+  });
+}
+
+const encodeStrictly = (text) =>
+  encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
+
+// Start
+
+byId("search").addEventListener("input", filter);
+byId("features").addEventListener("keydown", moveInLists);
+byId("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  (byId("main").querySelector("h2") ?? byId("main")).focus();
+});
+addEventListener("hashchange", () => {
+  showView();
+  scrollTo(0, 0);
+  byId("main").querySelector("h2")?.focus({ preventScroll: true });
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) document.activeElement?.form?.requestSubmit();
+});
+
+try {
+  await completeSignIn();
+  await start();
+} catch (error) {
+  isLoading = false;
+  byId("main").replaceChildren(signInView(error.message));
+}

@@ -1,0 +1,177 @@
+// The client of MCP 2026-07-28 over Streamable HTTP: each request is one POST, whose response is JSON or an event stream.
+
+const VERSION = "2026-07-28";
+const META = "io.modelcontextprotocol/";
+const TASKS = `${META}tasks`;
+const CAPABILITIES = {
+  elicitation: { form: {}, url: {} },
+  sampling: {},
+  roots: {},
+  extensions: { [TASKS]: {} },
+};
+const NAMES = { "tools/call": "name", "prompts/get": "name", "resources/read": "uri",
+  "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId" };
+
+let lastRequest = 0;
+
+/** The server, or something in front of it, refused a request. */
+class RequestError extends Error {
+  constructor(message, { status, code, data, challenge } = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.data = data;
+    this.challenge = challenge ?? {};
+  }
+
+  get needsSignIn() {
+    return this.status === 401 || (this.status === 403 && this.challenge.error === "insufficient_scope");
+  }
+}
+
+/**
+ * Sends a request and returns its result.
+ *
+ * signal cancels it. onNotification gets the messages before the answer. onExchange gets what is sent and received.
+ * meta and headers are added to the request.
+ */
+async function request(method, params = {}, { signal, onNotification, onExchange, meta, headers } = {}) {
+  lastRequest += 1;
+  const id = lastRequest;
+  const message = {
+    jsonrpc: "2.0",
+    id,
+    method,
+    params: {
+      ...params,
+      _meta: {
+        [`${META}protocolVersion`]: VERSION,
+        [`${META}clientInfo`]: { name: "funcmcp page", version: "1" },
+        [`${META}clientCapabilities`]: CAPABILITIES,
+        ...meta,
+      },
+    },
+  };
+  const fields = {
+    "Content-Type": "application/json",
+    Accept: "application/json, text/event-stream",
+    "MCP-Protocol-Version": VERSION,
+    "Mcp-Method": method,
+    ...headers,
+  };
+  if (NAMES[method]) fields["Mcp-Name"] = headerValue(params[NAMES[method]]);
+  const exchange = { method, headers: fields, body: message, status: null, messages: [] };
+  onExchange?.(exchange);
+  let response = await send(fields, message, signal);
+  if (response.status === 401 && (await refreshToken())) response = await send(fields, message, signal);
+  exchange.status = response.status;
+  const type = (response.headers.get("Content-Type") ?? "").split(";")[0].trim();
+  const messages = type === "text/event-stream" ? eventMessages(response.body) : [await jsonMessage(response, type)];
+  for await (const received of messages) {
+    exchange.messages.push(received);
+    onExchange?.(exchange);
+    if (own(received, "error") !== undefined) throw errorOf(received.error, response);
+    if (own(received, "result") !== undefined) return received.result;
+    if (typeof own(received, "method") === "string") onNotification?.(received);
+  }
+  throw new RequestError("The connection ended before the answer.", { status: response.status });
+}
+
+async function send(fields, message, signal) {
+  const options = { method: "POST", body: JSON.stringify(message), signal, cache: "no-store", credentials: "same-origin" };
+  try {
+    return await fetch(endpoint, { ...options, headers: { ...fields, ...credentialFields() } });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new RequestError(`The server can't be reached (${error.message}).`);
+  }
+}
+
+async function jsonMessage(response, type) {
+  const text = await response.text();
+  try {
+    const message = parse(text);
+    if (isObject(message)) return message;
+  } catch {
+    // The error below describes it.
+  }
+  throw errorOf({ message: `HTTP status ${response.status}, ${type || "no content"}: ${text.slice(0, 500)}` }, response);
+}
+
+function errorOf(error, response) {
+  const message = asText(own(error, "message")) || `HTTP status ${response.status}`;
+  const challenge = challengeOf(response.headers.get("WWW-Authenticate"));
+  return new RequestError(message, {
+    status: response.status, code: own(error, "code"), data: own(error, "data"), challenge,
+  });
+}
+
+/** Yields the messages of an event stream. */
+async function* eventMessages(body) {
+  let rest = "";
+  let data = [];
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split(/\r\n|\n|\r(?!$)/);
+    rest = lines.pop();
+    for (const line of lines) {
+      if (line === "" && data.length) {
+        yield parse(data.join("\n"));
+        data = [];
+      } else if (line.startsWith("data:")) {
+        data.push(line.slice(line[5] === " " ? 6 : 5));
+      }
+    }
+  }
+}
+
+/** Returns the parameters of a Bearer challenge. */
+function challengeOf(header) {
+  const parameters = {};
+  if (!/^Bearer\b/i.test(header ?? "")) return parameters;
+  for (const [, name, quoted, token] of header.matchAll(/([a-z_]+)=(?:"((?:\\.|[^"\\])*)"|([^\s,"]+))/gi)) {
+    parameters[name.toLowerCase()] = quoted === undefined ? token : quoted.replace(/\\(.)/g, "$1");
+  }
+  return parameters;
+}
+
+/** Returns a value of a message as a header field; in Base64 where the header can't contain its text. */
+function headerValue(value) {
+  const text = String(value);
+  if (/^[!-~]([ -~]*[!-~])?$/.test(text) && !/^=\?base64\?.*\?=$/.test(text)) return text;
+  return `=?base64?${base64(new TextEncoder().encode(text))}?=`;
+}
+
+function base64(bytes) {
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+}
+
+/** Returns the header fields that repeat arguments, as the schema asks with x-mcp-header. */
+function mirroredHeaders(schema, values, headers = {}) {
+  for (const [name, property] of Object.entries(own(schema, "properties") ?? {})) {
+    const value = own(values, name);
+    const header = own(property, "x-mcp-header");
+    if (typeof header === "string" && value !== undefined && value !== null) {
+      headers[`Mcp-Param-${header}`] = headerValue(value);
+    }
+    if (isObject(value)) mirroredHeaders(property, value, headers);
+  }
+  return headers;
+}
+
+/** Returns all pages of a list. */
+async function listAll(method, member) {
+  const items = [];
+  let cursor;
+  const seen = new Set();
+  do {
+    const result = await request(method, cursor === undefined ? {} : { cursor });
+    items.push(...listOf(own(result, member)).filter(isObject));
+    cursor = own(result, "nextCursor");
+    if (seen.has(cursor)) break;
+    seen.add(cursor);
+  } while (typeof cursor === "string");
+  return items;
+}

@@ -1,0 +1,133 @@
+// What tools, resources and prompts return, as elements.
+
+const IMAGES = /^image\/(png|jpeg|gif|webp|avif|bmp|svg\+xml)$/;
+const AUDIO = /^audio\/[a-z0-9.+-]+$/;
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+
+/** Returns the elements for a result of tools/call. */
+function toolResult(result) {
+  const parts = [];
+  if (own(result, "isError") === true) parts.push(failure("The tool reports an error."));
+  const blocks = listOf(own(result, "content"));
+  const structured = own(result, "structuredContent");
+  const isRepeated = structured !== undefined && blocks.length === 1 && repeats(blocks[0], structured);
+  if (!isRepeated) parts.push(...blocks.map(contentBlock));
+  if (structured !== undefined) {
+    parts.push(element("h4", {}, "Structured content"), jsonValue("structured content", structured));
+  }
+  if (parts.length === 0) parts.push(element("p", { class: "quiet" }, "The result is empty."));
+  return parts;
+}
+
+function repeats(block, structured) {
+  if (own(block, "type") !== "text") return false;
+  try {
+    return stringify(parse(block.text)) === stringify(structured);
+  } catch {
+    return false;
+  }
+}
+
+function contentBlock(block) {
+  const type = own(block, "type");
+  if (type === "text") return textContent("text", asText(own(block, "text")));
+  if (type === "image" || type === "audio") return media(own(block, "mimeType"), own(block, "data"), `${type} of the result`);
+  if (type === "resource_link") return resourceLink(block);
+  if (type === "resource") return resourceContents(own(block, "resource"));
+  return jsonBlock("content", block);
+}
+
+const MAX_COLUMNS = 8;
+const MAX_ROWS = 200;
+const isScalar = (value) => value === null || typeof value !== "object";
+
+/** Returns a JSON value as a block; a list of flat objects as a table, too. */
+function jsonValue(label, value) {
+  const rows = isObject(value) && Object.keys(value).length === 1 ? Object.values(value)[0] : value;
+  if (!Array.isArray(rows) || rows.length === 0 || rows.length > MAX_ROWS || !rows.every(isObject)) return jsonBlock(label, value);
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const isFlat = columns.length <= MAX_COLUMNS && rows.every((row) => Object.values(row).every(isScalar));
+  if (!isFlat || columns.length === 0) return jsonBlock(label, value);
+  const cell = (row, column) => {
+    const content = own(row, column);
+    return element("td", { class: typeof content === "number" ? "number" : null }, asText(content));
+  };
+  const table = element("table", {},
+    element("caption", { class: "hidden" }, label),
+    element("thead", {}, element("tr", {}, columns.map((column) => element("th", { scope: "col" }, column)))),
+    element("tbody", {}, rows.map((row) => element("tr", {}, columns.map((column) => cell(row, column))))));
+  return element("div", { class: "stack" },
+    element("div", { class: "table", tabindex: 0, role: "group", "aria-label": label }, table),
+    details("As JSON", jsonBlock(label, value)));
+}
+
+function textContent(label, text) {
+  if (/^\s*[[{]/.test(text) && text.length <= MAX_COLOURED) {
+    try {
+      return jsonValue(label, parse(text));
+    } catch {
+      // It is text.
+    }
+  }
+  return textBlock(label, text);
+}
+
+function resourceLink(block) {
+  const uri = asText(own(block, "uri"));
+  const title = asText(own(block, "title") ?? own(block, "name") ?? uri);
+  const read = element("a", { class: "button small", href: `#${place("resource", uri)}` }, "Read");
+  return element("div", { class: "link-card" },
+    element("p", {}, element("strong", {}, title), " ", element("code", {}, uri)),
+    own(block, "description") && element("p", { class: "quiet" }, asText(block.description)),
+    read,
+  );
+}
+
+/** Returns the element for one of the contents of a resource. */
+function resourceContents(contents) {
+  const uri = asText(own(contents, "uri"));
+  const type = asText(own(contents, "mimeType"));
+  const caption = element("p", { class: "quiet" }, element("code", {}, uri), type && ` ${type}`);
+  const body = typeof own(contents, "text") === "string"
+    ? textContent(`text of ${uri}`, contents.text)
+    : media(type, own(contents, "blob"), uri);
+  return element("div", { class: "contents" }, caption, body);
+}
+
+function media(type, data, label) {
+  const mediaType = asText(type).toLowerCase().split(";")[0].trim();
+  if (typeof data !== "string" || !BASE64.test(data)) return failure(`The ${label} is not Base64.`);
+  const source = `data:${mediaType};base64,${data}`;
+  const bytes = Math.floor((data.replaceAll("=", "").length * 3) / 4);
+  const caption = element("figcaption", {}, `${mediaType || "unknown type"}, ${bytes.toLocaleString()} bytes `, download(data, label));
+  if (IMAGES.test(mediaType)) return element("figure", {}, element("img", { src: source, alt: label }), caption);
+  if (AUDIO.test(mediaType)) {
+    return element("figure", {}, element("audio", { src: source, controls: true, "aria-label": label }), caption);
+  }
+  return element("figure", {}, caption);
+}
+
+function download(data, label) {
+  const button = element("button", { type: "button", class: "small", "aria-label": `Download ${label}` }, "Download");
+  button.addEventListener("click", () => {
+    const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
+    const url = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
+    element("a", { href: url, download: label.split("/").pop() || "file" }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+  });
+  return button;
+}
+
+function promptMessages(result) {
+  const messages = listOf(own(result, "messages")).map((message) =>
+    element("div", { class: "message" },
+      element("h4", {}, own(message, "role") === "assistant" ? "Assistant" : "User"),
+      listOf(Array.isArray(own(message, "content")) ? message.content : [own(message, "content")]).map(contentBlock),
+    ));
+  return messages.length ? messages : [element("p", { class: "quiet" }, "The prompt has no messages.")];
+}
+
+function readContents(result) {
+  const contents = listOf(own(result, "contents")).map(resourceContents);
+  return contents.length ? contents : [element("p", { class: "quiet" }, "The resource is empty.")];
+}

@@ -1,0 +1,285 @@
+// Sign-in with an authorization server: protected resource metadata (RFC 9728), authorization server metadata (RFC 8414,
+// OpenID Connect Discovery), dynamic registration (RFC 7591), the authorization code with PKCE (RFC 7636), the resource
+// parameter (RFC 8707) and the issuer in the response (RFC 9207).
+
+const REDIRECT = location.origin + location.pathname;
+const RESOURCE_METADATA = "/.well-known/oauth-protected-resource";
+
+let lastChallenge = {};
+
+async function fetchJson(url, options) {
+  let response;
+  try {
+    response = await fetch(url, { cache: "no-store", credentials: "omit", ...options });
+  } catch {
+    throw new Error(
+      `${url} can't be reached from this page. Its server has to allow requests from other origins (CORS), and its ` +
+        "origin has to be that of a configured authorization server.",
+    );
+  }
+  const document = await response.json().catch(() => null);
+  if (!isObject(document)) throw new Error(`${url} answers with HTTP status ${response.status} and no JSON object.`);
+  if (!response.ok) {
+    const reason = own(document, "error_description") ?? own(document, "error") ?? `HTTP status ${response.status}`;
+    throw new Error(`${url}: ${asText(reason)}`);
+  }
+  return document;
+}
+
+async function firstOf(urls) {
+  let failure;
+  for (const url of new Set(urls)) {
+    try {
+      return await fetchJson(url);
+    } catch (error) {
+      failure ??= error;
+    }
+  }
+  throw failure;
+}
+
+/** Returns the metadata of this endpoint as a protected resource. */
+async function resourceMetadata() {
+  const path = location.pathname === "/" ? "" : location.pathname;
+  const urls = [RESOURCE_METADATA + path, RESOURCE_METADATA];
+  const named = lastChallenge.resource_metadata;
+  if (named) {
+    const url = new URL(named, location.origin);
+    if (url.origin !== location.origin) {
+      throw new Error(`The server's public address is at ${url.origin}. Open this page there to sign in.`);
+    }
+    urls.unshift(url.href);
+  }
+  const document = await firstOf(urls);
+  const resource = new URL(asText(own(document, "resource")));
+  if (resource.origin !== location.origin || !`${location.pathname}/`.startsWith(resource.pathname.replace(/\/?$/, "/"))) {
+    throw new Error(`The server's public address is ${resource.href}. Open this page there to sign in.`);
+  }
+  return document;
+}
+
+/** Returns the metadata of an authorization server. */
+async function issuerMetadata(issuer) {
+  const url = new URL(issuer);
+  const path = url.pathname.replace(/\/$/, "");
+  const document = await firstOf([
+    `${url.origin}/.well-known/oauth-authorization-server${path}`,
+    `${url.origin}/.well-known/openid-configuration${path}`,
+    `${url.origin}${path}/.well-known/openid-configuration`,
+  ]);
+  if (own(document, "issuer") !== issuer) throw new Error(`The metadata of ${issuer} are those of another issuer.`);
+  if (!listOf(own(document, "code_challenge_methods_supported")).includes("S256")) {
+    throw new Error(`${issuer} does not support PKCE with S256.`);
+  }
+  for (const name of ["authorization_endpoint", "token_endpoint"]) checkSecure(own(document, name), name);
+  return document;
+}
+
+function checkSecure(url, name) {
+  const { protocol, hostname } = new URL(asText(url));
+  const isLoopback = ["127.0.0.1", "localhost", "[::1]"].includes(hostname);
+  if (protocol !== "https:" && !(protocol === "http:" && isLoopback)) throw new Error(`${name} is not an HTTPS URL.`);
+}
+
+async function registeredClient(metadata) {
+  const registration = own(metadata, "registration_endpoint");
+  if (registration === undefined) {
+    throw new Error("The authorization server does not register clients by itself. Enter a client ID.");
+  }
+  checkSecure(registration, "registration_endpoint");
+  const client = await fetchJson(registration, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({
+      client_name: `${document.title} (page)`,
+      redirect_uris: [REDIRECT],
+      grant_types: ["authorization_code", "refresh_token"],
+      response_types: ["code"],
+      token_endpoint_auth_method: "none",
+    }),
+  });
+  return asText(own(client, "client_id"));
+}
+
+/** Leaves the page for the authorization server, which returns to it. */
+async function beginSignIn({ resource, issuer, clientId, scope }) {
+  if (!crypto.subtle) throw new Error("Browsers allow a sign-in on HTTPS pages and on 127.0.0.1 and localhost only.");
+  const metadata = await issuerMetadata(issuer);
+  const client = clientId || (await registeredClient(metadata));
+  const verifier = randomText();
+  const state = randomText();
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));
+  store(PENDING, {
+    state, verifier, issuer, client, resource, scope, tokenEndpoint: metadata.token_endpoint, place: returnPlace(),
+    search: location.search, sendsIssuer: own(metadata, "authorization_response_iss_parameter_supported") === true,
+  });
+  const target = new URL(metadata.authorization_endpoint);
+  const query = { response_type: "code", client_id: client, redirect_uri: REDIRECT, state, resource,
+    code_challenge: base64url(new Uint8Array(digest)), code_challenge_method: "S256" };
+  if (scope) query.scope = scope;
+  for (const [name, value] of Object.entries(query)) target.searchParams.set(name, value);
+  location.assign(target);
+}
+
+const returnPlace = () => (location.hash === "#sign-in" ? "" : location.hash);
+const base64url = (bytes) => base64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+const randomText = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
+
+/** Completes a sign-in if the URL is the answer of an authorization server. Throws an error if it failed. */
+async function completeSignIn() {
+  const query = new URLSearchParams(location.search);
+  if (!query.has("state") || !(query.has("code") || query.has("error"))) return;
+  const pending = stored(PENDING);
+  store(PENDING, null);
+  history.replaceState(null, "", location.pathname + (own(pending, "search") ?? "") + (own(pending, "place") ?? ""));
+  if (pending === null || query.get("state") !== pending.state) {
+    throw new Error("This sign-in was not started in this tab. Sign in again.");
+  }
+  const issuer = query.get("iss");
+  if (issuer === null ? pending.sendsIssuer : issuer !== pending.issuer) {
+    throw new Error("The answer came from another authorization server. Sign in again.");
+  }
+  if (query.has("error")) throw new Error(query.get("error_description") ?? query.get("error"));
+  await requestToken(pending, {
+    grant_type: "authorization_code", code: query.get("code"), redirect_uri: REDIRECT, code_verifier: pending.verifier,
+  });
+}
+
+async function requestToken(signIn, grant) {
+  const answer = await fetchJson(signIn.tokenEndpoint, {
+    method: "POST",
+    body: new URLSearchParams({ ...grant, client_id: signIn.client, resource: signIn.resource }),
+  });
+  if (asText(own(answer, "token_type")).toLowerCase() !== "bearer" || !own(answer, "access_token")) {
+    throw new Error("The authorization server did not return a bearer token.");
+  }
+  useCredentials({
+    token: answer.access_token,
+    refreshToken: own(answer, "refresh_token") ?? grant.refresh_token ?? null,
+    scope: own(answer, "scope") ?? signIn.scope,
+    issuer: signIn.issuer, client: signIn.client, resource: signIn.resource, tokenEndpoint: signIn.tokenEndpoint,
+  });
+}
+
+/** Gets a new token for an expired one; returns whether there is one. */
+async function refreshToken() {
+  const refresh = credentials?.refreshToken;
+  if (!refresh) return false;
+  const signIn = credentials;
+  try {
+    await requestToken(signIn, { grant_type: "refresh_token", refresh_token: refresh });
+    return true;
+  } catch {
+    useCredentials(null);
+    return false;
+  }
+}
+
+// The view
+
+function signInView(message) {
+  const view = element("div", {}, heading("Sign in"));
+  if (message) view.append(failure(message));
+  if (credentials !== null) view.append(signedInCard());
+  view.append(oauthCard(), headerCard());
+  return view;
+}
+
+function signedInCard() {
+  const kind = credentials.token ? `with a token of ${credentials.issuer}` : `with the header ${credentials.header}`;
+  const scopes = credentials.scope ? ` Scopes: ${credentials.scope}.` : "";
+  const button = element("button", { type: "button", click: () => { useCredentials(null); location.reload(); } }, "Sign out");
+  return element("section", { class: "card" }, element("p", {}, `You are signed in ${kind}.${scopes}`), button);
+}
+
+function oauthCard() {
+  const card = element("section", { class: "card" }, element("h3", {}, "With an authorization server"));
+  const body = element("div", { class: "stack" });
+  const find = async () => {
+    body.replaceChildren(element("p", {}, "Looking for the authorization server…"));
+    try {
+      body.replaceChildren(issuerForm(await resourceMetadata()));
+    } catch (error) {
+      body.replaceChildren(failure(error.message));
+    }
+  };
+  if (lastChallenge.resource_metadata) find();
+  else body.append(
+    element("p", {}, "You sign in there and return to this page. The page gets a token for this server."),
+    element("button", { type: "button", click: find }, "Find the authorization server"),
+  );
+  card.append(body);
+  return card;
+}
+
+function issuerForm(metadata) {
+  const issuers = listOf(own(metadata, "authorization_servers")).filter((issuer) => typeof issuer === "string");
+  const scopes = new Set(asText(lastChallenge.scope || own(credentials, "scope")).split(" ").filter(Boolean));
+  if (lastChallenge.error === "insufficient_scope") {
+    for (const scope of asText(own(credentials, "scope")).split(" ").filter(Boolean)) scopes.add(scope);
+  }
+  const scopeText = [...scopes].join(" ") || listOf(own(metadata, "scopes_supported")).map(asText).join(" ");
+  const ids = { issuer: newId("issuer"), client: newId("client"), scope: newId("scope") };
+  const issuer = element("select", { id: ids.issuer }, issuers.map((url) => element("option", { value: url }, url)));
+  const client = element("input", { id: ids.client, autocomplete: "off", spellcheck: "false" });
+  const scope = element("input", { id: ids.scope, value: scopeText, autocomplete: "off", spellcheck: "false" });
+  const problem = element("div", { role: "alert" });
+  const submit = async (event) => {
+    event.preventDefault();
+    problem.replaceChildren();
+    try {
+      await beginSignIn({
+        resource: metadata.resource, issuer: issuer.value, clientId: client.value.trim(), scope: scope.value.trim(),
+      });
+    } catch (error) {
+      problem.replaceChildren(failure(error.message));
+    }
+  };
+  return element("form", { submit, novalidate: true },
+    plainField("Authorization server", issuer),
+    plainField("Client ID", client, "Leave it empty if the authorization server registers clients by itself."),
+    plainField("Scopes", scope, "Separated by spaces."),
+    element("p", { class: "buttons" }, element("button", { class: "primary" }, "Sign in")),
+    problem,
+  );
+}
+
+function plainField(label, control, help) {
+  if (help) control.setAttribute("aria-describedby", `${control.id}-help`);
+  return element("div", { class: "field" },
+    element("label", { for: control.id }, label),
+    help && element("p", { class: "help", id: `${control.id}-help` }, help),
+    control,
+  );
+}
+
+function headerCard() {
+  const names = ["Authorization", "X-API-Key", "x-functions-key"];
+  const id = newId("header");
+  const header = element("input", { id, list: `${id}-names`, value: names[0], autocomplete: "off", spellcheck: "false" });
+  const secret = element("input", { id: newId("secret"), type: "password", autocomplete: "off" });
+  const problem = element("div", { role: "alert" });
+  const submit = (event) => {
+    event.preventDefault();
+    const name = header.value.trim();
+    const value = secret.value.trim();
+    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name) || !/^[!-~]([ -~]*[!-~])?$/.test(value)) {
+      problem.replaceChildren(failure("Enter the name of a header and a key of visible ASCII characters."));
+      return;
+    }
+    const isBearer = name.toLowerCase() === "authorization" && !value.includes(" ");
+    useCredentials({ header: name, value: isBearer ? `Bearer ${value}` : value });
+    location.hash = "";
+    start();
+  };
+  return element("section", { class: "card" },
+    element("h3", {}, "With a token or a key"),
+    element("form", { submit, novalidate: true },
+      plainField("Header", header),
+      element("datalist", { id: `${id}-names` }, names.map((name) => element("option", { value: name }))),
+      plainField("Token or key", secret, "It stays in this tab until you close it. A token is sent as a Bearer token."),
+      element("p", { class: "buttons" }, element("button", { class: "primary" }, "Use")),
+      problem,
+    ),
+  );
+}
