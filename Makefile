@@ -39,7 +39,7 @@ docs: reference
 	scripts/setup-docs.sh
 	.servers/docs/bin/python -m sphinx -W --keep-going --quiet -j auto -d .site/doctrees docs .site/html
 
-# docs/images/*.svg, from the output of real commands.
+# docs/images: the output of real commands, and the page at the endpoint in Chromium.
 pictures: .venv/.ready
 	.venv/bin/python scripts/pictures.py
 	scripts/screenshots/take.sh

@@ -34,7 +34,7 @@ class _HostedRequest(MemoryRequest):
 
 
 def get(
-    *, method: str = "GET", path: str = "/mcp", server: str | None = "127.0.0.1", hosted: bool = False, **headers: str
+    *, method: str = "GET", path: str = "/mcp", server: str | None = "127.0.0.1", hosted: bool = False, **headers: Any
 ) -> MemoryRequest:
     """Return a request of a browser."""
     fields = {"host": "localhost:8000", "accept": BROWSER} | {
@@ -131,7 +131,7 @@ def test_every_file_of_the_page_is_part_of_the_document() -> None:
         ({"method": "HEAD", "accept": "*/*"}, 405),
     ],
 )
-async def test_only_a_browsers_request_to_the_endpoint_gets_the_page(headers: dict[str, str], status: int) -> None:
+async def test_only_a_browsers_request_to_the_endpoint_gets_the_page(headers: dict[str, Any], status: int) -> None:
     response = await answer(get(**headers))
     if headers.get("method") == "DELETE":
         assert response.status == 400  # it names no session
