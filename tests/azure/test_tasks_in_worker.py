@@ -265,7 +265,7 @@ def test_a_message_is_delivered_again_if_its_task_can_not_be_written(shop: Shop)
         lease = blob.acquire_lease()  # the storage refuses the writes of all others
         done = shop.deliver(message)
         assert done.error is not None
-        assert done.error.startswith("StoreAwayError")
+        assert done.error.startswith("StoreUnavailableError")
         assert shop.counts() == []
         lease.release()
     assert shop.deliver(message).error is None

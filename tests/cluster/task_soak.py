@@ -30,7 +30,7 @@ from typing import Any
 
 from funcmcp.server.log import logger
 from funcmcp.serving import serving_of
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks.record import TaskKey
 from tests.cluster.task_worker import LEASE, Ledger, make_server
 from tests.redis_server import RedisServer, redis_server
@@ -108,7 +108,7 @@ async def play(trial: Trial, server: Any) -> None:
         name = random.choice(["again", "once"])
         try:
             task_id = await create(server, name, {"seconds": RUN_SECONDS})
-        except StoreAwayError:
+        except StoreUnavailableError:
             trial.unknown += 1
             await asyncio.sleep(0.2)
             continue
@@ -122,7 +122,7 @@ async def follow(trial: Trial, server: Any, task_id: str) -> None:
     while time() < end:
         try:
             task = await get(server, task_id)
-        except StoreAwayError:
+        except StoreUnavailableError:
             task = {"status": "unknown"}
         except KeyError:
             trial.violations.append(f"A task of {trial.tools[task_id]} was lost.")

@@ -40,7 +40,7 @@ MENU = "menu://today"
 
 
 EXCUSE = re.compile(
-    r"The store of the server can't be reached now|Server returned an error response|50[234] |terminated|timed out",
+    r"The store of the server is unavailable now|Server returned an error response|50[234] |terminated|timed out",
     re.IGNORECASE,
 )
 """What the clients may say while something is dead; of a session that is not there they say something else."""

@@ -288,6 +288,8 @@ async def test_while_redis_is_away_requests_are_refused_and_an_outcome_waits_for
                 assert response.status_code == 503
                 assert int(response.headers["retry-after"]) >= 1
                 assert (response.json()["id"], response.json()["error"]["code"]) == (1, -32603)
+                text = "The task store of the server is unavailable now. Try again later."
+                assert response.json()["error"]["message"] == text
             await wait_until(lambda: any(step.kind == "end" for step in ledger.steps()))
             await asyncio.sleep(0.3)  # the worker tries to store the outcome, and Redis is away
             redis.start()

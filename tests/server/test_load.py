@@ -19,14 +19,14 @@ def test_streams_are_counted_for_all_callers_and_for_each_principal() -> None:
     with streams.counting(ALICE), streams.counting(ALICE):
         with pytest.raises(LimitReachedError) as refused:
             streams.check(ALICE)
-        assert (refused.value.own, refused.value.retry_after) == (True, 60)
+        assert (refused.value.is_caller_limit, refused.value.retry_after) == (True, 60)
         streams.check(BOB)
         streams.check(None)
         with streams.counting(None):
             for caller in (BOB, None):
                 with pytest.raises(LimitReachedError) as full:
                     streams.check(caller)
-                assert not full.value.own
+                assert not full.value.is_caller_limit
         streams.check(BOB)
     streams.check(ALICE)
     assert streams.used == 0
@@ -45,7 +45,7 @@ def test_an_address_has_half_of_all_or_the_share_of_a_principal(share: int, shar
         requests.take(HERE)
     with pytest.raises(LimitReachedError) as refused:
         requests.take(HERE)
-    assert refused.value.own
+    assert refused.value.is_caller_limit
     requests.take(THERE)
 
 
@@ -86,7 +86,7 @@ class TestBodies:
         assert dropped == ["oldest"]
         with pytest.raises(LimitReachedError) as refused:
             oldest.add(1)
-        assert not refused.value.own
+        assert not refused.value.is_caller_limit
         assert bodies.budget.used == 3 * OVERHEAD
         for body in (complete, oldest, next_one, newcomer):
             body.close()
@@ -99,7 +99,7 @@ class TestBodies:
             body.add(0)
         assert other.error is None
         assert first.error is not None
-        assert first.error.own
+        assert first.error.is_caller_limit
         assert second.error is None
 
     def test_the_oldest_body_is_refused_when_nothing_else_can_give_way(self) -> None:

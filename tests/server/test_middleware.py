@@ -10,7 +10,7 @@ import pytest
 from funcmcp.middleware import log_requests
 from funcmcp.protocol.errors import InvalidParams, ResourceNotFound, ToolError
 from funcmcp.server.limits import LimitReachedError
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 from tests import schemas
 from tests.server.parts import NEWEST, PER_REQUEST, answer, context, reply_to, resource, server, tool
 
@@ -126,7 +126,7 @@ async def test_any_other_exception_is_an_internal_error_that_leaks_nothing(
     assert failed["data"]["errorId"] in caplog.text
 
 
-@pytest.mark.parametrize("error", [LimitReachedError("Full.", 1), StoreAwayError()])
+@pytest.mark.parametrize("error", [LimitReachedError("Full.", 1), StoreUnavailableError()])
 async def test_limits_and_unreachable_stores_pass_through(error: Exception) -> None:
     with pytest.raises(type(error)):
         await reply_to(server(tool("greet"), middleware=[raising(error)]), context(*CALL))

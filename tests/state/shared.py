@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp.state.bus import LocalBus
 from funcmcp.state.sessions.memory import MemorySessions
-from funcmcp.state.sessions.store import Notes, SharedSessions, StoreAwayError
+from funcmcp.state.sessions.store import Notes, SharedSessions, StoreUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ class SharedMemory:
 
     def check(self) -> None:
         if self.away:
-            raise StoreAwayError
+            raise StoreUnavailableError
 
 
 class SharedMemorySessions(SharedSessions):

@@ -23,7 +23,7 @@ from funcmcp.server.routes import Parts, Routes
 from funcmcp.server.run import is_failure
 from funcmcp.server.tasks.service import Tasks
 from funcmcp.state.bus import LocalBus
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ class Server:
         tasks: The tasks; None if calls never become tasks.
         answer: Runs the middleware and the handler of a request, and returns its `Reply`. A failure becomes an error
             reply. Two exceptions are raised instead, because transports have their own statuses for them:
-            `LimitReachedError` if a limit is reached, and `StoreAwayError` if a store can't be reached.
+            `LimitReachedError` if a limit is reached, and `StoreUnavailableError` if a store can't be reached.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only: the parts that operators choose
@@ -149,7 +149,7 @@ class Server:
             if isinstance(result, RawResponse):
                 return Reply(encode(result.message), result.message.get("error", {}).get("code"))
             return result_reply(request.id, self.results.complete(result, revision))
-        except (StoreAwayError, LimitReachedError):
+        except (StoreUnavailableError, LimitReachedError):
             raise
         except MCPError as error:
             return self._error(error, context)
@@ -164,7 +164,7 @@ class Server:
 
     def _failed(self, error: BaseException, context: RequestContext) -> Reply:
         """Return the response for an exception of a middleware; re-raise an exception that is not a failure."""
-        if isinstance(error, StoreAwayError | LimitReachedError) or not is_failure(error):
+        if isinstance(error, StoreUnavailableError | LimitReachedError) or not is_failure(error):
             raise error
         if isinstance(error, MCPError):
             return self._error(error, context)

@@ -87,10 +87,10 @@ class LimitReachedError(MCPError):
     Args:
         message: What there is too much of, in a sentence for the client.
         retry_after: Seconds after which the client may try again; rounded up to whole seconds, at least one.
-        own: Whether the caller's own share is used up, and not what all callers together may use.
+        is_caller_limit: Whether the caller has reached its limit. Otherwise all callers together have reached theirs.
     """
 
-    def __init__(self, message: str, retry_after: float, *, own: bool = False) -> None:
+    def __init__(self, message: str, retry_after: float, *, is_caller_limit: bool = False) -> None:
         self.retry_after = max(1, math.ceil(retry_after))
-        self.own = own
+        self.is_caller_limit = is_caller_limit
         super().__init__(INTERNAL_ERROR, message, {"retryAfter": self.retry_after})

@@ -69,7 +69,7 @@ class Budget:
         if caller is not None:
             share = self._per_address if caller.startswith(_ADDRESS) else self._per_principal
             if self._by_caller.get(caller, 0) + amount > share:
-                raise LimitReachedError(self._own_full, self._retry_after, own=True)
+                raise LimitReachedError(self._own_full, self._retry_after, is_caller_limit=True)
 
     def count(self, caller: str | None, amount: int = 1) -> None:
         """Count an amount that has been checked."""
@@ -206,7 +206,7 @@ class Bodies:
             try:
                 self.budget.check(body.caller, size)
             except LimitReachedError as error:
-                bodies = self._by_caller[body.caller] if error.own else self._incomplete
+                bodies = self._by_caller[body.caller] if error.is_caller_limit else self._incomplete
                 oldest = next(iter(bodies))
                 if oldest is body:
                     raise
@@ -255,7 +255,7 @@ class Body:
         """
         error = self.error
         if error is not None:
-            raise LimitReachedError(error.message, error.retry_after, own=error.own)
+            raise LimitReachedError(error.message, error.retry_after, is_caller_limit=error.is_caller_limit)
 
     def complete(self) -> None:
         """Mark the body as complete."""
@@ -263,7 +263,9 @@ class Body:
 
     def drop(self, error: LimitReachedError) -> None:
         """Stop waiting for the remaining parts."""
-        self.error = LimitReachedError(error.message, error.retry_after, own=error.own)  # without a traceback
+        self.error = LimitReachedError(
+            error.message, error.retry_after, is_caller_limit=error.is_caller_limit
+        )  # without a traceback
         self.close()
         if self.on_drop is not None:
             self.on_drop()

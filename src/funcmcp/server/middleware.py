@@ -3,7 +3,7 @@
 How it works: `fold` makes one function of the server's own `respond` and its middleware, once, when middleware is
 added. Without middleware the result is `respond` itself, so requests pay nothing. The middleware that was added first
 is the outermost one. A middleware that raises ends the request with an error, as a feature that raises does. The two
-exceptions for which transports have statuses of their own (`LimitReachedError`, `StoreAwayError`) pass through.
+exceptions for which transports have statuses of their own (`LimitReachedError`, `StoreUnavailableError`) pass through.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         LiveSessions,
         SessionsFullError,
         SessionStore,
-        StoreAwayError,
+        StoreUnavailableError,
     )
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
     "SessionStore",
     "SessionsFullError",
     "SignedSessions",
-    "StoreAwayError",
+    "StoreUnavailableError",
 ]
 
 _HOMES = {
@@ -42,7 +42,7 @@ _HOMES = {
     "state.seal": ["KeyRing"],
     "state.sessions.memory": ["MemorySessions"],
     "state.sessions.signed": ["SignedSessions"],
-    "state.sessions.store": ["Handshake", "LiveSessions", "SessionStore", "SessionsFullError", "StoreAwayError"],
+    "state.sessions.store": ["Handshake", "LiveSessions", "SessionStore", "SessionsFullError", "StoreUnavailableError"],
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -35,10 +35,10 @@ class Bus(Protocol):
         """Send a message from any thread, without waiting. It is dropped if the other instances are unreachable."""
 
     async def send(self, topic: str, message: Message) -> None:
-        """Send a message; raise StoreAwayError if the other instances are unreachable."""
+        """Send a message; raise StoreUnavailableError if the other instances are unreachable."""
 
     async def other_instances(self) -> frozenset[str]:
-        """Return the names of the connected instances; raise StoreAwayError if they are unreachable.
+        """Return the names of the connected instances; raise StoreUnavailableError if they are unreachable.
 
         The names may include an instance that died a few seconds ago.
         """

@@ -12,7 +12,7 @@ import pytest
 
 from funcmcp.adapters.azure import storage
 from funcmcp.adapters.azure.storage import Clients, Storage, StorageSettings, check_packages, storage_settings
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -132,7 +132,7 @@ async def test_a_storage_that_is_away_fails_in_a_bounded_time_and_is_logged_once
     monkeypatch.setenv("STORAGE", azurite.connection_string.replace(str(azurite.blob_port), "9"))
     away = Storage("STORAGE", "x-1", "x-1", timeout=0.2)
     for _ in range(2):
-        with pytest.raises(StoreAwayError):
+        with pytest.raises(StoreUnavailableError):
             async with asyncio.timeout(5):
                 await away.read("a")
     assert await away.receive(1, 1) == []
@@ -147,7 +147,7 @@ async def test_missing_settings_are_in_the_log(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.delenv("STORAGE", raising=False)
-    with pytest.raises(StoreAwayError):
+    with pytest.raises(StoreUnavailableError):
         await Storage("STORAGE", "x-1", "x-1").read("a")
     assert "Set STORAGE to a connection string" in caplog.text
 
@@ -157,7 +157,7 @@ async def test_a_refused_key_is_in_the_log_by_its_code(
 ) -> None:
     monkeypatch.setenv("STORAGE", azurite.connection_string.replace("AccountKey=Eby8", "AccountKey=AAAA"))
     refused = Storage("STORAGE", "x-1", "x-1")
-    with pytest.raises(StoreAwayError):
+    with pytest.raises(StoreUnavailableError):
         await refused.read("a")
     await refused.aclose()
     assert "(HttpResponseError, AuthorizationFailure)" in caplog.text

@@ -16,7 +16,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from funcmcp.adapters.azure import storage, tasks
 from funcmcp.adapters.azure.task_blobs import name_of
 from funcmcp.adapters.azure.tasks import AzureTasks
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks.record import NewTask, Outcome, TaskKey
 from tests.state.tasks.contract import CALL, OWNER, RESULT, TaskStoreContract, new_task
 from tests.state.tasks.machine import TaskStoreMachine
@@ -306,10 +306,10 @@ async def test_a_creation_that_stops_half_way_leaves_nothing_to_run(
     async def send(name: object, kind: str, delay: float = 0.0) -> None:
         kinds.append(kind)
         if kind == "run":
-            raise StoreAwayError
+            raise StoreUnavailableError
 
     monkeypatch.setattr(store, "_send", send)
-    with pytest.raises(StoreAwayError):
+    with pytest.raises(StoreUnavailableError):
         await store.create(new_task())
     assert kinds == ["remove", "run"]  # the first deletes what the second did not start
 
@@ -367,7 +367,7 @@ async def test_a_record_that_never_stays_the_same_is_a_store_that_is_away(
     task = new_task()
     await store.create(task)
     monkeypatch.setattr(store._storage, "replace", never)
-    with pytest.raises(StoreAwayError):
+    with pytest.raises(StoreUnavailableError):
         await store.cancel(task.key)
 
 
@@ -400,7 +400,7 @@ async def test_while_the_storage_is_away_everything_fails_in_a_bounded_time(
         away.finish(claim, RESULT),
         away.cancel(task.key),
     ):
-        with pytest.raises(StoreAwayError):
+        with pytest.raises(StoreUnavailableError):
             async with asyncio.timeout(5):
                 await step
     await away.aclose()

@@ -13,7 +13,7 @@ from funcmcp.adapters.redis.link import RedisLink
 from funcmcp.adapters.redis.rates import RedisRates
 from funcmcp.adapters.redis.revocations import RedisRevocations
 from funcmcp.adapters.redis.sessions import RedisSessions
-from funcmcp.state.sessions.store import Handshake, SessionKey, StoreAwayError
+from funcmcp.state.sessions.store import Handshake, SessionKey, StoreUnavailableError
 from tests.redis_forwarder import forwarder
 from tests.redis_server import redis_server
 
@@ -96,7 +96,7 @@ def test_a_bus_hears_on_after_its_connection_is_reset(
                     try:
                         await there.send("topic", {"number": number})
                         break
-                    except StoreAwayError:
+                    except StoreUnavailableError:
                         await asyncio.sleep(0.05)
                 assert await heard.get() == {"number": number}
         assert heard.empty()
@@ -119,7 +119,7 @@ def test_a_port_where_something_else_listens_is_a_store_that_is_away(
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         link = RedisLink(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0")
-        with pytest.raises(StoreAwayError):
+        with pytest.raises(StoreUnavailableError):
             await RedisSessions(link).get("a" * 44)
         server.close()
         await link.aclose()
@@ -144,13 +144,13 @@ def test_a_reply_of_another_type_is_a_store_that_is_away(forwarding: Forwarder, 
         for command, step in steps:
             assert await link.do(lambda redis: redis.ping()) is True
             link._redis.set_response_callback(command, lambda *_, **__: reply)
-            with pytest.raises(StoreAwayError):
+            with pytest.raises(StoreUnavailableError):
                 await step()
             await asyncio.sleep(0.3)  # for a moment nothing is tried again
         assert await RedisRates(link, 1, 1).take("caller") == 0
         await bus.ready()
         bus._link._redis.set_response_callback("EVAL", lambda *_, **__: reply)
-        with pytest.raises(StoreAwayError):
+        with pytest.raises(StoreUnavailableError):
             await bus.other_instances()
         await bus.aclose()
         await link.aclose()
@@ -185,7 +185,7 @@ def test_requests_that_find_all_connections_in_use_do_not_make_redis_look_away(
         link = RedisLink(forwarding.url, timeout=1.2)
         steps = [link.do(lambda redis: redis.blpop(["nothing"], 0.5), kind=object) for _ in range(150)]
         results = await asyncio.gather(*steps, return_exceptions=True)
-        assert {type(result) for result in results} == {type(None), StoreAwayError}
+        assert {type(result) for result in results} == {type(None), StoreUnavailableError}
         assert await link.do(lambda redis: redis.ping()) is True
         await link.aclose()
 

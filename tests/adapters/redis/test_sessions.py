@@ -18,7 +18,7 @@ from funcmcp.state.bus import RESUMED
 from funcmcp.state.seal import KeyRing
 from funcmcp.state.sessions.ended import digest_of
 from funcmcp.state.sessions.signed import SignedSessions
-from funcmcp.state.sessions.store import Handshake, Notes, SessionKey, SessionsFullError, StoreAwayError
+from funcmcp.state.sessions.store import Handshake, Notes, SessionKey, SessionsFullError, StoreUnavailableError
 from tests.redis_server import redis_server
 
 if TYPE_CHECKING:
@@ -459,14 +459,14 @@ async def test_an_instance_that_can_not_announce_itself_does_not_take_itself_for
         assert await buses[0].other_instances() == {buses[1].instance}
         await admin.do(lambda redis: redis.config_set("maxmemory", "1"))
         await admin.do(lambda redis: redis.delete("funcmcp:instances"))
-        with pytest.raises(StoreAwayError):
+        with pytest.raises(StoreUnavailableError):
             await buses[0].other_instances()
         await admin.do(lambda redis: redis.config_set("maxmemory", "0"))
 
         async def is_back() -> bool:
             try:
                 return await buses[0].other_instances() == {buses[1].instance}
-            except StoreAwayError:
+            except StoreUnavailableError:
                 return False
 
         await in_time(is_back)
@@ -497,7 +497,7 @@ async def test_redis_away_is_told_in_time_and_it_comes_back_by_itself(fault: str
             lambda: RedisRevocations(links[1]).has(session_id),
         ):
             async with asyncio.timeout(2):
-                with pytest.raises(StoreAwayError):
+                with pytest.raises(StoreUnavailableError):
                     await work()
 
         async def is_noticed() -> bool:
@@ -512,7 +512,7 @@ async def test_redis_away_is_told_in_time_and_it_comes_back_by_itself(fault: str
         async def is_back() -> bool:
             try:
                 return await sessions.get(session_id) == HANDSHAKE
-            except StoreAwayError:
+            except StoreUnavailableError:
                 return False
 
         assert await in_time(is_back) < 5
@@ -529,7 +529,7 @@ async def test_a_full_or_read_only_redis_refuses_what_it_can_not_do_and_does_the
         sessions = RedisSessions(link)
         session_id = await sessions.create(HANDSHAKE)
         await link.do(lambda redis: redis.config_set("maxmemory", "1"))
-        with pytest.raises(StoreAwayError):
+        with pytest.raises(StoreUnavailableError):
             await sessions.create(HANDSHAKE)
         assert await sessions.get(session_id) == HANDSHAKE
         await link.do(lambda redis: redis.config_set("maxmemory", "0"))

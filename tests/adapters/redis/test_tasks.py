@@ -14,7 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from funcmcp.adapters.redis import tasks
 from funcmcp.adapters.redis.link import RedisLink
 from funcmcp.adapters.redis.tasks import RedisTasks
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks.store import TaskLimits
 from tests.redis_server import redis_server
 from tests.state.tasks.contract import CALL, OWNER, RESULT, TaskStoreContract, claim_one, new_task
@@ -305,7 +305,7 @@ async def test_entries_that_name_no_task_are_removed(store: RedisTasks) -> None:
 async def test_a_hash_that_is_a_text_is_a_store_that_refuses(store: RedisTasks) -> None:
     task = new_task()
     await store._link.do(lambda redis: redis.set(f"funcmcp::tasks:task:{OWNER}:{task.key.task_id}", "x"))
-    with pytest.raises(StoreAwayError):
+    with pytest.raises(StoreUnavailableError):
         await store.read(task.key)
 
 
@@ -329,7 +329,7 @@ async def test_while_redis_is_away_everything_fails_in_a_bounded_time_and_works_
             store.cancel(first.key),
             store.page(OWNER, None, 5),
         ):
-            with pytest.raises(StoreAwayError):
+            with pytest.raises(StoreUnavailableError):
                 await step
         assert monotonic() - begun < 5
         server.start()
@@ -354,7 +354,7 @@ async def test_a_redis_that_lost_everything_is_used_again(store: RedisTasks) -> 
 async def test_a_full_redis_creates_nothing_by_halves(store: RedisTasks) -> None:
     await store._link.do(lambda redis: redis.config_set("maxmemory", "1"))
     task = new_task()
-    with pytest.raises(StoreAwayError):
+    with pytest.raises(StoreUnavailableError):
         await store.create(task)
     await store._link.do(lambda redis: redis.config_set("maxmemory", "0"))
     assert await keys_of(store) == set()

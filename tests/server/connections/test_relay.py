@@ -13,7 +13,7 @@ from funcmcp.server.connections.relay import Relay
 from funcmcp.server.connections.session_clients import Clients, SessionClient
 from funcmcp.server.run import Run, RunCancelledError
 from funcmcp.state.bus import RESUMED
-from funcmcp.state.sessions.store import Handshake, Notes, SessionKey, StoreAwayError
+from funcmcp.state.sessions.store import Handshake, Notes, SessionKey, StoreUnavailableError
 from tests.server.parts import ASK_NAME, NEWEST, PATIENCE
 from tests.state.shared import SharedMemory, SharedMemorySessions
 
@@ -154,9 +154,9 @@ async def test_a_session_that_has_chosen_nothing_keeps_the_usual_level(here: Ins
 
 async def test_what_can_not_be_kept_is_not_chosen(memory: SharedMemory, here: Instance, there: Instance) -> None:
     memory.away = True
-    with pytest.raises(StoreAwayError):
+    with pytest.raises(StoreUnavailableError):
         await here.conversation.set_level("error")
-    with pytest.raises(StoreAwayError):
+    with pytest.raises(StoreUnavailableError):
         await here.conversation.subscribe("menu://a", wanted=True)
     for instance in (here, there):
         assert (instance.conversation.log_level, set(instance.conversation.subscribed)) == ("info", set())

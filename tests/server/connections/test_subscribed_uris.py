@@ -52,4 +52,4 @@ def test_what_is_too_much_is_refused() -> None:
     subscribed.check(["a:b"])
     with pytest.raises(LimitReachedError) as refused:
         subscribed.check(["a:b", "a:c"])
-    assert refused.value.own
+    assert refused.value.is_caller_limit

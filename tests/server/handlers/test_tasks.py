@@ -761,12 +761,12 @@ async def test_too_many_tasks_of_one_principal_are_refused_and_others_are_served
             await create(served, "job", http=HTTP(ALICE))
         with pytest.raises(LimitReachedError) as caught:
             await create(served, "job", http=HTTP(ALICE))
-        assert (caught.value.own, caught.value.retry_after > 3500) == (True, True)
+        assert (caught.value.is_caller_limit, caught.value.retry_after > 3500) == (True, True)
         await create(served, "job", http=HTTP(BOB))
         await create(served, "job")
         with pytest.raises(LimitReachedError) as caught:
             await create(served, "job", http=HTTP(BOB))
-        assert caught.value.own is False
+        assert caught.value.is_caller_limit is False
 
 
 @pytest.mark.parametrize("principal", [None, ALICE])

@@ -13,7 +13,7 @@ from funcmcp.protocol.errors import MCPError
 from funcmcp.server.catalog.task_options import TaskOptions
 from funcmcp.server.tasks.service import Tasks, change_of, rules_of
 from funcmcp.state.bus import LocalBus
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks.memory import MemoryTasks
 from funcmcp.state.tasks.record import TaskKey
 from funcmcp.state.tasks.sqlite import SQLiteTasks
@@ -199,8 +199,9 @@ async def test_a_store_that_can_not_be_opened_is_in_the_log_when_the_server_star
         if expected in caplog.messages:
             break
         await asyncio.sleep(0.002)
-    with pytest.raises(StoreAwayError, match="The task store of the server can't be reached now"):
+    with pytest.raises(StoreUnavailableError) as refused:
         await create(served, "job")
+    assert str(refused.value) == "The task store of the server is unavailable now. Try again later."
     path.parent.mkdir()
     await create(served, "job")
     await served.tasks.stop(0)

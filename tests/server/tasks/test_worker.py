@@ -10,7 +10,7 @@ import pytest
 
 from funcmcp.server.tasks import worker as module
 from funcmcp.server.tasks.worker import NoOutcome, TaskWorker, _Run
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks.memory import MemoryTasks
 from funcmcp.state.tasks.record import NewTask, Outcome, Question, TaskKey
 from tests.server.parts import PATIENCE
@@ -140,7 +140,7 @@ async def test_a_worker_that_was_not_started_here_stops_at_once() -> None:
 async def test_a_claim_is_renewed_and_a_run_whose_task_was_cancelled_elsewhere_stops() -> None:
     bench = Bench(FaultyTasks())
     assert isinstance(bench.store, FaultyTasks)
-    bench.store.faults["renew"] = [StoreAwayError()]
+    bench.store.faults["renew"] = [StoreUnavailableError()]
     bench.worker.start()
     key = await bench.create()
     await asyncio.sleep(0.05)
@@ -213,7 +213,11 @@ async def test_a_tool_that_ignores_its_cancellation_changes_nothing_afterwards()
 
 async def test_faults_of_the_store_do_not_end_the_claiming(caplog: pytest.LogCaptureFixture) -> None:
     store = FaultyTasks()
-    store.faults["claim"] = [StoreAwayError(), RuntimeError("a record that can't be read"), StoreAwayError()]
+    store.faults["claim"] = [
+        StoreUnavailableError(),
+        RuntimeError("a record that can't be read"),
+        StoreUnavailableError(),
+    ]
     bench = Bench(store)
     bench.go.set()
     bench.worker.start()
@@ -224,7 +228,7 @@ async def test_faults_of_the_store_do_not_end_the_claiming(caplog: pytest.LogCap
 
 async def test_an_outcome_is_stored_when_the_store_is_back() -> None:
     store = FaultyTasks()
-    store.faults["finish"] = [StoreAwayError(), StoreAwayError()]
+    store.faults["finish"] = [StoreUnavailableError(), StoreUnavailableError()]
     bench = Bench(store)
     bench.go.set()
     bench.worker.start()
@@ -235,7 +239,7 @@ async def test_an_outcome_is_stored_when_the_store_is_back() -> None:
 async def test_an_outcome_is_dropped_when_the_lease_has_lapsed(caplog: pytest.LogCaptureFixture) -> None:
     store = FaultyTasks()
     store.lease = 0.05
-    store.faults["finish"] = [StoreAwayError() for _ in range(100)]
+    store.faults["finish"] = [StoreUnavailableError() for _ in range(100)]
     bench = Bench(store)
     bench.go.set()
     bench.worker.start()
@@ -422,7 +426,7 @@ async def test_a_task_that_lapsed_and_came_back_to_this_process_is_cancelled_in_
 
 async def test_messages_are_written_now_and_then_and_the_last_one_with_the_outcome() -> None:
     store = FaultyTasks()
-    store.faults["report"] = [StoreAwayError()]
+    store.faults["report"] = [StoreUnavailableError()]
     bench = Bench(store)
 
     async def run(_claim: Claim, report: Callable[[str], None]) -> RunEnd:
@@ -570,7 +574,7 @@ async def test_a_platform_brings_a_task_again_if_its_end_could_not_be_stored() -
     bench.go.set()
     claim = await brought(bench)
     store.lease = 0.01
-    store.faults["finish"] = [StoreAwayError()] * 10
+    store.faults["finish"] = [StoreUnavailableError()] * 10
     assert await bench.worker.run(claim) is False
     await bench.worker.stop()
 

@@ -324,7 +324,7 @@ class TaskStoreContract:
         second = await limited.create(new_task())
         with pytest.raises(TasksFullError) as full:
             await limited.create(new_task())
-        assert full.value.own
+        assert full.value.is_owner_limit
         assert full.value.retry_after == pytest.approx(3600, abs=5)
         await limited.create(new_task(OTHER))
         await limited.create(new_task(None))
@@ -333,7 +333,7 @@ class TaskStoreContract:
         await limited.cancel(third.key)
         with pytest.raises(TasksFullError) as full:
             await limited.create(new_task())
-        assert full.value.own
+        assert full.value.is_owner_limit
 
     async def test_a_task_that_did_not_end_in_time_is_not_live_any_more(self, store: TaskStore) -> None:
         limited = await self.make(store, limits=TaskLimits(per_principal=3, live_per_principal=1))
@@ -350,7 +350,7 @@ class TaskStoreContract:
         await limited.create(new_task(None))
         with pytest.raises(TasksFullError) as full:
             await limited.create(new_task(None))
-        assert full.value.own is False
+        assert full.value.is_owner_limit is False
         assert full.value.retry_after == 1
         await self.wait(0.2)
         await limited.create(new_task(None))

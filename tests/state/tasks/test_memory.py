@@ -69,7 +69,7 @@ async def test_the_ten_thousandth_task_of_one_caller_costs_what_the_first_one_co
     for _ in range(10_000):
         with pytest.raises(TasksFullError) as full:
             await store.create(new_task())
-        assert full.value.own
+        assert full.value.is_owner_limit
     assert len(store) == 10_000
     await store.create(new_task(OTHER))
 

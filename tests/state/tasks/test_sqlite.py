@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks import sqlite
 from funcmcp.state.tasks.record import TaskKey
 from funcmcp.state.tasks.sqlite import SQLiteTasks
@@ -104,14 +104,14 @@ async def test_a_file_that_is_no_database_is_a_store_that_is_away(tmp_path: Path
     path = tmp_path / "tasks.db"
     path.write_bytes(b"no database" * 100)
     store = SQLiteTasks(path)
-    with pytest.raises(StoreAwayError):
+    with pytest.raises(StoreUnavailableError):
         await store.create(new_task())
     await store.aclose()
 
 
 async def test_a_folder_that_is_missing_is_a_store_that_is_away(tmp_path: Path) -> None:
     store = SQLiteTasks(tmp_path / "missing" / "tasks.db")
-    with pytest.raises(StoreAwayError):
+    with pytest.raises(StoreUnavailableError):
         await store.read(TaskKey(None, "x"))
     await store.aclose()
 

@@ -1,4 +1,4 @@
-"""A connection to Azure Storage: every step has a time limit, and every failure is a StoreAwayError.
+"""A connection to Azure Storage: every step has a time limit, and every failure is a StoreUnavailableError.
 
 How it works: the connection has the name of an app setting, as the bindings of a function app have it. Either the
 setting itself has a connection string, or settings with this name as their beginning have the URLs of the services, and
@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from funcmcp.server.log import logger, quote
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -192,7 +192,7 @@ class Message(NamedTuple):
 
 
 class Storage:
-    """A container and a queue of a storage account. Each method raises StoreAwayError.
+    """A container and a queue of a storage account. Each method raises StoreUnavailableError.
 
     Args:
         connection: See `storage_settings`.
@@ -342,7 +342,7 @@ class Storage:
             await clients.aclose()
 
     async def _do(self, work: Callable[[Clients], Awaitable[T]], seconds: float | None = None) -> T:
-        """Run a step and return the result of *work*; raise StoreAwayError if it fails or takes too long.
+        """Run a step and return the result of *work*; raise StoreUnavailableError if it fails or takes too long.
 
         Args:
             work: Sends the requests. It handles the responses that are no failure, such as a missing blob.
@@ -361,7 +361,7 @@ class Storage:
         except Exception as error:
             # Not only AzureError: the libraries let exceptions of the event loop and of the connection pass.
             self._note_failure(error)
-            raise StoreAwayError(store="task store") from error
+            raise StoreUnavailableError(store="task store") from error
         if self._away:
             self._away = False
             logger.warning("Azure Storage is back.")

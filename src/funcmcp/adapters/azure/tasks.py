@@ -24,7 +24,7 @@ and is deleted when it comes back and the task has ended.
 A message may get lost between two writes. So `read` sends another one for a task that nobody has claimed, or whose
 lease has lapsed, for some time.
 
-Needs ``pip install "funcmcp[azure-tasks]"``. While the storage is away, every method raises StoreAwayError, in a
+Needs ``pip install "funcmcp[azure-tasks]"``. While the storage is away, every method raises StoreUnavailableError, in a
 bounded time.
 """
 
@@ -59,7 +59,7 @@ from funcmcp.adapters.azure.task_blobs import (
     to_content,
 )
 from funcmcp.server.log import logger
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks.record import Claim, TaskKey, abandoned, claimed, current, from_json, new_record, to_json
 from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TransitionStore, check_concurrency, check_lease
 
@@ -183,7 +183,7 @@ class AzureTasks(TransitionStore):
         self._storage = Storage(self.connection, self._prefix, self.queue_name)
 
     async def create(self, task: NewTask) -> TaskRecord:
-        """Do what `TaskStore.create` says; raise StoreAwayError."""
+        """Do what `TaskStore.create` says; raise StoreUnavailableError."""
         name = name_of(task.key)
         if name is None:
             raise ValueError("The key of the task is invalid.")
@@ -197,7 +197,7 @@ class AzureTasks(TransitionStore):
         return record
 
     async def read(self, key: TaskKey) -> TaskRecord | None:
-        """Do what `TaskStore.read` says; raise StoreAwayError."""
+        """Do what `TaskStore.read` says; raise StoreUnavailableError."""
         name = name_of(key)
         stored = None if name is None else await self._load(name)
         if name is None or stored is None or stored.record is None:
@@ -219,7 +219,7 @@ class AzureTasks(TransitionStore):
             deliveries: How often the message has been delivered, this time included.
 
         Raises:
-            StoreAwayError: The storage can't be reached.
+            StoreUnavailableError: The storage can't be reached.
         """
         content = self._read_message(message)
         if content is None:
@@ -252,7 +252,7 @@ class AzureTasks(TransitionStore):
         return None
 
     async def claim(self, count: int) -> Sequence[Claim]:
-        """Do what `TaskStore.claim` says; raise StoreAwayError."""
+        """Do what `TaskStore.claim` says; raise StoreUnavailableError."""
         end, pause = monotonic() + _WAIT, _FIRST_PAUSE
         claims: list[Claim] = []
         while True:
@@ -273,7 +273,7 @@ class AzureTasks(TransitionStore):
         """Do nothing: `claim` ends within a second."""
 
     async def renew(self, claim: Claim) -> bool:
-        """Do what `TaskStore.renew` says; raise StoreAwayError. The first third of a lease needs no write."""
+        """Do what `TaskStore.renew` says; raise StoreUnavailableError. The first third of a lease needs no write."""
         name = name_of(claim.key)
         stored = None if name is None else await self._load(name)
         if name is None or stored is None or stored.record is None:
@@ -285,7 +285,7 @@ class AzureTasks(TransitionStore):
         return await super().renew(claim)
 
     async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
-        """Do what `TaskStore.page` says; raise StoreAwayError."""
+        """Do what `TaskStore.page` says; raise StoreUnavailableError."""
         if owner is None or not OWNER.fullmatch(owner):
             return []
         now = self._clock()
@@ -337,7 +337,7 @@ class AzureTasks(TransitionStore):
                     await self._send(name, _RUN, (changed.due or now) - now)
                 return stored, changed
             stored = None
-        raise StoreAwayError(store="task store")
+        raise StoreUnavailableError(store="task store")
 
     async def _write(self, name: BlobName, stored: _Stored, changed: TaskRecord, writer: str) -> bool:
         """Replace a record; return whether the blob was still the same.
@@ -367,7 +367,7 @@ class AzureTasks(TransitionStore):
             blob = await self._storage.read(self._path(name))
             is_written = blob is not None and blob.metadata.get("writer") == writer
         if is_written and changed.over and "call" in stored.metadata:
-            with contextlib.suppress(StoreAwayError):  # it is deleted with the task, at the latest
+            with contextlib.suppress(StoreUnavailableError):  # it is deleted with the task, at the latest
                 await self._storage.delete(self._path(name, stored.metadata["call"]))
         return is_written
 
@@ -406,12 +406,12 @@ class AzureTasks(TransitionStore):
         return _Stored(blob.version, metadata, removed, from_json(key, state, outcome), call or b"")
 
     async def _call_of(self, name: BlobName, stored: _Stored) -> bytes:
-        """Return the call of a task; raise StoreAwayError if its blob is missing."""
+        """Return the call of a task; raise StoreUnavailableError if its blob is missing."""
         if "call" not in stored.metadata:
             return stored.call
         part = await self._storage.read(self._path(name, stored.metadata["call"]))
         if part is None:
-            raise StoreAwayError(store="task store")
+            raise StoreUnavailableError(store="task store")
         return part.content
 
     async def _come_back(self, name: BlobName) -> None:
@@ -461,9 +461,9 @@ class AzureTasks(TransitionStore):
         owned = [task for task in await self._list(owner) if task.removed > now]
         live = [task.live_until for task in owned if task.live_until is not None and task.live_until > now]
         if len(live) >= limits.live_per_principal:
-            raise TasksFullError(_seconds_until(min(live), now), own=True)
+            raise TasksFullError(_seconds_until(min(live), now), is_owner_limit=True)
         if len(owned) >= limits.per_principal:
-            raise TasksFullError(_seconds_until(min(task.removed for task in owned), now), own=True)
+            raise TasksFullError(_seconds_until(min(task.removed for task in owned), now), is_owner_limit=True)
 
     async def _list(self, owner: str = "") -> list[ListedTask]:
         """Return the tasks of an owner, or those of all owners."""

@@ -36,7 +36,7 @@ from funcmcp.adapters.redis.link import link_to
 from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode
 from funcmcp.server.log import logger, quote
 from funcmcp.state.bus import RESUMED
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -132,7 +132,7 @@ class RedisBus:
                 self._loop.call_soon_threadsafe(self._start_publishing, topic, message)
 
     async def send(self, topic: str, message: Message) -> None:
-        """Send a message; raise StoreAwayError if Redis can't be reached."""
+        """Send a message; raise StoreUnavailableError if Redis can't be reached."""
         await self._send(self._numbered(topic, message))
 
     def _numbered(self, topic: str, message: Message) -> bytes:
@@ -153,13 +153,13 @@ class RedisBus:
         """Return the names of the other instances that have renewed their entries within five seconds.
 
         Raises:
-            StoreAwayError: Redis can't be reached, or the entry of this instance is missing because Redis is full,
-                read-only or was emptied. In the second case, entries of other instances may be missing, too.
+            StoreUnavailableError: Redis can't be reached, or the entry of this instance is missing because Redis is
+                full, read-only or was emptied. In the second case, entries of other instances may be missing, too.
         """
         await self.ready()
         names: frozenset[str] = await self._link.do(self._present_instances)
         if self.instance not in names:
-            raise StoreAwayError
+            raise StoreUnavailableError
         return names - {self.instance}
 
     async def _present_instances(self, redis: Redis) -> frozenset[str]:
@@ -210,7 +210,7 @@ class RedisBus:
         while True:
             try:
                 await self._send(data)
-            except StoreAwayError:
+            except StoreUnavailableError:
                 await asyncio.sleep(_PAUSE)
             else:
                 break

@@ -1,4 +1,4 @@
-"""A connection pool to a Redis server: every step has a time limit, and every failure is a StoreAwayError.
+"""A connection pool to a Redis server: every step has a time limit, and every failure is a StoreUnavailableError.
 
 How it works: a *step* is some commands with their replies (`RedisLink.do`). At most `_CONNECTIONS` steps run at once;
 others wait for a connection within their time limit. When a step fails, Redis counts as away: for `_FAILURE_PAUSE`
@@ -23,7 +23,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Redis needs: pip install "funcmcp[redis]"', name=error.name) from None
 
 from funcmcp.server.log import logger
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -78,10 +78,10 @@ class RedisLink:
             kind: The type of the result, or a union of types.
 
         Raises:
-            StoreAwayError: Redis can't be reached, refuses a command, or replies with another type.
+            StoreUnavailableError: Redis can't be reached, refuses a command, or replies with another type.
         """
         if monotonic() < self._paused_until:
-            raise StoreAwayError
+            raise StoreUnavailableError
         redis = self._client()
         free = self._free
         deadline = asyncio.get_running_loop().time() + self.timeout
@@ -93,7 +93,7 @@ class RedisLink:
             else:
                 await free.acquire()  # this does not wait, so it needs no timer
         except TimeoutError as error:  # the requests of this process use all connections; Redis is not away
-            raise StoreAwayError from error
+            raise StoreUnavailableError from error
         try:
             async with asyncio.timeout_at(deadline):
                 result = await work(redis)
@@ -105,7 +105,7 @@ class RedisLink:
             # Not only RedisError and OSError: exceptions of the event loop and of the parser pass through the library.
             if not (has_waited and isinstance(error, TimeoutError)):  # the wait for a connection may have taken long
                 self.note_failure(error)
-            raise StoreAwayError from error
+            raise StoreUnavailableError from error
         finally:
             free.release()
         if self._away:

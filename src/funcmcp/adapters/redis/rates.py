@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp.adapters.redis.link import link_to
 from funcmcp.state.rates import MemoryRates, spacing
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
     from funcmcp.adapters.redis.link import RedisLink
@@ -52,6 +52,6 @@ class RedisRates:
         key = f"{self._link.prefix}:rate:{caller}"
         try:
             wait: int = await self._link.do(lambda redis: redis.eval(_TAKE, 1, key, count, *self._spacing), int)
-        except StoreAwayError:
+        except StoreUnavailableError:
             return await self._alone.take(caller, count)
         return wait / _MICROSECONDS

@@ -2,8 +2,8 @@
 
 The revocations are one sorted set without an expiry, so that an eviction policy for volatile keys does not remove it.
 
-Needs ``pip install "funcmcp[redis]"``. While Redis can't be reached, every method raises StoreAwayError in a bounded
-time.
+Needs ``pip install "funcmcp[redis]"``. While Redis can't be reached, every method raises StoreUnavailableError in a
+bounded time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RedisRevocations:
 
         Raises:
             SessionsFullError: There is no room for another record.
-            StoreAwayError: Redis can't be reached.
+            StoreUnavailableError: Redis can't be reached.
         """
         digest, lifetime = digest_of(session_id), max(1, int(seconds) + 1)
         arguments = (digest, lifetime, self._limit)
@@ -60,7 +60,7 @@ class RedisRevocations:
         return added == 1
 
     async def has(self, session_id: str) -> bool:
-        """Return whether a session is recorded; raise StoreAwayError."""
+        """Return whether a session is recorded; raise StoreUnavailableError."""
         digest = digest_of(session_id)
         expiry = await self._link.do(lambda redis: redis.zscore(self._set, digest), float | None)
         return expiry is not None

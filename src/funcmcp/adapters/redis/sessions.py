@@ -7,8 +7,8 @@ sessions. The hash expires when the session has been idle; each instance postpon
 request (`_alive_until`), because Redis writes every change to its disk. The scripts below are atomic and use the clock
 of Redis.
 
-Needs ``pip install "funcmcp[redis]"``. While Redis can't be reached, every method raises StoreAwayError in a bounded
-time.
+Needs ``pip install "funcmcp[redis]"``. While Redis can't be reached, every method raises StoreUnavailableError in a
+bounded time.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class RedisSessions(SharedSessions):
         self.endings: list[Callable[[str], None]] = []
 
     async def create(self, handshake: Handshake) -> str:
-        """Create a session and return its id; raise SessionsFullError or StoreAwayError."""
+        """Create a session and return its id; raise SessionsFullError or StoreUnavailableError."""
         session_id = secrets.token_urlsafe(_ID_BYTES)
         owner, prefix = handshake.owner, self._link.prefix
         if owner is None:
@@ -143,7 +143,7 @@ class RedisSessions(SharedSessions):
         return session_id
 
     async def get(self, session_id: str) -> Handshake | None:
-        """Return the handshake of a session, or None; postpone its expiry. Raise StoreAwayError.
+        """Return the handshake of a session, or None; postpone its expiry. Raise StoreUnavailableError.
 
         A record that this version can't read belongs to another version of the server. It is not a session here.
         """
@@ -180,7 +180,7 @@ class RedisSessions(SharedSessions):
         return handshake
 
     async def end(self, session_id: str) -> bool:
-        """End a session for all instances; return whether it existed. Raise StoreAwayError."""
+        """End a session for all instances; return whether it existed. Raise StoreUnavailableError."""
         if not _ID.fullmatch(session_id):
             return False
         key = self._key(session_id)
@@ -188,7 +188,7 @@ class RedisSessions(SharedSessions):
         return ended > 0
 
     async def notes(self, key: SessionKey) -> Notes:
-        """Return the notes of a session, or of a part of it; raise StoreAwayError."""
+        """Return the notes of a session, or of a part of it; raise StoreUnavailableError."""
         fields: dict[str, str] = await self._link.do(partial(_fields_of, key=self._key(key.session_id)))
         prefix = _uri_field(key, "")
         uris = frozenset(name.removeprefix(prefix) for name in fields if name.startswith(prefix))
@@ -198,11 +198,11 @@ class RedisSessions(SharedSessions):
         return Notes(level, uris)
 
     async def note_level(self, key: SessionKey, level: str) -> None:
-        """Store a log level for the lifetime of the session; raise StoreAwayError."""
+        """Store a log level for the lifetime of the session; raise StoreUnavailableError."""
         await self._set(key.session_id, _level_field(key), level)
 
     async def note_subscription(self, key: SessionKey, uri: str, *, subscribe: bool) -> None:
-        """Add or remove the URI of a resource for the lifetime of the session; raise StoreAwayError."""
+        """Add or remove the URI of a resource for the lifetime of the session; raise StoreUnavailableError."""
         field = _uri_field(key, uri)
         if subscribe:
             await self._set(key.session_id, field, "")

@@ -22,7 +22,8 @@ If the process dies, the task gets an entry like any other delayed task.
 A worker without work waits for an element of the list `signals`. Each new entry adds one, so one worker wakes up. A
 signal may get lost with a worker: all workers read the stream once a second as well.
 
-Needs ``pip install "funcmcp[redis]"``. While Redis is away, every method raises StoreAwayError, in a bounded time.
+Needs ``pip install "funcmcp[redis]"``. While Redis can't be reached, every method raises StoreUnavailableError in a
+bounded time.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Redis needs: pip install "funcmcp[redis]"', name=error.name) from None
 
 from funcmcp.adapters.redis.link import link_to
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks import record as transitions
 from funcmcp.state.tasks.record import Claim, TaskKey, claimed, current, from_json, new_record, to_json
 from funcmcp.state.tasks.store import (
@@ -55,7 +56,7 @@ from funcmcp.state.tasks.store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from redis.asyncio import Redis
 
@@ -356,7 +357,7 @@ class RedisTasks(TransitionStore):
         self._all = f"{self._prefix}:all"
 
     async def create(self, task: NewTask) -> TaskRecord:
-        """Do what `TaskStore.create` says; raise StoreAwayError.
+        """Do what `TaskStore.create` says; raise StoreUnavailableError.
 
         If a `claim` of this process waits and has room, the task is created as claimed, and is what that `claim`
         returns.
@@ -384,7 +385,7 @@ class RedisTasks(TransitionStore):
         return record
 
     async def _create(self, record: TaskRecord, call: bytes) -> None:
-        """Store a new task; raise TasksFullError and StoreAwayError."""
+        """Store a new task; raise TasksFullError and StoreUnavailableError."""
         limits = self.limits
         arguments = (
             to_json(record),
@@ -399,12 +400,12 @@ class RedisTasks(TransitionStore):
             int(self.lease * 1000),
         )
         keys = self._keys(record.key)
-        full, wait = await self._link.do(lambda redis: _CREATE.run(redis, keys, *arguments), list)
+        full, wait = await self._do(lambda redis: _CREATE.run(redis, keys, *arguments), list)
         if full:
-            raise TasksFullError(int(wait) // 1000 + 1, own=full == 2)  # noqa: PLR2004 - the script's number
+            raise TasksFullError(int(wait) // 1000 + 1, is_owner_limit=full == 2)  # noqa: PLR2004 - the script's number
 
     async def read(self, key: TaskKey) -> TaskRecord | None:
-        """Do what `TaskStore.read` says; raise StoreAwayError.
+        """Do what `TaskStore.read` says; raise StoreUnavailableError.
 
         A task that has ended never changes, so those that this process has ended need not be read.
         """
@@ -417,7 +418,7 @@ class RedisTasks(TransitionStore):
         return current(stored.record, stored.now)
 
     async def claim(self, count: int) -> Sequence[Claim]:
-        """Do what `TaskStore.claim` says; raise StoreAwayError.
+        """Do what `TaskStore.claim` says; raise StoreUnavailableError.
 
         While an earlier wait for a signal lasts, nothing can be due but tasks that this process creates: the stream is
         not read.
@@ -445,18 +446,18 @@ class RedisTasks(TransitionStore):
         self._wake_claim()
 
     async def renew(self, claim: Claim) -> bool:
-        """Do what `TaskStore.renew` says; raise StoreAwayError."""
+        """Do what `TaskStore.renew` says; raise StoreUnavailableError."""
         keys = (self._hash(claim.key), self._stream, self._delayed)
         arguments = (claim.attempt, _member(claim.key), int(self.lease * 1000))
-        renewed: int = await self._link.do(lambda redis: _RENEW.run(redis, keys, *arguments), int)
+        renewed: int = await self._do(lambda redis: _RENEW.run(redis, keys, *arguments), int)
         return renewed > 0
 
     async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
-        """Do what `TaskStore.ask` says; raise StoreAwayError."""
+        """Do what `TaskStore.ask` says; raise StoreUnavailableError."""
         return await self._end_run(claim, lambda record, now: transitions.asking(record, claim.attempt, now, questions))
 
     async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
-        """Do what `TaskStore.finish` says; raise StoreAwayError."""
+        """Do what `TaskStore.finish` says; raise StoreUnavailableError."""
         record = await self._end_run(
             claim, lambda record, now: transitions.finished(record, claim.attempt, now, outcome)
         )
@@ -467,10 +468,10 @@ class RedisTasks(TransitionStore):
         return record
 
     async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
-        """Do what `TaskStore.page` says; raise StoreAwayError."""
+        """Do what `TaskStore.page` says; raise StoreUnavailableError."""
         if owner is None:
             return []
-        names: list[bytes] = await self._link.do(
+        names: list[bytes] = await self._do(
             lambda redis: redis.zrange(f"{self._prefix}:of:{owner}", 0, self.limits.per_principal), list
         )
         positions = sorted(name.decode() for name in names)
@@ -483,7 +484,7 @@ class RedisTasks(TransitionStore):
         """Release tasks that no worker has begun, and close the connections."""
         self.wake()
         created, self._created = self._created, []
-        with contextlib.suppress(StoreAwayError):
+        with contextlib.suppress(StoreUnavailableError):
             for claim in created:
                 await self.release(claim)
         signal, self._signal = self._signal, None
@@ -527,12 +528,12 @@ class RedisTasks(TransitionStore):
                 return None
             if await self._store(stored, changed):
                 return stored._replace(record=changed)
-        raise StoreAwayError
+        raise StoreUnavailableError(store="task store")
 
     async def _store(self, stored: _Stored, changed: TaskRecord) -> bool:
         """Replace a record; return whether it was still the same."""
         keys, arguments = self._replacement(stored, changed)
-        replaced: int = await self._link.do(lambda redis: _REPLACE.run(redis, keys, *arguments), int)
+        replaced: int = await self._do(lambda redis: _REPLACE.run(redis, keys, *arguments), int)
         return replaced == 1
 
     def _replacement(self, stored: _Stored, changed: TaskRecord) -> tuple[list[str], list[Any]]:
@@ -560,7 +561,7 @@ class RedisTasks(TransitionStore):
     async def _load_all(self, keys: Sequence[TaskKey], *fields: str) -> list[_Stored | None]:
         """Return tasks whose keys are valid, and note the time of Redis."""
         names = [self._hash(key) for key in keys]
-        milliseconds, *replies = await self._link.do(lambda redis: _LOAD.run(redis, names, *fields), list)
+        milliseconds, *replies = await self._do(lambda redis: _LOAD.run(redis, names, *fields), list)
         now = self._note_time(milliseconds)
         return [_stored(key, now, reply) for key, reply in zip(keys, replies, strict=True)]
 
@@ -603,8 +604,8 @@ class RedisTasks(TransitionStore):
             await self._link.reach(pop, _WAIT + self._link.timeout)
             self._link.note_success()
             if signals != [None] and self._wakeup is None:
-                await self._link.do(push, int)
-        except StoreAwayError:
+                await self._do(push, int)
+        except StoreUnavailableError:
             pass  # all workers read the stream once a second
         except Exception as error:  # noqa: BLE001 - as in RedisLink.do: exceptions of the event loop and the parser
             self._link.note_failure(error)
@@ -622,8 +623,8 @@ class RedisTasks(TransitionStore):
         keys = (self._stream, self._delayed, self._signals)
         arguments = (count, f"{self._prefix}:task:", lease)
         try:
-            (milliseconds, lapsed), *rows = await self._link.do(lambda redis: _TAKE.run(redis, keys, *arguments), list)
-        except StoreAwayError:
+            (milliseconds, lapsed), *rows = await self._do(lambda redis: _TAKE.run(redis, keys, *arguments), list)
+        except StoreUnavailableError:
             self._lapsed_at = 0.0
             raise
         if lapsed == count:
@@ -669,7 +670,7 @@ class RedisTasks(TransitionStore):
         for entry, key in entries:
             try:
                 claim = await self._claim(entry, key)
-            except StoreAwayError:
+            except StoreUnavailableError:
                 if not claims and not optional:
                     raise
                 break
@@ -687,7 +688,7 @@ class RedisTasks(TransitionStore):
                 pipeline.evalsha(_REPLACE.digest, len(keys), *keys, *arguments)
             return await pipeline.execute(raise_on_error=False)
 
-        return [reply == 1 for reply in await self._link.do(send, list)]
+        return [reply == 1 for reply in await self._do(send, list)]
 
     async def _claim(self, entry: bytes, key: TaskKey) -> Claim | None:
         """Give the task of one entry to this worker. An entry that stands for no task to run is removed."""
@@ -702,7 +703,14 @@ class RedisTasks(TransitionStore):
 
     async def _drop(self, entries: Sequence[bytes]) -> None:
         """Remove entries of the stream."""
-        await self._link.do(lambda redis: _DROP.run(redis, (self._stream,), *entries), int)
+        await self._do(lambda redis: _DROP.run(redis, (self._stream,), *entries), int)
+
+    async def _do(self, work: Callable[[Redis], Awaitable[Any]], kind: Any) -> Any:
+        """Do what `RedisLink.do` says; name the store in the error, which the client gets."""
+        try:
+            return await self._link.do(work, kind)
+        except StoreUnavailableError as error:
+            raise StoreUnavailableError(store="task store") from error
 
     def _keys(self, key: TaskKey) -> list[str]:
         """Return the keys of `_CREATE` and `_REPLACE`."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Keeper(Protocol):
-    """Stores a session's log level and subscriptions for all instances. Each method may raise StoreAwayError."""
+    """Stores a session's log level and subscriptions for all instances. Each method may raise StoreUnavailableError."""
 
     async def restore(self) -> None:
         """Update the conversation from the store, unless it is up to date."""
@@ -74,18 +74,18 @@ class Conversation:
         return self.keeper is not None or not (self.subscribed or self.log_level != "info")
 
     async def restore(self) -> None:
-        """Read what other instances stored for the session; raise StoreAwayError."""
+        """Read what other instances stored for the session; raise StoreUnavailableError."""
         if self.keeper is not None:
             await self.keeper.restore()
 
     async def set_level(self, level: str) -> None:
-        """Set the log level of the session; raise StoreAwayError."""
+        """Set the log level of the session; raise StoreUnavailableError."""
         if self.keeper is not None:
             await self.keeper.keep_level(level)
         self.log_level = level
 
     async def subscribe(self, uri: str, *, wanted: bool) -> None:
-        """Subscribe to the URI of a resource, or unsubscribe; raise StoreAwayError."""
+        """Subscribe to the URI of a resource, or unsubscribe; raise StoreUnavailableError."""
         if self.keeper is not None:
             await self.keeper.keep_subscription(uri, wanted=wanted)
         if wanted:

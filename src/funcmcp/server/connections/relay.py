@@ -68,7 +68,7 @@ class Relay(Generic[C]):
             False for a response to no open question of this process, if there is no other instance.
 
         Raises:
-            StoreAwayError: The other instances can't be reached.
+            StoreUnavailableError: The other instances can't be reached.
         """
         if isinstance(message, Response):
             if client.conversation.answer(message):
@@ -92,7 +92,7 @@ class Relay(Generic[C]):
             self._bus.publish(_TOPIC, _message(client.key, "told", change._asdict()))
 
     async def send(self, key: SessionKey, kind: str, content: Mapping[str, Any]) -> None:
-        """Send a message about a session to the other instances; raise StoreAwayError."""
+        """Send a message about a session to the other instances; raise StoreUnavailableError."""
         await self._bus.send(_TOPIC, _message(key, kind, content))
 
     @property

@@ -18,7 +18,7 @@ from funcmcp.server.connections.hub import Change
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.log import logger, quote
 from funcmcp.server.tasks.worker import DRAIN_SECONDS, TaskWorker
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks.record import NewTask, TaskKey
 from funcmcp.state.tasks.store import TasksFullError
 
@@ -144,7 +144,7 @@ class Tasks:
         Raises:
             LimitReachedError: There are too many tasks.
             MCPError: The server stops, and no other process can run the task.
-            StoreAwayError: The store can't be reached.
+            StoreUnavailableError: The store can't be reached.
         """
         if self._worker is not None and self._worker.draining and not self.store.shared:
             raise MCPError(INTERNAL_ERROR, "The server stops. Send the request again.")
@@ -162,7 +162,9 @@ class Tasks:
         try:
             record = await self.store.create(task)
         except TasksFullError as error:
-            raise LimitReachedError("There are too many tasks.", error.retry_after, own=error.own) from None
+            raise LimitReachedError(
+                "There are too many tasks.", error.retry_after, is_caller_limit=error.is_owner_limit
+            ) from None
         _log(record, "created")
         return record
 
@@ -208,7 +210,7 @@ class Tasks:
         return cancelled
 
     async def _read_nothing(self) -> None:
-        with contextlib.suppress(StoreAwayError):
+        with contextlib.suppress(StoreUnavailableError):
             await self.store.read(TaskKey(None, "0"))
 
     def changed(self, record: TaskRecord) -> None:

@@ -25,7 +25,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, TypeAlias
 
 from funcmcp.server.log import log_failure, logger, quote
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks.record import Outcome, failure, interrupted
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class TaskWorker:
             try:
                 for claim in await self._store.claim(room):
                     self._begin(claim)
-            except StoreAwayError:
+            except StoreUnavailableError:
                 await asyncio.sleep(_AWAY_PAUSE)
             except Exception as error:  # noqa: BLE001 - one record that can't be read must not stop all tasks
                 log_failure(error, os.urandom(8).hex(), "task worker")
@@ -237,7 +237,7 @@ class TaskWorker:
         while run.reason is not NoOutcome.LOST:
             try:
                 record = await self._written(claim, end)
-            except StoreAwayError:
+            except StoreUnavailableError:
                 if loop.time() >= last_try:
                     logger.warning("The outcome of a task of %s could not be stored.", claim.record.tool)
                     return
@@ -276,7 +276,7 @@ class TaskWorker:
         interval = min(self._store.lease / 3, _LONGEST_RENEWAL)
         while True:
             await asyncio.sleep(interval)
-            with contextlib.suppress(StoreAwayError):
+            with contextlib.suppress(StoreUnavailableError):
                 if not await self._store.renew(run.claim):
                     run.end(NoOutcome.LOST)
                     return
@@ -337,7 +337,7 @@ class _Reports:
     async def _write(self) -> None:
         while self._message is not None:
             message = self._message
-            with contextlib.suppress(StoreAwayError):
+            with contextlib.suppress(StoreUnavailableError):
                 record = await self._store.report(self._claim, message)
                 if record is not None:
                     self._changed(record)

@@ -37,7 +37,7 @@ _MAX_EXTENSIONS = 8
 
 
 class Revocations(Protocol):
-    """Records ended sessions for all instances. Both methods may raise StoreAwayError."""
+    """Records ended sessions for all instances. Both methods may raise StoreUnavailableError."""
 
     async def add(self, session_id: str, seconds: float) -> bool:
         """Record a session for a number of seconds; return False if it is already recorded.

@@ -80,16 +80,16 @@ class SessionsFullError(Exception):
         self.is_owner_limit = is_owner_limit
 
 
-class StoreAwayError(Exception):
-    """The state that the instances of a server share can't be reached now.
+class StoreUnavailableError(Exception):
+    """A store of the server can't be used now. Requests that need it get status 503 with `Retry-After`.
 
     Args:
         retry_after: Seconds after which the client may try again.
-        store: What can't be reached, for the error that the client gets.
+        store: The name of the store in the error that the client gets.
     """
 
     def __init__(self, retry_after: int = 1, *, store: str = "store") -> None:
-        super().__init__(f"The {store} of the server can't be reached now.")
+        super().__init__(f"The {store} of the server is unavailable now. Try again later.")
         self.retry_after = retry_after
 
 
@@ -150,7 +150,7 @@ class Notes:
 
 
 class SharedSessions(LiveSessions):
-    """A store that every instance of a server uses. Each of its methods may raise StoreAwayError.
+    """A store that every instance of a server uses. Each of its methods may raise StoreUnavailableError.
 
     Each principal's part of an anonymous session has notes of its own.
 

@@ -198,10 +198,10 @@ class MemoryTasks(TransitionStore):
         if len(owned.live) >= limits.live_per_principal:
             owned.live = {key: expires for key, expires in owned.live.items() if expires > now}
         if len(owned.live) >= limits.live_per_principal:
-            raise TasksFullError(_seconds_until(min(owned.live.values()), now), own=True)
+            raise TasksFullError(_seconds_until(min(owned.live.values()), now), is_owner_limit=True)
         if len(owned.keys) >= limits.per_principal:
             removed = min(self._tasks[key].record.removed for key in owned.keys)
-            raise TasksFullError(_seconds_until(removed, now), own=True)
+            raise TasksFullError(_seconds_until(removed, now), is_owner_limit=True)
 
 
 class _Owned:

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic, time
 from typing import TYPE_CHECKING, TypeVar
 
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks.record import Claim, TaskKey, claimed, current, from_json, new_record, to_json
 from funcmcp.state.tasks.store import (
     TaskLimits,
@@ -112,18 +112,18 @@ class SQLiteTasks(TransitionStore):
         self._server = server
 
     async def create(self, task: NewTask) -> TaskRecord:
-        """Do what `TaskStore.create` says; raise StoreAwayError."""
+        """Do what `TaskStore.create` says; raise StoreUnavailableError."""
         record = await self._run(lambda connection: self._insert(connection, task))
         self.wake()
         return record
 
     async def read(self, key: TaskKey) -> TaskRecord | None:
-        """Do what `TaskStore.read` says; raise StoreAwayError."""
+        """Do what `TaskStore.read` says; raise StoreUnavailableError."""
         record = await self._run(lambda connection: self._select(connection, key))
         return None if record is None else current(record, self._clock())
 
     async def claim(self, count: int) -> Sequence[Claim]:
-        """Do what `TaskStore.claim` says; raise StoreAwayError."""
+        """Do what `TaskStore.claim` says; raise StoreUnavailableError."""
         end, pause = monotonic() + _WAIT, _FIRST_PAUSE
         while True:
             claims = await self._run(lambda connection: self._claim_due(connection, count))
@@ -133,7 +133,7 @@ class SQLiteTasks(TransitionStore):
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
-        """Do what `TaskStore.page` says; raise StoreAwayError."""
+        """Do what `TaskStore.page` says; raise StoreUnavailableError."""
         if owner is None:
             return []
         now = self._clock()
@@ -163,7 +163,7 @@ class SQLiteTasks(TransitionStore):
         return changed
 
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Use the file in its thread; raise StoreAwayError if SQLite fails."""
+        """Use the file in its thread; raise StoreUnavailableError if SQLite fails."""
         file = self._file
         if file is None or file.process != os.getpid():  # a server may have been made before a fork
             file = self._file = _File(self._path)
@@ -177,7 +177,7 @@ class SQLiteTasks(TransitionStore):
                     self._path,
                     error,
                 )
-            raise StoreAwayError(store="task store") from error
+            raise StoreUnavailableError(store="task store") from error
         if self._away:
             self._away = False
             _logger.warning("The task store %s can be used again.", self._path)
@@ -222,9 +222,9 @@ class SQLiteTasks(TransitionStore):
         )
         count, first, live, first_live = connection.execute(query, (now, self._server, owner, now)).fetchone()
         if live >= limits.live_per_principal:
-            raise TasksFullError(max(1, int(first_live - now) + 1), own=True)
+            raise TasksFullError(max(1, int(first_live - now) + 1), is_owner_limit=True)
         if count >= limits.per_principal:
-            raise TasksFullError(max(1, int(first - now) + 1), own=True)
+            raise TasksFullError(max(1, int(first - now) + 1), is_owner_limit=True)
 
     def _claim_due(self, connection: sqlite3.Connection, count: int) -> list[Claim]:
         query = (

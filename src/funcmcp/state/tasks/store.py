@@ -53,20 +53,20 @@ class TasksFullError(Exception):
 
     Args:
         retry_after: Seconds until there may be.
-        own: Whether it is the owner's share that is full.
+        is_owner_limit: Whether the owner of the task has reached its limit. Otherwise the store is full.
     """
 
-    def __init__(self, retry_after: int, *, own: bool = False) -> None:
+    def __init__(self, retry_after: int, *, is_owner_limit: bool = False) -> None:
         super().__init__("Too many tasks")
         self.retry_after = retry_after
-        self.own = own
+        self.is_owner_limit = is_owner_limit
 
 
 class TaskStore(Protocol):
     """Keeps tasks, and gives those that are due to workers.
 
     Each method is atomic, and those that change a task return its new record. A store that other processes share may
-    raise StoreAwayError from each of them. What the
+    raise StoreUnavailableError from each of them. What the
     transitions mean is in `funcmcp.state.tasks.record`.
 
     Attributes:

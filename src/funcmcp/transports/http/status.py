@@ -60,7 +60,7 @@ def refuse(
 def limit_reached(error: LimitReachedError, request_id: RequestId | None = None) -> HttpResponse:
     """Return the refusal of a request for which there is no room: 429 for the caller's own share, or else 503."""
     headers = (*JSON_HEADERS, ("retry-after", str(error.retry_after)))
-    return HttpResponse(429 if error.own else 503, headers, error_reply(error, request_id).body)
+    return HttpResponse(429 if error.is_caller_limit else 503, headers, error_reply(error, request_id).body)
 
 
 def accepted() -> HttpResponse:

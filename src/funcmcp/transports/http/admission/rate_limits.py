@@ -41,7 +41,7 @@ class RateLimit:
         """Count messages; raise LimitReachedError if they come too early."""
         seconds = await self._rates.take(rated_caller_of(request, self._proxies), count)
         if seconds:
-            raise LimitReachedError("Too many requests; slow down.", seconds, own=True)
+            raise LimitReachedError("Too many requests; slow down.", seconds, is_caller_limit=True)
 
     async def wait(self, request: HttpRequest, count: int = 1) -> None:
         """Count messages, and wait until the caller may send them. A WebSocket has no status for a refusal."""

@@ -43,7 +43,7 @@ from funcmcp.state.sessions.store import (
     SessionKey,
     SessionsFullError,
     SharedSessions,
-    StoreAwayError,
+    StoreUnavailableError,
 )
 from funcmcp.transports.batch import read_batch
 from funcmcp.transports.http.endpoints.handshake_client import HandshakeClient, notification_of
@@ -223,7 +223,7 @@ class HandshakeEra:
         """Return whether a session has ended; False if its store can't be reached."""
         try:
             return await self._sessions.get(session_id) is None
-        except StoreAwayError:
+        except StoreUnavailableError:
             return False
 
     async def delete(self, http: HttpRequest, checked: CheckedHeaders) -> HttpResponse:
@@ -257,7 +257,7 @@ class HandshakeEra:
             reason = "Too many sessions; try again later."
             if error.is_owner_limit:
                 reason = "Too many of your sessions; end one."
-            raise LimitReachedError(reason, error.retry_after, own=error.is_owner_limit) from None
+            raise LimitReachedError(reason, error.retry_after, is_caller_limit=error.is_owner_limit) from None
         return HttpResponse(200, (*JSON_HEADERS, (headers.SESSION_ID, session_id)), reply.body)
 
     def _client_without_session(self, checked: CheckedHeaders, message: RoutedBody) -> HandshakeClient | HttpResponse:
@@ -352,9 +352,9 @@ def _id_of(message: RoutedBody | None) -> RequestId | None:
 
 
 def _bodies(replies: list[Reply | BaseException]) -> list[bytes]:
-    """Return the encoded responses of a batch, without cancelled requests; raise the first StoreAwayError."""
+    """Return the encoded responses of a batch, without cancelled requests; raise the first StoreUnavailableError."""
     for reply in replies:
-        if isinstance(reply, StoreAwayError):
+        if isinstance(reply, StoreUnavailableError):
             raise reply
     return [reply.body for reply in replies if isinstance(reply, Reply)]
 

@@ -17,7 +17,7 @@ from funcmcp.protocol.envelope import carries_version
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.limits import LimitReachedError
-from funcmcp.state.sessions.store import StoreAwayError
+from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.transports.http.admission.admission import Admission
 from funcmcp.transports.http.admission.body import answer_body
 from funcmcp.transports.http.admission.header_checks import HeaderChecks
@@ -106,7 +106,7 @@ class StreamableHTTP:
             if request.method == "GET":
                 return await self._handshake.get(request, checked)
             return await self._handshake.delete(request, checked)
-        except StoreAwayError as error:
+        except StoreUnavailableError as error:
             return _away(error)
 
     async def _answer(self, request: HttpRequest, checked: CheckedHeaders, body: bytes) -> HttpResponse:
@@ -131,7 +131,7 @@ class StreamableHTTP:
         era = self._per_request_posts if per_request else self._handshake_posts
         try:
             response = await era.post(request, message, checked)
-        except StoreAwayError as error:
+        except StoreUnavailableError as error:
             return _away(error, message.request.id if isinstance(message, RoutedRequest) else None)
         except LimitReachedError as error:
             return limit_reached(error, message.request.id if isinstance(message, RoutedRequest) else None)
@@ -161,7 +161,7 @@ class GuardedEra:
         return await self._authentication.check(message, http.principal) or await self._era.post(http, message, checked)
 
 
-def _away(error: StoreAwayError, request_id: RequestId | None = None) -> HttpResponse:
+def _away(error: StoreUnavailableError, request_id: RequestId | None = None) -> HttpResponse:
     """Return the refusal of a request that needs a store which can't be reached."""
     retry = (("retry-after", str(error.retry_after)),)
     return refuse(503, INTERNAL_ERROR, f"{error} Try again later.", request_id=request_id, headers=retry)

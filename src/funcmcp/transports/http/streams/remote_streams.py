@@ -27,7 +27,7 @@ import os
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from funcmcp.state.sessions.store import SessionKey, StoreAwayError
+from funcmcp.state.sessions.store import SessionKey, StoreUnavailableError
 from funcmcp.transports.http.streams import sse
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class RemoteStreams:
         bus.subscribe(_TOPIC, self._receive)
 
     async def is_read(self, key: SessionKey) -> bool:
-        """Return whether the general stream of a session is read at another instance; raise StoreAwayError."""
+        """Return whether the general stream of a session is read at another instance; raise StoreUnavailableError."""
         instances = await self._bus.other_instances()
         if not instances:
             return False
@@ -101,7 +101,7 @@ class RemoteStreams:
         """Return the events after an event on a stream of another instance; None if no instance has the stream.
 
         Raises:
-            StoreAwayError: The other instances can't be reached.
+            StoreUnavailableError: The other instances can't be reached.
         """
         instance = _instance_of(event_id)
         if instance == self._bus.instance or instance not in await self._bus.other_instances():
@@ -220,19 +220,19 @@ class _Sender:
                 async for event in self._events:
                     await self._send(event.decode())
                 await self._send(_END)
-        except StoreAwayError:
+        except StoreUnavailableError:
             return  # the reader can't be reached; the client will resume the stream again
         finally:
             self._timer.cancel()
 
     async def _send(self, part: str) -> None:
-        """Send a part, several times if the bus is away; raise StoreAwayError."""
+        """Send a part, several times if the bus is away; raise StoreUnavailableError."""
         self._number += 1
         message = {"kind": "part", "reader": self._reader, "part": part, "number": self._number}
         for _ in range(_ATTEMPTS - 1):
             try:
                 await self._bus.send(_TOPIC, message)
-            except StoreAwayError:
+            except StoreUnavailableError:
                 await asyncio.sleep(_ATTEMPT_INTERVAL)
             else:
                 return
