@@ -149,6 +149,11 @@ class Serving(Served):
         return self.server.options.name
 
     @property
+    def endpoint(self) -> str:
+        """The path of the Streamable HTTP endpoint."""
+        return self.path
+
+    @property
     def keeps_sessions(self) -> bool:
         """Whether sessions of the handshake era live in this process."""
         return isinstance(self._store, LiveSessions) and not isinstance(self._store, SharedSessions)

@@ -147,6 +147,11 @@ class FunctionsHost(Served):
         return PATH
 
     @property
+    def endpoint(self) -> str:
+        """The path of the Streamable HTTP endpoint."""
+        return PATH
+
+    @property
     def server(self) -> Server:
         """The features, and the answers to requests."""
         return self._serving.server

@@ -63,6 +63,19 @@ class Served:
         self.limits = limits or Limits()
         self.has_begun = False
         self.has_websocket = False
+        self._had_request = False
+
+    @property
+    def endpoint(self) -> str | None:
+        """The path that most requests are for; None if no path stands out."""
+        return None
+
+    def answer(self, request: HttpRequest) -> Awaitable[HttpResponse]:
+        """Return what to await for the response to an HTTP request."""
+        if not self._had_request:
+            self._had_request = True
+            self.on_first_request(request.server)
+        return self.exchange(request)
 
     def begin(self) -> None:
         """Prepare for requests: the process is about to serve."""
@@ -99,7 +112,6 @@ class ASGIApplication:
 
     def __init__(self, served: Served) -> None:
         self._served = served
-        self._had_request = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
@@ -107,28 +119,12 @@ class ASGIApplication:
             await self._serve_other(scope, receive, send)
             return
         served = self._served
-        if not self._had_request:
-            self._had_request = True
-            server = scope.get("server")
-            served.on_first_request(server[0] if server else None)
         request = ASGIRequest(scope, receive)
         try:
-            response = _refusal_for_framing(request, scope) or await served.exchange(request)
-            await self._respond(response, receive, send)
+            response = _refusal_for_framing(request, scope) or await served.answer(request)
+            await respond(response, receive, send, seconds=served.limits.write_seconds)
         except ClientDisconnectedError:
             return
-
-    async def _respond(self, response: HttpResponse, receive: Receive, send: Send) -> None:
-        """Send a response; raise ClientDisconnectedError if the client does not read it in time."""
-        headers, body, seconds = _encoded(response.headers), response.body, self._served.limits.write_seconds
-        start = {"type": "http.response.start", "status": response.status, "headers": headers}
-        if not isinstance(body, bytes):
-            await send_in_time(send, start, seconds=seconds)
-            await _stream(body, receive, send, seconds)
-            return
-        if response.status != _NO_CONTENT:
-            start["headers"] = [*headers, (b"content-length", b"%d" % len(body))]
-        await send_in_time(send, start, {"type": "http.response.body", "body": body}, seconds=seconds)
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a WebSocket or the lifespan of the application."""
@@ -247,6 +243,26 @@ def _refusal_for_framing(request: HttpRequest, scope: Scope) -> HttpResponse | N
     if b"transfer-encoding" in fields:
         return refuse(411, INVALID_REQUEST, _CHUNKED, headers=_CLOSE)
     return refuse(400, INVALID_REQUEST, _UPGRADE, headers=_CLOSE)
+
+
+async def respond(response: HttpResponse, receive: Receive, send: Send, *, seconds: float) -> None:
+    """Send a response; raise ClientDisconnectedError if the client does not read it in time.
+
+    Args:
+        response: The response.
+        receive: Returns the next event of the request, whose body has been read.
+        send: Sends an event.
+        seconds: The time within which the client has to read each part.
+    """
+    headers, body = _encoded(response.headers), response.body
+    start = {"type": "http.response.start", "status": response.status, "headers": headers}
+    if not isinstance(body, bytes):
+        await send_in_time(send, start, seconds=seconds)
+        await _stream(body, receive, send, seconds)
+        return
+    if response.status != _NO_CONTENT:
+        start["headers"] = [*headers, (b"content-length", b"%d" % len(body))]
+    await send_in_time(send, start, {"type": "http.response.body", "body": body}, seconds=seconds)
 
 
 async def send_in_time(send: Send, *messages: MutableMapping[str, Any], seconds: float) -> None:

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import uvicorn
 
 from funcmcp.adapters.asgi.application import served_by
+from funcmcp.adapters.uvicorn.direct_path import direct_path
 from funcmcp.adapters.uvicorn.protocols import http_protocol, websocket_protocol
 from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.server.limits import Limits
@@ -250,13 +251,13 @@ class _Server(uvicorn.Server):
 
     def __init__(self, app: Application, on_ready: Callable[[], None], certificate: Certificate | None = None) -> None:
         write_to_stderr()
-        self._app = app
         self._served = served_by(app)
+        answer = partial(self._run_application, app)
         limits = Limits() if self._served is None else self._served.limits
         config = uvicorn.Config(
-            self._answer,
+            answer,
             access_log=False,
-            http=http_protocol(limits),
+            http=http_protocol(limits, direct=direct_path(app, answer, self._run_application)),
             interface="asgi3",
             lifespan="on",
             log_level="warning",
@@ -273,14 +274,14 @@ class _Server(uvicorn.Server):
         self._on_ready = on_ready
         self._websockets: set[asyncio.Task[Any]] = set()
 
-    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request. If the server exits before, the request is ended properly, too."""
+    async def _run_application(self, app: Application, scope: Any, receive: Any, send: Any) -> None:
+        """Run an application. End a request properly if the server exits before it is answered."""
         task = asyncio.current_task()
         if scope["type"] == "websocket" and task is not None:
             self._websockets.add(task)
             task.add_done_callback(self._websockets.discard)
         try:
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
         except asyncio.CancelledError:
             if not self.should_exit:
                 raise

@@ -1,0 +1,333 @@
+"""uvicorn's protocol on httptools, which answers a usual POST to the endpoint without ASGI.
+
+How it works: ASGI takes a third of the time of a short request, for its scope, its events and uvicorn's
+`RequestResponseCycle`. So a request goes directly from the parser to the exchange (`HttpRequest` to `HttpResponse`),
+and its response to the transport in one write, if
+
+- it is a POST to the path of the endpoint in HTTP/1.1, without a query, Expect, Transfer-Encoding or Upgrade,
+- no earlier request of its connection waits for its response, and
+- its last byte is received together with the end of its header.
+
+The decision has two steps:
+
+- `on_headers_complete` decides by the header. A request that may go directly is `_incoming` until its last byte, and
+  uvicorn does not know of it. Every other request is uvicorn's from here on.
+- `on_message_complete` starts the task that answers it. The connection's `cycle` is then a `DirectCycle`, which has
+  what uvicorn and `BoundedConnection` read from a cycle. So keep-alive, pipelining, timers, disconnects and shutdown
+  need no second implementation. If `parse` ends before the last byte, the request becomes uvicorn's: `_start_asgi`
+  makes the calls of uvicorn that were left out. `_incoming` is therefore None between two calls of `parse`.
+
+A response that is more than a status, plain header fields and bytes is sent through ASGI: a stream, a response with
+fields about the connection, one behind bytes that the client has not read, and the one to an exception. For these,
+`DirectCycle.become_asgi` makes the cycle a complete one of uvicorn, which runs an ASGI application that sends only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.utils import get_client_addr
+
+from funcmcp.adapters.asgi.application import ClientDisconnectedError, respond
+from funcmcp.adapters.uvicorn.httptools_protocol import HttpToolsServerProtocol
+from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest
+
+if TYPE_CHECKING:
+    from funcmcp.adapters.asgi.application import Receive, Scope, Send
+    from funcmcp.adapters.uvicorn.direct_path import Application, DirectPath
+    from funcmcp.transports.http.messages import HttpResponse, Received
+
+_PLAIN_NAME = re.compile(rb"[a-z0-9-]+")
+_PLAIN_VALUE = re.compile(rb"[\x20-\x7e\x80-\xff]*")
+_CONNECTION_FIELDS = {b"connection", b"content-length", b"transfer-encoding"}
+_WITHOUT_LENGTH = {204, 304}
+
+
+class DirectRequest(HttpRequest):
+    """A request that goes to the exchange directly.
+
+    Args:
+        pairs: The header lines.
+        connection: The connection that it came on.
+
+    Attributes:
+        body: The body. It is complete before the exchange gets the request.
+        cycle: The cycle of the request, from then on.
+    """
+
+    __slots__ = ("_connection", "body", "cycle")
+
+    cycle: DirectCycle
+
+    def __init__(self, pairs: list[tuple[bytes, bytes]], connection: DirectHttpToolsProtocol) -> None:
+        server = connection.server
+        super().__init__("POST", connection.direct.path, pairs, server[0] if server else None)
+        self.body = b""
+        self._connection = connection
+
+    async def read(self, limit: int, received: Received | None = None) -> bytes:
+        """Return the body; raise BodyTooLargeError."""
+        del received  # the body did not come in parts
+        if len(self.body) > limit:
+            raise BodyTooLargeError
+        return self.body
+
+    async def disconnected(self) -> None:
+        """Return when the client has disconnected."""
+        await self.cycle.message_event.wait()
+
+    @property
+    def peer(self) -> str | None:
+        """The address that the connection came from, or None if unknown."""
+        client = self._connection.client
+        return client[0] if client else None
+
+    @property
+    def scheme(self) -> str:
+        """`http` or `https`."""
+        return self._connection.scheme or "http"
+
+    def make_scope(self) -> Any:
+        """Return the scope of ASGI, for the part of ASGI that sends the response."""
+        connection, path = self._connection, self.path
+        return {
+            "type": "http",
+            "asgi": {"version": connection.asgi_version, "spec_version": "2.3"},
+            "http_version": "1.1",
+            "server": connection.server,
+            "client": connection.client,
+            "scheme": connection.scheme,
+            "method": self.method,
+            "root_path": "",
+            "path": path,
+            "raw_path": path.encode("ascii"),
+            "query_string": b"",
+            "headers": self.pairs,
+            "state": connection.app_state.copy(),
+        }
+
+
+class DirectCycle(RequestResponseCycle):
+    """The connection's view of a request that is complete. It has only what a connection reads, until `become_asgi`.
+
+    Args:
+        keep_alive: Whether the connection remains open after the response.
+    """
+
+    disconnected = False
+    more_body = False
+    response_started = False
+    response_complete = False
+    body: Any = b""  # the request has it
+    event: asyncio.Event | None = None
+
+    def __init__(self, *, keep_alive: bool) -> None:
+        self.keep_alive = keep_alive
+
+    @property
+    def message_event(self) -> asyncio.Event:
+        """Is set when the client disconnects, and after the response. Few requests wait for it, so it is made late."""
+        if self.event is None:
+            self.event = asyncio.Event()
+        return self.event
+
+    @message_event.setter
+    def message_event(self, event: asyncio.Event) -> None:
+        self.event = event
+
+    def complete(self) -> None:
+        """Mark the response as sent."""
+        self.response_started = self.response_complete = True
+        if self.event is not None:
+            self.event.set()
+
+    def become_asgi(self, request: DirectRequest, connection: DirectHttpToolsProtocol) -> None:
+        """Become a complete cycle of uvicorn, whose request has been read and whose response has not begun."""
+        disconnected, event = self.disconnected, self.message_event
+        RequestResponseCycle.__init__(
+            self,
+            scope=request.make_scope(),
+            transport=connection.transport,
+            flow=connection.flow,
+            logger=connection.logger,
+            access_logger=connection.access_logger,
+            access_log=connection.access_log,
+            default_headers=connection.server_state.default_headers,
+            message_event=event,
+            expect_100_continue=False,
+            keep_alive=self.keep_alive,
+            on_response=connection.on_response_complete,
+        )
+        self.disconnected, self.more_body = disconnected, False
+
+
+class DirectHttpToolsProtocol(HttpToolsServerProtocol):
+    """An HTTP connection; see the module's docstring.
+
+    Attributes:
+        direct: What answers requests without ASGI.
+    """
+
+    direct: ClassVar[DirectPath]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        is_wrapped = self.config.loaded_app != self.direct.app  # by uvicorn, such as for proxy headers
+        through_asgi = is_wrapped or self.root_path or self.limit_concurrency is not None
+        self._target = None if through_asgi else self.direct.target
+        self._incoming: DirectRequest | None = None
+        self._default_headers: object = None
+        self._default_lines = b""
+
+    def parse(self, data: bytes) -> None:
+        """Parse data. A request whose body has not arrived completely becomes uvicorn's."""
+        HttpToolsServerProtocol.parse(self, data)
+        if self._incoming is not None:
+            self._start_asgi(self._incoming)
+
+    def on_message_begin(self) -> None:
+        """Prepare for a request. The scope of ASGI is made in `on_headers_complete` if the request needs it."""
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = False
+
+    def on_headers_complete(self) -> None:
+        """Decide by the header whether the request may go directly."""
+        if self.url == self._target and self._is_plain():
+            request = DirectRequest(self.headers, self)
+            if b"transfer-encoding" not in request.fields and b"upgrade" not in request.fields:
+                self._incoming = request
+                self._progress, self._complete, self._upgrade_ignored = True, False, False
+                self.headers = []
+                return
+        self._continue_with_uvicorn()
+
+    def on_body(self, body: bytes) -> None:
+        """Add to the body."""
+        if self._incoming is None:
+            HttpToolsServerProtocol.on_body(self, body)
+            return
+        self._progress = True
+        self._incoming.body += body
+
+    def on_message_complete(self) -> None:
+        """Answer the request if it goes directly."""
+        request = self._incoming
+        if request is None:
+            HttpToolsServerProtocol.on_message_complete(self)
+            return
+        self._incoming = None
+        self._progress = self._complete = True
+        cycle = DirectCycle(keep_alive=self.parser.should_keep_alive())
+        self.cycle = self._answering = request.cycle = cycle
+        self.tasks.add(self.loop.create_task(self._answer(request, cycle)))
+
+    def _is_plain(self) -> bool:
+        """Return whether the current request, as far as the parser knows it, may go directly."""
+        cycle, parser = self.cycle, self.parser
+        return (
+            (cycle is None or cycle.response_complete)
+            and not self.expect_100_continue
+            and parser.get_method() == b"POST"
+            and parser.get_http_version() == "1.1"
+        )
+
+    def _continue_with_uvicorn(self) -> None:
+        """Make the calls that `on_message_begin` and `on_headers_complete` have left out."""
+        url, headers, expects = self.url, self.headers, self.expect_100_continue
+        HttpToolsProtocol.on_message_begin(self)
+        self.url, self.headers, self.expect_100_continue = url, headers, expects
+        self.scope["headers"] = headers
+        HttpToolsServerProtocol.on_headers_complete(self)
+
+    def _start_asgi(self, request: DirectRequest) -> None:
+        """Make a request uvicorn's whose body has not arrived completely."""
+        self._incoming = None
+        if self._ended():
+            return
+        self.headers = request.pairs
+        self._continue_with_uvicorn()
+        if request.body:
+            HttpToolsServerProtocol.on_body(self, request.body)
+
+    async def _answer(self, request: DirectRequest, cycle: DirectCycle) -> None:
+        """Answer a request."""
+        try:
+            try:
+                response = await self.direct.served.answer(request)
+            except BaseException as error:  # noqa: BLE001 - `run_asgi` handles each, cancellation included
+                await self._finish(request, cycle, partial(_raise, error))
+            else:
+                if not self._write(cycle, response):
+                    seconds = self.limits.write_seconds
+                    await self._finish(request, cycle, partial(_respond, response, seconds))
+        finally:
+            self.tasks.discard(asyncio.current_task())
+
+    def _write(self, cycle: DirectCycle, response: HttpResponse) -> bool:
+        """Send a response; return False if it has to be sent through ASGI."""
+        body, status = response.body, response.status
+        if not isinstance(body, bytes):
+            return False
+        if cycle.disconnected:
+            return True
+        lines = _encoded(response.headers)
+        if lines is None or status in _WITHOUT_LENGTH or self.flow.write_paused:
+            return False
+        default_headers = self.server_state.default_headers
+        if default_headers is not self._default_headers:  # uvicorn makes a new list each second, for the date
+            self._default_headers = default_headers
+            self._default_lines = b"".join(b"%b: %b\r\n" % field for field in default_headers)
+        if self.access_log:
+            self._log(status)
+        closing = b"" if cycle.keep_alive else b"connection: close\r\n"
+        self.transport.write(
+            b"%b%b%bcontent-length: %d\r\n%b\r\n%b"
+            % (STATUS_LINE[status], self._default_lines, lines, len(body), closing, body)
+        )
+        cycle.complete()
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+        return True
+
+    def _log(self, status: int) -> None:
+        """Write the line of uvicorn's access log."""
+        address = get_client_addr({"client": self.client})  # type: ignore[arg-type]  # it reads nothing else
+        self.access_logger.info('%s - "%s %s HTTP/%s" %d', address, "POST", self.direct.path, "1.1", status)
+
+    async def _finish(self, request: DirectRequest, cycle: DirectCycle, app: Application) -> None:
+        """Send a response through ASGI."""
+        cycle.become_asgi(request, self)
+        await cycle.run_asgi(partial(self.direct.run, app))
+
+
+@lru_cache(maxsize=256)
+def _encoded(headers: tuple[tuple[str, str], ...]) -> bytes | None:
+    """Return header fields as lines; None if ASGI has to check them, or they are about the connection."""
+    lines = bytearray()
+    for name, value in headers:
+        encoded_name, encoded_value = name.encode("ascii"), value.encode("latin-1")
+        is_plain = _PLAIN_NAME.fullmatch(encoded_name) and _PLAIN_VALUE.fullmatch(encoded_value)
+        if not is_plain or encoded_name in _CONNECTION_FIELDS:
+            return None
+        lines += b"%b: %b\r\n" % (encoded_name, encoded_value)
+    return bytes(lines)
+
+
+async def _raise(error: BaseException, scope: Scope, receive: Receive, send: Send) -> None:
+    """Raise an error in place of a response."""
+    del scope, receive, send
+    raise error
+
+
+async def _respond(response: HttpResponse, seconds: float, scope: Scope, receive: Receive, send: Send) -> None:
+    """Send a response, as far as the client reads it in time."""
+    del scope
+    with contextlib.suppress(ClientDisconnectedError):
+        await respond(response, receive, send, seconds=seconds)
