@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Row = dict[str, Any]
-COLOURS = {"funcmcp": "#1b6e53", "mcp": "#8a8fa3", "fastmcp": "#c9a24b"}
+COLOURS = {"funcmcp run": "#0e3f30", "funcmcp": "#1b6e53", "mcp": "#8a8fa3", "fastmcp": "#c9a24b"}
 
 
 def title(row: Row) -> str:
@@ -29,7 +29,8 @@ def table(results: dict[str, Any]) -> str:
     lines += [
         "## Throughput",
         "",
-        "Responses per second (p50 / p99 in ms). Shares are medians of the ratios of each round.",
+        "Responses per second (p50 / p99 in ms; CPU time of the server per response in µs).",
+        "`funcmcp` runs in uvicorn, as an ASGI application. Shares are medians of the ratios of each round.",
         "",
     ]
     lines += _throughput([row for row in results["rows"] if "answers_per_second" in row])
@@ -55,20 +56,26 @@ def _versions(results: dict[str, Any]) -> str:
 
 
 def _throughput(rows: list[Row]) -> list[str]:
-    names = ("const", "floor", "funcmcp", "mcp", "fastmcp")
-    lines = [f"| row | {' | '.join(names)} | funcmcp / floor | mcp / floor | fastmcp / floor | funcmcp / const |"]
-    lines.append("|" + "---|" * 10)
+    names = ("const", "floor", *COLOURS)
+    shares_of_floor = " | ".join(f"{name} / floor" for name in COLOURS)
+    lines = [f"| row | {' | '.join(names)} | {shares_of_floor} | funcmcp / const |"]
+    lines.append("|" + "---|" * 12)
     for row in rows:
         cells = [
-            f"{row['answers_per_second'][name]} ({row['p50_ms'][name]} / {row['p99_ms'][name]})"
-            if name in row["answers_per_second"]
-            else "-"
+            f"{row['answers_per_second'][name]} ({_times_of(row, name)})" if name in row["answers_per_second"] else "-"
             for name in names
         ]
         shares = [row.get("share_of_floor", {}).get(name, "-") for name in COLOURS]
         shares.append(row.get("share_of_const", {}).get("funcmcp", "-"))
         lines.append(f"| {title(row)} | {' | '.join(cells)} | {' | '.join(map(str, shares))} |")
     return lines
+
+
+def _times_of(row: Row, name: str) -> str:
+    latencies = f"{row['p50_ms'][name]} / {row['p99_ms'][name]}"
+    if name in row.get("cpu_microseconds", {}):
+        return f"{latencies}; {row['cpu_microseconds'][name]}"
+    return latencies
 
 
 def _callers(rows: list[Row]) -> list[str]:
@@ -124,9 +131,10 @@ def plot(results: dict[str, Any], path: Path) -> None:
     figure = Figure(figsize=(10, 1.5 + 0.42 * len(rows)), layout="constrained")
     axes = figure.subplots()
     for offset, (name, colour) in enumerate(COLOURS.items()):
-        places = [index + (offset - 1) * 0.27 for index in range(len(rows))]
-        shares = [row["share_of_floor"][name] for row in rows]
-        axes.barh(places, shares, height=0.25, color=colour, label=name)
+        measured = [index for index, row in enumerate(rows) if name in row["share_of_floor"]]
+        places = [index + (offset - 1.5) * 0.21 for index in measured]
+        shares = [rows[index]["share_of_floor"][name] for index in measured]
+        axes.barh(places, shares, height=0.2, color=colour, label=name)
         for place, share in zip(places, shares, strict=True):
             axes.text(share + 0.006, place, f"{share:.2f}", va="center", fontsize=7)
     axes.axvline(1.0, color="black", linewidth=0.8)

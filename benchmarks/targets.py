@@ -18,6 +18,9 @@ HERE = Path(__file__).parent
 SERVERS = HERE / "servers"
 SERVER_CORE, LOAD_CORE = 0, 1
 FRAMEWORKS = ("funcmcp", "mcp", "fastmcp")
+RUN = "funcmcp run"
+"""funcmcp under its own command, which answers most requests without ASGI; `funcmcp` is the same server in uvicorn."""
+
 LIMITS = ("const", "floor")
 
 
@@ -39,7 +42,7 @@ class Target:
     """One running server.
 
     Args:
-        name: which one, such as `funcmcp`.
+        name: which one, such as `funcmcp`. All but `funcmcp run` are served by uvicorn.
         settings: its environment variables: BENCH_TOOLS, BENCH_PLAIN, BENCH_BODY.
     """
 
@@ -47,12 +50,14 @@ class Target:
         self.name = name
         self.port = free_port()
         self.started = time.perf_counter()
-        command = ["taskset", "-c", str(SERVER_CORE), sys.executable, "-m", "uvicorn", f"{name}_server:app"]
-        command += ["--port", str(self.port), "--loop", "uvloop", "--http", "httptools", "--no-access-log"]
-        command += ["--timeout-keep-alive", "60"]  # clients of tasks wait longer than uvicorn's five seconds
-        self._process = subprocess.Popen(
-            [*command, "--log-level", "warning"], cwd=SERVERS, env=environment(settings), stdout=subprocess.DEVNULL
-        )
+        command = ["taskset", "-c", str(SERVER_CORE), sys.executable, "-m"]
+        if name == RUN:
+            command += ["funcmcp", "run", "funcmcp_server.py:app", "--port", str(self.port)]
+        else:
+            command += ["uvicorn", f"{name}_server:app", "--port", str(self.port)]
+            command += ["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"]
+            command += ["--timeout-keep-alive", "60"]  # clients of tasks wait longer than uvicorn's five seconds
+        self._process = subprocess.Popen(command, cwd=SERVERS, env=environment(settings), stdout=subprocess.DEVNULL)
 
     def wait(self, seconds: float = 60) -> Self:
         """Wait until the server accepts connections."""

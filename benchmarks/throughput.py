@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from targets import FRAMEWORKS, LOAD_CORE, Target, rotated, running
+from targets import FRAMEWORKS, LOAD_CORE, RUN, Target, rotated, running
 from traffic import (
     ERAS,
     GETS,
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from plan import Plan
 
 Row = dict[str, Any]
+MEASURED = (*FRAMEWORKS, RUN)
 
 
 def calls(plan: Plan) -> list[Row]:
     """Measure `tools/call` of both tools, in both eras, at each concurrency, as async and as plain functions."""
     rows = []
     for plain in (False, True):
-        with running((*FRAMEWORKS, "floor"), BENCH_PLAIN=int(plain)) as targets:
+        with running((*MEASURED, "floor"), BENCH_PLAIN=int(plain)) as targets:
             for era in ERAS:
                 for tool in ("add", "create_order"):
                     messages = {name: _call(target, era, tool) for name, target in targets.items()}
@@ -60,7 +61,7 @@ def prompts(plan: Plan) -> list[Row]:
 
 def _gets(plan: Plan, method: str) -> list[Row]:
     rows = []
-    with running((*FRAMEWORKS, "floor")) as targets:
+    with running((*MEASURED, "floor")) as targets:
         for era in ERAS:
             messages = {
                 name: request(era, method, GETS[method][0], _session(target, era)) for name, target in targets.items()
@@ -99,7 +100,7 @@ def _prepare(targets: dict[str, Target], era: str, method: str, tools: int) -> t
 
 
 def _session(target: Target, era: str) -> str | None:
-    if era == HANDSHAKE and target.name in FRAMEWORKS:
+    if era == HANDSHAKE and target.name in MEASURED:
         return open_session(target.port)
     return None
 
@@ -120,17 +121,21 @@ def _compare(
         everyone = {**targets, **const}
         messages = {**messages, "const": messages["funcmcp"]}
         rounds: list[dict[str, Load]] = []
+        processor_times: list[dict[str, float]] = []
         for turn in range(plan.rounds + 1):
             seconds = plan.seconds if turn else plan.warm_up
-            loads = {
-                name: load(
-                    everyone[name].port, messages[name], connections=connections, seconds=seconds, core=LOAD_CORE
+            loads, microseconds = {}, {}
+            for name in rotated(tuple(everyone), turn):
+                target, before = everyone[name], everyone[name].cpu()
+                loads[name] = load(
+                    target.port, messages[name], connections=connections, seconds=seconds, core=LOAD_CORE
                 )
-                for name in rotated(tuple(everyone), turn)
-            }
+                microseconds[name] = (target.cpu() - before) / loads[name].requests * 1e6
             if turn:  # the first one only warms up
                 rounds.append(loads)
-    return summary(rounds)
+                processor_times.append(microseconds)
+    times = {name: round(median(turn[name] for turn in processor_times), 1) for name in processor_times[0]}
+    return {**summary(rounds), "cpu_microseconds": times}
 
 
 def summary(rounds: list[dict[str, Load]]) -> Row:
@@ -143,6 +148,8 @@ def summary(rounds: list[dict[str, Load]]) -> Row:
     for limit in ("floor", "const"):
         if limit in rounds[0]:
             row[f"share_of_{limit}"] = {
-                name: round(median(loads[name].rate / loads[limit].rate for loads in rounds), 3) for name in FRAMEWORKS
+                name: round(median(loads[name].rate / loads[limit].rate for loads in rounds), 3)
+                for name in MEASURED
+                if name in rounds[0]
             }
     return row

@@ -62,11 +62,13 @@ class Load:
         rate: answers a second.
         p50: median latency in milliseconds.
         p99: 99th percentile of latency in milliseconds.
+        requests: answers.
     """
 
     rate: float
     p50: float
     p99: float
+    requests: int
 
 
 def request(era: str, method: str, params: dict[str, Any], session: str | None = None) -> Request:
@@ -173,7 +175,9 @@ def load(port: int, message: Request, *, connections: int, seconds: int, core: i
     summary = json.loads(match[0])
     if summary["bad"]:
         raise RuntimeError(f"{summary['bad']} answers were not 2xx.")
-    return Load(summary["requests"] / summary["microseconds"] * 1e6, summary["p50"] / 1000, summary["p99"] / 1000)
+    requests = summary["requests"]
+    rate = requests / summary["microseconds"] * 1e6
+    return Load(rate, summary["p50"] / 1000, summary["p99"] / 1000, requests)
 
 
 def many(port: int, message: Request, count: int) -> None:

@@ -1,0 +1,292 @@
+"""Requests that go to the exchange without ASGI, beside the same bytes through ASGI."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import uvicorn
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from uvicorn.server import ServerState
+
+from funcmcp.adapters.asgi.application import ASGIApplication, Served
+from funcmcp.adapters.uvicorn.direct_path import direct_path
+from funcmcp.adapters.uvicorn.direct_protocol import DirectCycle
+from funcmcp.adapters.uvicorn.protocols import http_protocol
+from funcmcp.server.limits import Limits
+from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
+from fuzz.http_bytes import Transport
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from funcmcp.transports.http.messages import HttpRequest
+
+LIMITS = Limits(header_bytes=3000, message_bytes=5000)
+JSON = (("content-type", "application/json"),)
+DATE = [(b"date", b"Sun, 22 Nov 2026 21:00:00 GMT"), (b"server", b"test")]
+TURNS = 200
+
+
+class Exchange:
+    """Records requests; the first byte of a body, or else the path, chooses the response.
+
+    Attributes:
+        requests: What the requests were, with their bodies if they were read.
+        go_on: Ends the responses that wait.
+        disconnects: The number of requests whose client disconnected before the response.
+        closed: The number of streams that were closed.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[object, ...]] = []
+        self.go_on = asyncio.Event()
+        self.disconnects = 0
+        self.closed = 0
+
+    async def __call__(self, request: HttpRequest) -> HttpResponse:
+        facts = (request.method, request.path, request.query_string, request.pairs[:], request.fields, request.url)
+        facts += (request.server, request.peer, request.scheme, request.mount)
+        number = len(self.requests)
+        self.requests.append(facts)
+        try:
+            body = await request.read(LIMITS.message_bytes)
+        except BodyTooLargeError:
+            return HttpResponse(413, JSON, b"too large")
+        self.requests[number] = (*facts, body)
+        return await self._respond(request, body, b"%d %b" % (number, body[:50]))
+
+    async def _respond(self, request: HttpRequest, body: bytes, text: bytes) -> HttpResponse:
+        match body[:1]:
+            case b"w":
+                await self.go_on.wait()
+            case b"l":
+                await request.disconnected()
+                self.disconnects += 1
+            case b"s":
+                return HttpResponse(200, JSON, self._stream(text))
+            case b"e":
+                raise RuntimeError("a fault")
+            case b"c":
+                return HttpResponse(400, (*JSON, ("connection", "close")), text)
+            case b"h":
+                return HttpResponse(200, (("x-Name", "Value\u00e9"), ("x-empty", ""), ("X-Upper", "1")), text)
+            case b"i":
+                return HttpResponse(200, (("x-invalid", "a\r\nb"),), text)
+            case b"n":
+                return HttpResponse(204, ())
+            case b"a":
+                return HttpResponse(202, ())
+            case b"2":
+                return HttpResponse(200, (("content-length", str(len(text))),), text)
+            case b"b":
+                return HttpResponse(200, JSON, b"x" * 3000)
+        return HttpResponse(200, JSON, text)
+
+    async def _stream(self, text: bytes) -> AsyncIterator[bytes]:
+        try:
+            yield b"data: "
+            await asyncio.sleep(0)
+            yield text
+            if text.endswith(b"w"):
+                await self.go_on.wait()
+        finally:
+            self.closed += 1
+
+
+class OneEndpoint(Served):
+    """Serves an exchange at one path."""
+
+    @property
+    def endpoint(self) -> str:
+        """The path."""
+        return "/mcp"
+
+
+@dataclass
+class Outcome:
+    """What came of the bytes of one connection."""
+
+    written: bytes
+    closing: bool
+    requests: list[tuple[object, ...]]
+    responses: int
+    disconnects: int
+    closed: int
+    log: list[str] = field(default_factory=list)
+
+
+class Connection:
+    """The server's end of a connection in memory.
+
+    Args:
+        direct: Whether requests may go without ASGI.
+        reads: Whether the client reads what it is sent.
+        options: Options of uvicorn.
+    """
+
+    def __init__(self, *, direct: bool, reads: bool = True, limits: Limits = LIMITS, **options: Any) -> None:
+        self.exchange = Exchange()
+        self.app = ASGIApplication(OneEndpoint(self.exchange, limits))
+        protocol_class: Any = http_protocol(limits, "httptools", direct=direct_path(self.app) if direct else None)
+        options = {"ws": "none", "lifespan": "off", "log_config": None, "proxy_headers": False, **options}
+        config = uvicorn.Config(self.app, http=protocol_class, **options)
+        config.load()
+        self.state = ServerState()
+        self.state.default_headers = DATE
+        self.transport = Transport(reads=reads)
+        self.protocol: Any = protocol_class(config, self.state, {}, asyncio.get_running_loop())
+        self.transport.protocol = self.protocol
+        self.protocol.connection_made(self.transport)
+
+    def receive(self, data: bytes) -> None:
+        """Receive bytes, unless the connection is closed."""
+        if not self.transport.closing:
+            self.protocol.data_received(data)
+
+    async def quiet(self) -> None:
+        """Wait until nothing happens any more."""
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+
+    async def end(self) -> Outcome:
+        """Let responses go on, close the connection, and fail if something of it is left."""
+        await self.quiet()
+        self.exchange.go_on.set()
+        await self.quiet()
+        outcome = Outcome(
+            bytes(self.transport.written),
+            self.transport.closing,
+            self.exchange.requests,
+            self.state.total_requests,
+            0,
+            0,
+        )
+        self.transport.abort()
+        await self.quiet()
+        outcome.disconnects, outcome.closed = self.exchange.disconnects, self.exchange.closed
+        assert not self.state.tasks
+        assert not self.state.connections
+        assert not self.protocol.timers
+        return outcome
+
+
+async def play(segments: list[bytes], pauses: list[bool], *, direct: bool, reads: bool) -> Outcome:
+    """Send segments on one connection; after some of them, wait until nothing happens any more."""
+    connection = Connection(direct=direct, reads=reads)
+    for index, segment in enumerate(segments):
+        connection.receive(segment)
+        if pauses[index % len(pauses)]:
+            await connection.quiet()
+    return await connection.end()
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    made = asyncio.new_event_loop()
+    with contextlib.closing(made):
+        yield made
+
+
+@pytest.fixture
+def silent() -> Iterator[None]:
+    """No log: uvicorn reports invalid requests and faults of the exchange."""
+    loggers = [logging.getLogger(name) for name in ("uvicorn.error", "uvicorn.access")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+
+
+def post(body: bytes = b"{}", *fields: bytes, target: bytes = b"/mcp", version: bytes = b"1.1") -> bytes:
+    """Return a POST with a Content-Length."""
+    lines = [b"POST %b HTTP/%b" % (target, version), b"Host: here:8000", b"Content-Length: %d" % len(body), *fields]
+    return b"\r\n".join([*lines, b"", body])
+
+
+def chunked(body: bytes, *trailers: bytes) -> bytes:
+    """Return a POST in one chunk."""
+    head = b"POST /mcp HTTP/1.1\r\nhost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + b"%x\r\n%b\r\n0\r\n" % (len(body), body) + b"".join(line + b"\r\n" for line in trailers) + b"\r\n"
+
+
+BODIES = st.sampled_from(
+    [b"", b"{}", b"w", b"l", b"s", b"sw", b"e", b"c", b"h", b"i", b"n", b"a", b"2", b"b", b"x" * 2500, b"x" * 6000]
+)
+FIELDS = st.sampled_from(
+    [
+        b"Accept: application/json",
+        b"x-twice: 1\r\nX-Twice: 2",
+        b"cookie: a=1\r\ncookie: b=2",
+        b"Connection: close",
+        b"Connection: keep-alive",
+        b"Expect: 100-continue",
+        b"Expect: something",
+        b"Connection: upgrade\r\nUpgrade: h2c",
+        b"Connection: upgrade\r\nUpgrade: websocket",
+        b"Upgrade: h2c",
+        b"Transfer-Encoding: chunked",
+        b"Content-Length: 2",
+        b"x-long: " + b"y" * 2900,
+        b"x-folded: a\r\n b",
+        b"bad field",
+        b"x-null: \x00",
+    ]
+)
+TARGETS = st.sampled_from([b"/mcp", b"/mcp?x=1", b"/mcp/", b"/MCP", b"/%6dcp", b"http://here/mcp", b"/other", b"*"])
+POSTS = st.builds(
+    lambda body, fields, target, version: post(body, *fields, target=target, version=version),
+    BODIES,
+    st.lists(FIELDS, max_size=2),
+    st.one_of(st.just(b"/mcp"), TARGETS),
+    st.sampled_from([b"1.1", b"1.1", b"1.1", b"1.0"]),
+)
+PIECES = st.one_of(
+    POSTS,
+    POSTS,
+    st.builds(chunked, BODIES.filter(bool), st.sampled_from([b"x-trailer: 1", b"content-length: 5"])),
+    st.builds(lambda data, size: data[:size], POSTS, st.integers(1, 120)),
+    st.sampled_from(
+        [
+            b"GET /mcp HTTP/1.1\r\nhost: here\r\n\r\n",
+            b"HEAD /mcp HTTP/1.1\r\nhost: here\r\n\r\n",
+            b"POST /mcp HTTP/1.1\r\nhost: here\r\n\r\n",
+            b"OPTIONS * HTTP/1.1\r\nhost: here\r\n\r\n",
+            b"\r\n",
+            b"nonsense\r\n\r\n",
+            b"a:\r\n" * 600,
+        ]
+    ),
+)
+
+
+@st.composite
+def connections(draw: st.DrawFn) -> tuple[list[bytes], list[bool], bool]:
+    """Return segments, where a client pauses between them, and whether it reads."""
+    data = b"".join(draw(st.lists(PIECES, min_size=1, max_size=4)))
+    cuts = sorted(draw(st.lists(st.integers(0, len(data)), max_size=4)))
+    segments = [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True) if start < end]
+    return segments, draw(st.lists(st.booleans(), min_size=1, max_size=3)), draw(st.booleans())
+
+
+@pytest.mark.usefixtures("silent")
+@given(connections())
+@example(([post(b"1"), post(b"2")], [True], True))
+@example(([post(b"w"), post(b"2") + post(b"e")], [False], True))
+@example(([post(b"b"), post(b"s"), post(b"3")], [True], False))
+@settings(max_examples=300, deadline=None)
+def test_each_byte_sequence_has_the_same_outcome_as_through_asgi(
+    loop: asyncio.AbstractEventLoop, case: tuple[list[bytes], list[bool], bool]
+) -> None:
+    segments, pauses, reads = case
+    direct = loop.run_until_complete(play(segments, pauses, direct=True, reads=reads))
+    through_asgi = loop.run_until_complete(play(segments, pauses, direct=False, reads=reads))
+    assert direct == through_asgi
