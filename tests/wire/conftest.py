@@ -11,6 +11,7 @@ import pytest
 import uvicorn
 
 from funcmcp.adapters.asgi.application import served_by
+from funcmcp.adapters.uvicorn.direct_path import direct_path
 from funcmcp.adapters.uvicorn.protocols import http_protocol
 from funcmcp.server.limits import Limits
 from tests.wire.offering import Offering, offer, offer_all
@@ -18,9 +19,11 @@ from tests.wire.peer import HANDSHAKE, PATIENCE, PER_REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Literal
+    from typing import Literal, TypeAlias
 
     from tests.wire.peer import App
+
+    Way: TypeAlias = Literal["direct", "httptools", "h11"]
 
 SMALL_LIMIT = 20_000
 
@@ -61,27 +64,37 @@ def running_server(server: uvicorn.Server) -> Iterator[int]:
 
 
 @contextmanager
-def serving(app: App, http: Literal["httptools", "h11"]) -> Iterator[int]:
+def serving(app: App, http: Way) -> Iterator[int]:
     """Serve an application as `mcp.run()` does, in a thread until the block ends; give the port."""
     served = served_by(app)
     limits = Limits() if served is None else served.limits
-    protocol = http_protocol(limits, http)
+    if http == "direct":
+        protocol = http_protocol(limits, "httptools", direct=direct_path(app))
+    else:
+        protocol = http_protocol(limits, http)
     config = uvicorn.Config(
-        app, http=protocol, loop="asyncio", ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1
+        app,
+        http=protocol,
+        loop="asyncio",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        proxy_headers=False,
+        timeout_graceful_shutdown=1,
     )
     with running_server(uvicorn.Server(config)) as port:
         yield port
 
 
-@pytest.fixture(params=["httptools", "h11"])
-def parser(request: pytest.FixtureRequest) -> Literal["httptools", "h11"]:
-    """Each of uvicorn's two HTTP parsers."""
-    chosen: Literal["httptools", "h11"] = request.param
+@pytest.fixture(params=["direct", "httptools", "h11"])
+def parser(request: pytest.FixtureRequest) -> Way:
+    """Each of uvicorn's two HTTP parsers through ASGI, and the way without ASGI."""
+    chosen: Way = request.param
     return chosen
 
 
 @pytest.fixture
-def port(offering: Offering, parser: Literal["httptools", "h11"]) -> Iterator[int]:
+def port(offering: Offering, parser: Way) -> Iterator[int]:
     """The port where `offering` is served for real."""
     with serving(offering.app, parser) as port:
         yield port

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,7 @@ from tests.wire.peer import ERAS, HANDSHAKE, PER_REQUEST, Peer, check, initializ
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.wire.conftest import Way
     from tests.wire.offering import Offering
     from tests.wire.peer import App
 
@@ -164,7 +165,7 @@ def test_white_space_around_values_over_tcp_does_not_count(offering: Offering, p
 
 
 @pytest.fixture
-def small_port(limited: Offering, parser: Literal["httptools", "h11"]) -> Iterator[int]:
+def small_port(limited: Offering, parser: Way) -> Iterator[int]:
     """The port where a server that takes small bodies is served for real."""
     with serving(limited.app, parser) as port:
         yield port
@@ -244,9 +245,7 @@ def test_a_half_sent_body_holds_up_nobody_and_may_still_be_finished(
 
 @rules.verifies(rules.THREAT_26)
 @pytest.mark.parametrize("revision", ERAS)
-def test_more_half_sent_bodies_than_requests_may_be_under_way_turn_nobody_away(
-    parser: Literal["httptools", "h11"], revision: str
-) -> None:
+def test_more_half_sent_bodies_than_requests_may_be_under_way_turn_nobody_away(parser: Way, revision: str) -> None:
     """This holds for requests in one packet and for those with a separate body."""
     app = offer(limits=Limits(requests=2)).app
     with serving(app, parser) as port, contextlib.ExitStack() as lines:
@@ -369,7 +368,7 @@ def _data(line: bytes) -> Any:
 
 
 @rules.verifies(rules.THREAT_22)
-def test_the_default_limit_holds_over_tcp(parser: Literal["httptools", "h11"]) -> None:
+def test_the_default_limit_holds_over_tcp(parser: Way) -> None:
     """The chunked body has one MiB more than the limit of 4 MiB."""
     offering = offer(http=HTTPOptions())
     with serving(offering.app, parser) as port:

@@ -24,7 +24,7 @@ from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
 from fuzz.http_bytes import Transport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from funcmcp.transports.http.messages import HttpRequest
 
@@ -32,6 +32,15 @@ LIMITS = Limits(header_bytes=3000, message_bytes=5000)
 JSON = (("content-type", "application/json"),)
 DATE = [(b"date", b"Sun, 22 Nov 2026 21:00:00 GMT"), (b"server", b"test")]
 TURNS = 200
+RESPONSES = {
+    b"a": HttpResponse(202, ()),
+    b"b": HttpResponse(200, JSON, b"x" * 3000),
+    b"c": HttpResponse(400, (*JSON, ("connection", "close")), b"closed"),
+    b"h": HttpResponse(200, (("x-Name", "Value\u00e9"), ("x-empty", ""), ("X-Upper", "1")), b"fields"),
+    b"i": HttpResponse(200, (("x-invalid", "a\r\nb"),), b"invalid"),
+    b"n": HttpResponse(204, ()),
+}
+"""Responses by the first byte of the request's body."""
 
 
 class Exchange:
@@ -51,8 +60,8 @@ class Exchange:
         self.closed = 0
 
     async def __call__(self, request: HttpRequest) -> HttpResponse:
-        facts = (request.method, request.path, request.query_string, request.pairs[:], request.fields, request.url)
-        facts += (request.server, request.peer, request.scheme, request.mount)
+        line: tuple[object, ...] = (request.method, request.path, request.query_string, request.url)
+        facts = (*line, request.pairs[:], request.fields, request.server, request.peer, request.scheme, request.mount)
         number = len(self.requests)
         self.requests.append(facts)
         try:
@@ -73,21 +82,9 @@ class Exchange:
                 return HttpResponse(200, JSON, self._stream(text))
             case b"e":
                 raise RuntimeError("a fault")
-            case b"c":
-                return HttpResponse(400, (*JSON, ("connection", "close")), text)
-            case b"h":
-                return HttpResponse(200, (("x-Name", "Value\u00e9"), ("x-empty", ""), ("X-Upper", "1")), text)
-            case b"i":
-                return HttpResponse(200, (("x-invalid", "a\r\nb"),), text)
-            case b"n":
-                return HttpResponse(204, ())
-            case b"a":
-                return HttpResponse(202, ())
             case b"2":
                 return HttpResponse(200, (("content-length", str(len(text))),), text)
-            case b"b":
-                return HttpResponse(200, JSON, b"x" * 3000)
-        return HttpResponse(200, JSON, text)
+        return RESPONSES.get(body[:1]) or HttpResponse(200, JSON, text)
 
     async def _stream(self, text: bytes) -> AsyncIterator[bytes]:
         try:
@@ -290,3 +287,164 @@ def test_each_byte_sequence_has_the_same_outcome_as_through_asgi(
     direct = loop.run_until_complete(play(segments, pauses, direct=True, reads=reads))
     through_asgi = loop.run_until_complete(play(segments, pauses, direct=False, reads=reads))
     assert direct == through_asgi
+
+
+def is_direct(connection: Connection) -> bool:
+    """Return whether the last request of a connection goes without ASGI."""
+    return type(connection.protocol.cycle) is DirectCycle
+
+
+@pytest.mark.parametrize(
+    ("data", "direct"),
+    [
+        (post(b"w"), True),
+        (post(b"w", b"accept: */*", b"connection: close"), True),
+        (post(b"w" * 4000), True),
+        (post(b"w")[:-1], False),
+        (post(b"w", version=b"1.0"), False),
+        (post(b"w", b"Expect: 100-continue"), False),
+        (post(b"w", b"Upgrade: h2c"), False),
+        (post(b"w", target=b"/mcp?a=b"), False),
+        (post(b"w", target=b"/other"), False),
+        (chunked(b"w"), False),
+        (b"GET /mcp HTTP/1.1\r\nhost: here\r\n\r\n", False),
+        (post(b"w") + post(b"2"), False),  # the second one
+    ],
+)
+async def test_only_a_complete_and_usual_post_to_the_endpoint_goes_without_asgi(data: bytes, direct: bool) -> None:
+    connection = Connection(direct=True)
+    connection.receive(data)
+    assert is_direct(connection) == direct
+    await connection.end()
+
+
+@pytest.mark.parametrize("options", [{"proxy_headers": True}, {"root_path": "/below"}, {"limit_concurrency": 3}])
+async def test_no_request_goes_without_asgi_if_uvicorn_has_to_do_more(options: dict[str, Any]) -> None:
+    connection = Connection(direct=True, **options)
+    connection.receive(post(b"w"))
+    assert not is_direct(connection)
+    outcome = await connection.end()
+    assert outcome.written.startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+async def test_a_response_has_the_default_headers_and_is_one_write() -> None:
+    connection = Connection(direct=True)
+    writes: list[bytes] = []
+    connection.transport.write = writes.append  # type: ignore[method-assign, assignment]
+    connection.receive(post(b"{}"))
+    await connection.quiet()
+    connection.state.default_headers = [(b"date", b"later")]
+    connection.receive(post(b"{}", b"connection: close"))
+    await connection.quiet()
+    rest = b"content-type: application/json\r\ncontent-length: 4\r\n"
+    assert writes == [
+        b"HTTP/1.1 200 OK\r\ndate: Sun, 22 Nov 2026 21:00:00 GMT\r\nserver: test\r\n" + rest + b"\r\n0 {}",
+        b"HTTP/1.1 200 OK\r\ndate: later\r\n" + rest + b"connection: close\r\n\r\n1 {}",
+    ]
+    assert connection.transport.closing
+    assert connection.state.total_requests == 2
+    connection.transport.lose()
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_client_that_disconnects_ends_the_wait_and_gets_no_response(direct: bool) -> None:
+    connection = Connection(direct=direct)
+    connection.receive(post(b"l"))
+    await connection.quiet()
+    assert connection.exchange.disconnects == 0
+    connection.transport.lose()
+    await connection.quiet()
+    assert connection.exchange.disconnects == 1
+    assert connection.transport.written == b""
+    assert not connection.state.tasks
+    assert connection.state.total_requests == 0
+
+
+async def test_a_stream_to_a_client_that_has_disconnected_is_closed() -> None:
+    connection = Connection(direct=True)
+    connection.receive(post(b"sw"))
+    await asyncio.sleep(0)
+    connection.transport.lose()
+    await connection.quiet()
+    assert connection.exchange.closed == 1
+    assert not connection.state.tasks
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_the_timers_of_a_connection_run_as_through_asgi(direct: bool) -> None:
+    """After the time for idle connections it is closed, and after `message_seconds` an incomplete request is 408."""
+    connection = Connection(direct=direct, timeout_keep_alive=0.05)
+    connection.receive(post(b"{}"))
+    await connection.quiet()
+    connection.receive(post(b"w"))
+    await asyncio.sleep(0.1)
+    assert not connection.transport.closing
+    connection.exchange.go_on.set()
+    await connection.quiet()
+    assert not connection.transport.closing
+    await asyncio.sleep(0.1)
+    assert connection.transport.lost
+    assert connection.transport.written.count(b"HTTP/1.1 200 OK") == 2
+
+    late = Connection(direct=direct, limits=Limits(message_seconds=0.05))
+    late.receive(post(b"{}"))
+    await late.quiet()
+    late.receive(post(b"{}")[:30])
+    await asyncio.sleep(0.1)
+    assert late.transport.lost
+    assert late.transport.written.count(b"HTTP/1.1 408 Request Timeout") == 1
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_client_that_does_not_read_loses_its_connection(direct: bool) -> None:
+    connection = Connection(direct=direct, reads=False, limits=Limits(write_seconds=0.05))
+    connection.receive(post(b"b"))
+    await connection.quiet()
+    connection.receive(post(b"b"))  # its response waits for the client
+    await asyncio.sleep(0.1)
+    assert connection.transport.lost
+    assert connection.transport.written.count(b"HTTP/1.1 200 OK") == 1
+    assert not connection.state.tasks
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_shutdown_waits_for_the_response_and_closes_the_connection(direct: bool) -> None:
+    connection, idle = Connection(direct=direct), Connection(direct=direct)
+    connection.receive(post(b"w"))
+    idle.receive(post(b"{}"))
+    await connection.quiet()
+    connection.protocol.shutdown()
+    idle.protocol.shutdown()
+    assert len(connection.state.tasks) == 1
+    connection.exchange.go_on.set()
+    await connection.quiet()
+    assert b"content-length: 3\r\nconnection: close\r\n\r\n0 w" in connection.transport.written
+    assert connection.transport.lost
+    assert idle.transport.lost
+    assert not connection.state.tasks
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_an_access_log_has_a_line_for_each_response(direct: bool, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "uvicorn.access")
+    connection = Connection(direct=direct)
+    for body in (b"{}", b"a", b"s"):
+        connection.receive(post(body))
+        await connection.quiet()
+    await connection.end()
+    assert [record.getMessage() for record in caplog.records] == [
+        ' - "POST /mcp HTTP/1.1" 200',
+        ' - "POST /mcp HTTP/1.1" 202',
+        ' - "POST /mcp HTTP/1.1" 200',
+    ]
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_fault_of_the_exchange_is_500_and_in_the_log(direct: bool, caplog: pytest.LogCaptureFixture) -> None:
+    connection = Connection(direct=direct)
+    connection.receive(post(b"e"))
+    outcome = await connection.end()
+    assert re.fullmatch(rb"HTTP/1.1 500 .*connection: close\r\n\r\nInternal Server Error", outcome.written, re.DOTALL)
+    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert record.exc_info is not None
+    assert str(record.exc_info[1]) == "a fault"
