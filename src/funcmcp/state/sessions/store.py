@@ -89,7 +89,7 @@ class StoreUnavailableError(Exception):
     """
 
     def __init__(self, retry_after: int = 1, *, store: str = "store") -> None:
-        super().__init__(f"The {store} of the server is unavailable now. Try again later.")
+        super().__init__(f"The {store} of the server is unavailable now.")
         self.retry_after = retry_after
 
 
