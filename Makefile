@@ -44,8 +44,10 @@ pictures: .venv/.ready
 	.venv/bin/python scripts/pictures.py
 	scripts/screenshots/take.sh
 
-bench: .venv/.ready
+# On the Python of .venv, and on 3.13 where there is one.
+bench: .venv/.ready .venv-3.13
 	.venv/bin/python benchmarks/run.py
+	if [ -f .venv-3.13/.ready ]; then .venv-3.13/bin/python benchmarks/run.py; fi
 
 # FUZZ_RUNS=1000000 inputs for each target, or for those in TARGETS; the log is .fuzz/log.md, see docs/development/fuzzing.md.
 fuzz: .venv/.fuzz
@@ -73,5 +75,5 @@ corpus: .venv/.ready
 	scripts/setup-python.sh .venv
 
 clean:
-	rm -rf .venv .venv-3.13 .servers benchmarks/.venv benchmarks/.venv-3.13 tests/node/node_modules tests/node/azurite/node_modules .site .hypothesis .fuzz .corpus .coverage
+	rm -rf .venv .venv-3.13 .servers benchmarks/.venv* tests/node/node_modules tests/node/azurite/node_modules .site .hypothesis .fuzz .corpus .coverage
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

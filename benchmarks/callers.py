@@ -31,7 +31,7 @@ def signed(plan: Plan) -> list[dict[str, Any]]:
         ]
         unguarded = stack.enter_context(running(("funcmcp",)))["funcmcp"]
         targets = {SIGNED: guarded, OPEN: unguarded}
-        return [_row(plan, targets, era, {"Authorization": f"Bearer {_token(key)}"}) for era in ERAS]
+        return [_row(plan, targets, era, {"Authorization": f"Bearer {token(key)}"}) for era in ERAS]
 
 
 def _row(plan: Plan, targets: dict[str, Target], era: str, who: dict[str, str]) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _call(target: Target, era: str, who: dict[str, str]) -> Request:
     return message
 
 
-def _token(key: RSAKey) -> str:
+def token(key: RSAKey, subject: str = "0f5c2a9e-6f0b-4a6e-9d3c-2b7f1f6f8f11") -> str:
     """Return a token of the size that identity providers give."""
     from joserfc import jwt
 
@@ -73,7 +73,7 @@ def _token(key: RSAKey) -> str:
     claims = {
         "iss": ISSUER,
         "aud": AUDIENCE,
-        "sub": "0f5c2a9e-6f0b-4a6e-9d3c-2b7f1f6f8f11",
+        "sub": subject,
         "azp": "6b1c9c1e-2c5b-4d58-8f4e-5d9f3b7f1a22",
         "scp": "orders.read orders.write",
         "iat": now,

@@ -25,7 +25,8 @@ def title(row: Row) -> str:
 
 def table(results: dict[str, Any]) -> str:
     """Return all rows as Markdown."""
-    lines = ["# Results", "", results["machine"], "", _versions(results), ""]
+    rows = _rows(results)
+    lines = [f"# Results with Python {results['python']}", "", results["machine"], "", _versions(results), ""]
     lines += [
         "## Throughput",
         "",
@@ -33,14 +34,15 @@ def table(results: dict[str, Any]) -> str:
         "`funcmcp` runs in uvicorn, as an ASGI application. Shares are medians of the ratios of each round.",
         "",
     ]
-    lines += _throughput([row for row in results["rows"] if "answers_per_second" in row])
+    lines += _throughput([row for row in rows if "answers_per_second" in row])
     lines += ["", "## Start", "", "Milliseconds, and in brackets the multiple of the floor's.", ""]
-    lines += _times([row for row in results["rows"] if "milliseconds" in row])
-    lines += _callers([row for row in results["rows"] if "share_of_open" in row])
-    lines += _function_apps([row for row in results["rows"] if "apps" in row])
-    lines += _streams([row for row in results["rows"] if "kib_per_stream" in row])
+    lines += _times([row for row in rows if "milliseconds" in row])
+    lines += _callers([row for row in rows if "share_of_open" in row])
+    lines += _function_apps([row for row in rows if "apps" in row])
+    lines += _streams([row for row in rows if "kib_per_stream" in row])
+    lines += _growth([row for row in rows if row["row"] == "growth"])
     lines += ["", "## Memory", ""]
-    for row in results["rows"]:
+    for row in rows:
         if "resident_kib" in row:
             memory = ", ".join(f"{name} {values} KiB" for name, values in row["resident_kib"].items())
             growth = ", ".join(f"{name} {value} %" for name, value in row["growth_percent_after_the_first"].items())
@@ -49,6 +51,10 @@ def table(results: dict[str, Any]) -> str:
         if "kib" in row:
             lines.append(f"- {title(row)}: {row['kib']} KiB (funcmcp, sessions in memory).")
     return "\n".join(lines) + "\n"
+
+
+def _rows(results: dict[str, Any]) -> list[Row]:
+    return [row for rows in results["measurements"].values() for row in rows]
 
 
 def _versions(results: dict[str, Any]) -> str:
@@ -98,6 +104,15 @@ def _function_apps(rows: list[Row]) -> list[str]:
     return ["", "## Azure Functions", "", "Milliseconds, in the worker library.", *lines] if lines else []
 
 
+def _growth(rows: list[Row]) -> list[str]:
+    lines = []
+    for row in rows:
+        times = ", ".join(f"{count}: {took}" for count, took in row["microseconds"].items())
+        lines.append(f"- {row['kind']}, {times}.")
+    title = "CPU time of the server for a `tools/call`, in microseconds, behind the number of other things."
+    return ["", "## Growth", "", title, "", *lines] if lines else []
+
+
 def _streams(rows: list[Row]) -> list[str]:
     lines = [
         f"- {row['streams']} open streams of `{row['row']}`, one notification on each: it arrived after "
@@ -125,7 +140,7 @@ def plot(results: dict[str, Any], path: Path) -> None:
     """Draw the share of the floor of each framework, row by row."""
     from matplotlib.figure import Figure
 
-    rows = [row for row in results["rows"] if "share_of_floor" in row]
+    rows = [row for row in _rows(results) if "share_of_floor" in row]
     if not rows:
         return
     figure = Figure(figsize=(10, 1.5 + 0.42 * len(rows)), layout="constrained")
@@ -144,4 +159,24 @@ def plot(results: dict[str, Any], path: Path) -> None:
     axes.set_xlabel("responses per second as a share of the floor (1.0); the dotted line is the goal, 0.75")
     axes.set_xlim(0, 1.12)
     axes.legend(loc="lower right")
+    figure.savefig(path, dpi=110)
+
+
+def plot_growth(results: dict[str, Any], path: Path) -> None:
+    """Draw the cost of a call, as a multiple of the first, by the number of things of each kind."""
+    from matplotlib.figure import Figure
+
+    rows = [row for row in _rows(results) if row["row"] == "growth"]
+    if not rows:
+        return
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for row in rows:
+        counts = [int(count) for count in row["times_the_first"]]
+        axes.plot(counts, list(row["times_the_first"].values()), marker="o", label=row["kind"])
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("number of tools, open sessions, open streams or principals")
+    axes.set_ylabel("CPU time of a call, as a multiple of the first")
+    axes.legend()
     figure.savefig(path, dpi=110)

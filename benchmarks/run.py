@@ -1,6 +1,7 @@
 """Measure funcmcp, its peers and two limits in one run with alternating rounds.
 
-Requires Linux with two cores, taskset and wrk. The first run installs the peers in `benchmarks/.venv`.
+Requires Linux with two cores, taskset and wrk. The first run installs the peers in `benchmarks/.venv-peers-VERSION`.
+The results of each version of Python are stored in a file of their own; the table shows those of all versions.
 """
 
 from __future__ import annotations
@@ -14,11 +15,23 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from peers import PACKAGES, run_with_peers
+from peers import PACKAGES, VERSION, run_with_peers
 from plan import Plan
 
 RESULTS = Path(__file__).parent / "results"
-MEASUREMENTS = ("calls", "tools", "resources", "prompts", "imports", "starts", "memory", "streams", "callers", "azure")
+MEASUREMENTS = (
+    "calls",
+    "tools",
+    "resources",
+    "prompts",
+    "imports",
+    "starts",
+    "memory",
+    "streams",
+    "callers",
+    "growth",
+    "azure",
+)
 
 
 def main() -> None:
@@ -42,9 +55,10 @@ def main() -> None:
     write(measure(plan, tuple(options.only or MEASUREMENTS)))
 
 
-def measure(plan: Plan, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def measure(plan: Plan, names: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of the named measurements."""
     import callers
+    import growth
     import startup
     import streams
     import throughput
@@ -60,27 +74,33 @@ def measure(plan: Plan, names: tuple[str, ...]) -> list[dict[str, Any]]:
         "memory": startup.memory,
         "streams": streams.listening,
         "callers": callers.signed,
+        "growth": growth.growing,
         "azure": workers.function_apps,
     }
-    return [row for name in names for row in kinds[name](plan)]
+    return {name: kinds[name](plan) for name in names}
 
 
-def write(rows: list[dict[str, Any]]) -> None:
-    """Write the numbers, the table and the plot."""
+def write(measured: dict[str, list[dict[str, Any]]]) -> None:
+    """Write the numbers, the tables and the plots; the other measurements keep the numbers of an earlier run."""
     from importlib.metadata import version
 
     import report
 
-    results = {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-        "versions": {name: version(name) for name in PACKAGES},
-        "rows": rows,
-    }
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-    (RESULTS / "table.md").write_text(report.table(results))
-    report.plot(results, RESULTS / "plot.png")
-    print((RESULTS / "table.md").read_text())
+    file = RESULTS / f"results-{VERSION}.json"
+    earlier = json.loads(file.read_text())["measurements"] if file.exists() else {}
+    results = {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in PACKAGES},
+        "measurements": {**earlier, **measured},
+    }
+    file.write_text(json.dumps(results, indent=1) + "\n")
+    report.plot(results, RESULTS / f"plot-{VERSION}.png")
+    report.plot_growth(results, RESULTS / f"growth-{VERSION}.png")
+    versions = [json.loads(file.read_text()) for file in sorted(RESULTS.glob("results-*.json"))]
+    (RESULTS / "table.md").write_text("\n".join(map(report.table, versions)))
+    print(report.table(results))
 
 
 if __name__ == "__main__":

@@ -35,10 +35,10 @@ def listening(plan: Plan) -> list[Row]:
 
 
 async def _measure(plan: Plan, target: Target) -> Row:
-    async with _streams(target, _WARM) as streams:  # what the first ones take is not theirs alone
+    async with open_streams(target, _WARM) as streams:  # what the first ones take is not theirs alone
         await _tell(target, streams)
     before = target.memory()
-    async with _streams(target, plan.streams) as streams:
+    async with open_streams(target, plan.streams) as streams:
         opened = target.memory()
         arrivals = [took for _ in range(plan.rounds) for took in await _tell(target, streams)]
     return {
@@ -80,7 +80,7 @@ async def _next(stream: asyncio.StreamReader, method: bytes) -> None:
 
 
 @asynccontextmanager
-async def _streams(target: Target, count: int) -> AsyncIterator[list[asyncio.StreamReader]]:
+async def open_streams(target: Target, count: int) -> AsyncIterator[list[asyncio.StreamReader]]:
     """Open streams, one connection for each, until the block ends."""
     async with AsyncExitStack() as stack:
         opened = []

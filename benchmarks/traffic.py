@@ -159,10 +159,28 @@ end
 """
 
 
-def load(port: int, message: Request, *, connections: int, seconds: int, core: int) -> Load:
-    """Send a request over and over from another core; raise RuntimeError if any answer is not 2xx."""
+_IN_TURN = """
+local number = 0
+request = function()
+  number = number % #tokens + 1
+  wrk.headers["Authorization"] = "Bearer " .. tokens[number]
+  return wrk.format()
+end
+"""
+
+
+def load(
+    port: int, message: Request, *, connections: int, seconds: int, core: int, tokens: list[str] | None = None
+) -> Load:
+    """Send a request over and over from another core, with each token in turn if there are some.
+
+    Raises:
+        RuntimeError: A response is not 2xx.
+    """
     lines = ['wrk.method = "POST"', f"wrk.body = {json.dumps(message.body)}"]
     lines += [f"wrk.headers[{json.dumps(name)}] = {json.dumps(value)}" for name, value in message.headers.items()]
+    if tokens:
+        lines += [f"local tokens = {{{', '.join(map(json.dumps, tokens))}}}", _IN_TURN]
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         script.write("\n".join(lines) + _DONE)
         script.flush()
