@@ -25,15 +25,16 @@ WIDTH = 92
 COMMANDS = {
     "inspect": ["inspect server.py"],
     "call": ["call server.py find_dish name=len", 'call server.py order dish="Lentil soup" portions=50'],
+    "doctor": ["new kitchen-cloud", "doctor kitchen-cloud"],
 }
 """The commands in each picture."""
 
 # Rich's own format loads a font from the network.
 _SVG = """\
-<svg class="terminal" viewBox="0 0 {terminal_width} {terminal_height}" xmlns="http://www.w3.org/2000/svg">
+<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
-.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, monospace; font-size: {char_height}px;
-line-height: {line_height}px; font-variant-east-asian: full-width; }}
+.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace;
+font-size: {char_height}px; line-height: {line_height}px; }}
 {styles}
 </style>
 <defs>
@@ -42,8 +43,8 @@ line-height: {line_height}px; font-variant-east-asian: full-width; }}
 </clipPath>
 {lines}
 </defs>
-<rect width="100%" height="100%" rx="8" fill="#0c0c0c"/>
-<g clip-path="url(#{unique_id}-clip-terminal)">
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
 {backgrounds}
 <g class="{unique_id}-matrix">
 {matrix}
@@ -67,7 +68,9 @@ def draw() -> dict[str, str]:
             for command in commands:
                 console.print(Text.assemble(("$ ", "green"), f"funcmcp {command}"))
                 console.print(Text.from_ansi(_output(folder, command).rstrip("\n")))
-            svg = console.export_svg(theme=MONOKAI, code_format=_SVG, unique_id=picture, font_aspect_ratio=0.6)
+            svg = console.export_svg(
+                title="", theme=MONOKAI, code_format=_SVG, unique_id=picture, font_aspect_ratio=0.6
+            )
             pictures[f"{picture}.svg"] = "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
     return pictures
 
