@@ -43,20 +43,20 @@ _GOOD = (
 class Request(HttpRequest):
     """A complete request whose client stays connected."""
 
-    __slots__ = ("body", "query_line")
+    __slots__ = ("content", "query_line")
 
     def __init__(self, line: str, pairs: list[tuple[bytes, bytes]], body: bytes) -> None:
         method, _, target = line.partition(" ")
         path, _, self.query_line = target.partition("?")
-        self.body = body
+        self.content = body
         super().__init__(method, path, pairs, "127.0.0.1")
 
     async def read(self, limit: int, received: Received | None = None) -> bytes:
         """Return the body; raise BodyTooLargeError."""
         del received  # the body is complete
-        if len(self.body) > limit:
+        if len(self.content) > limit:
             raise BodyTooLargeError
-        return self.body
+        return self.content
 
     @property
     def query_string(self) -> str:
@@ -162,7 +162,7 @@ def _check_json(request: Request, response: HttpResponse) -> None:
     if request.path.startswith("/.well-known") and response.status == _OK:
         assert message["resource"]
         return
-    call = _call(request.body)
+    call = _call(request.content)
     check_message(message, call.method if call is not None else None)
     assert response.status == _OK or "error" in message, "a refusal without an error"
     if call is not None and request.method == "POST" and response.status == _OK:

@@ -19,7 +19,7 @@ from funcmcp.client.messages import is_response, is_response_to, parse_message
 from funcmcp.protocol import headers as header_names
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import ClientError, InvalidResponseError
-from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest
+from funcmcp.transports.http.messages import HttpRequest
 from funcmcp.transports.http.status import EVENT_STREAM, JSON
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from funcmcp.client.transport import Message, Receive
     from funcmcp.serving import Serving
-    from funcmcp.transports.http.messages import Exchange, HttpResponse, Received
+    from funcmcp.transports.http.messages import Exchange, HttpResponse
 
 _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 401, 403, 404
 _FIRST_FAILURE = 400
@@ -167,18 +167,11 @@ class MemoryRequest(HttpRequest):
         body: The body.
     """
 
-    __slots__ = ("_body",)
+    __slots__ = ()
 
     def __init__(self, method: str, path: str, pairs: list[tuple[bytes, bytes]], body: bytes) -> None:
         super().__init__(method, path, pairs, "127.0.0.1")
-        self._body = body
-
-    async def read(self, limit: int, received: Received | None = None) -> bytes:
-        """Return the body. Raise BodyTooLargeError if it has more bytes than *limit*."""
-        del received  # it arrives in one part
-        if len(self._body) > limit:
-            raise BodyTooLargeError
-        return self._body
+        self.body = body
 
 
 async def post(

@@ -79,24 +79,24 @@ class Budget:
 
     def take(self, caller: str | None, amount: int = 1) -> None:
         """Check an amount and count it; raise LimitReachedError."""
-        by_caller = self._by_caller
         total = self.used + amount
-        caller_total = amount if caller is None else by_caller.get(caller, 0) + amount
-        if total > self._limit or caller_total > self._per_principal:
-            self.check(caller, amount)
+        if caller is None:
+            if total > self._limit:
+                self.check(None, amount)
+        else:
+            caller_total = self._by_caller.get(caller, 0) + amount
+            if total > self._limit or caller_total > self._per_principal:
+                self.check(caller, amount)
+            self._by_caller[caller] = caller_total
         self.used = total
-        if caller is not None:
-            by_caller[caller] = caller_total
 
     def give_back(self, caller: str | None, amount: int = 1) -> None:
         """Release an amount that was counted."""
         self.used -= amount
         if caller is not None:
-            remaining = self._by_caller.get(caller, 0) - amount
+            remaining = self._by_caller.pop(caller, amount) - amount
             if remaining:
                 self._by_caller[caller] = remaining
-            else:
-                self._by_caller.pop(caller, None)
 
     @contextmanager
     def counting(self, caller: str | None) -> Iterator[None]:
@@ -259,7 +259,8 @@ class Body:
 
     def complete(self) -> None:
         """Mark the body as complete."""
-        self._bodies.end(self)
+        if self._size:
+            self._bodies.end(self)
 
     def drop(self, error: LimitReachedError) -> None:
         """Stop waiting for the remaining parts."""
@@ -272,7 +273,7 @@ class Body:
 
     def close(self) -> None:
         """Release the bytes of the body."""
-        self._bodies.end(self)
         if self._size:
+            self._bodies.end(self)
             self._bodies.budget.give_back(self.caller, self._size)
             self._size = 0

@@ -18,7 +18,7 @@ class BodyTooLargeError(Exception):
 
 
 class HttpRequest:
-    """A request. Each adapter has a subclass, which reads the body.
+    """A request. Each adapter has a subclass, which reads the body, or sets `body` if the body has arrived already.
 
     Args:
         method: The method, in upper case.
@@ -27,18 +27,20 @@ class HttpRequest:
         server: The address that the connection was accepted on; None if unknown.
 
     Attributes:
+        body: The body, if all of it has arrived before the request is answered; None if `read` has to be called.
         fields: Header values by lower-case name. Lines of the same name are joined (RFC 9110 section 5.2).
         principal: The principal that sent it; None before authentication and for an anonymous request.
         caller: The caller whose share of the limits it uses (`funcmcp.server.load`); None if it counts for all only.
     """
 
-    __slots__ = ("caller", "fields", "method", "pairs", "path", "principal", "server")
+    __slots__ = ("body", "caller", "fields", "method", "pairs", "path", "principal", "server")
 
     def __init__(self, method: str, path: str, pairs: list[tuple[bytes, bytes]], server: str | None = None) -> None:
         self.method = method
         self.path = path
         self.pairs = pairs
         self.server = server
+        self.body: bytes | None = None
         self.principal: Principal | None = None
         self.caller: str | None = None
         self.fields = dict(pairs)
@@ -56,8 +58,11 @@ class HttpRequest:
         Raises:
             BodyTooLargeError: The body has more bytes.
         """
-        del limit, received
-        return b""
+        del received
+        body = self.body or b""
+        if len(body) > limit:
+            raise BodyTooLargeError
+        return body
 
     async def disconnected(self) -> None:
         """Return when the client has disconnected; never, if the platform does not report it."""

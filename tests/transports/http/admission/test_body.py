@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from funcmcp import MCPServer
 from funcmcp.server.limits import LimitReachedError, Limits
 from funcmcp.server.load import Body, Load
+from funcmcp.serving import serving_of
+from funcmcp.testing import MemoryRequest
 from funcmcp.transports.http.admission.body import read_body
-from funcmcp.transports.http.messages import HttpRequest, HttpResponse
+from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,3 +72,16 @@ async def test_bodies_that_are_dropped_or_too_late_are_freed_at_once() -> None:
     parts = [request.part for request in requests]
     assert all(part is not None and part() is None for part in parts)
     assert bodies.budget.used == 0
+
+
+async def test_a_body_that_has_arrived_already_has_the_same_limit_as_one_that_is_read() -> None:
+    exchange = serving_of(MCPServer("Orders", limits=Limits(message_bytes=100))).exchange
+    lines = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    for size, status in ((100, 400), (101, 413)):
+        request = MemoryRequest("POST", "/mcp", lines, b"x" * size)
+        assert (await exchange(request)).status == status
+        if size > 100:
+            with pytest.raises(BodyTooLargeError):
+                await request.read(100)
+        else:
+            assert await request.read(100) == b"x" * size
