@@ -57,9 +57,10 @@ def owner_of(principal: Principal | None) -> str | None:
 
     The mark is the same for each token of the same principal. It is a digest, so it may be stored.
     """
-    return None if principal is None else _digest(principal.key)
+    return None if principal is None else owner_of_key(principal.key)
 
 
 @lru_cache(maxsize=4096)
-def _digest(key: tuple[str, str, str]) -> str:
+def owner_of_key(key: tuple[str, str, str]) -> str:
+    """Return the mark of the principal with a key."""
     return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]

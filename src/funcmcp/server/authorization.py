@@ -97,6 +97,13 @@ class Guard:
         Unless every caller may list features, an anonymous caller gets the same refusal for a feature that exists and
         for one that does not. A caller that passes this check learns from the response that a feature is missing.
         """
+        refusal = self.check_scopes(routed, principal)
+        if refusal is not None or routed.feature is None:
+            return refusal
+        return await self._check_authorize(routed.feature.access, principal)
+
+    def check_scopes(self, routed: RoutedRequest, principal: Principal | None) -> Refusal | None:
+        """Do as `check`, but without calling the author's `authorize` function."""
         if routed.route is None or routed.fault is not None:
             return self._check_scopes(principal)
         audience = routed.route.audience
@@ -106,10 +113,7 @@ class Guard:
             if routed.route.capability is not None and routed.route.capability not in self._catalog.offered:
                 return self._check_scopes(principal)  # as for a method that does not exist
             return self.check_conversation(principal)
-        access = routed.feature.access
-        if access.authorize is None:
-            return self._check_access(access, principal)
-        return await self._check_authorize(access, principal)
+        return self._check_access(routed.feature.access, principal)
 
     def check_conversation(self, principal: Principal | None) -> Refusal | None:
         """Return why a caller may not use the server at all, not even for a handshake; None if it may."""

@@ -328,6 +328,24 @@ class TestMemory:
             await accepted(GOOD, bearer)
             assert keys.asked == requests
 
+    async def test_a_token_is_recalled_from_the_header_until_it_has_to_be_checked_again(self) -> None:
+        clock = Clock()
+        bearer = tokens(clock)
+        header = f"Bearer {GOOD}".encode()
+        assert bearer.recall(header) is None
+        principal = await accepted(GOOD, bearer)
+        assert bearer.recall(header) is principal
+        for other in (b"", GOOD.encode(), header + b"x", header[:-1], header.lower(), header.replace(b" ", b"  ")):
+            assert bearer.recall(other) is None
+        clock.now = NOW + 240
+        assert bearer.recall(header) is None
+
+    async def test_a_refused_token_is_not_recalled(self) -> None:
+        forged = sign(claims(), signer=key("RSA", "second"))
+        bearer = tokens()
+        await refusal(forged, bearer)
+        assert bearer.recall(f"Bearer {forged}".encode()) is None
+
     async def test_a_refused_token_is_not_remembered_as_good(self) -> None:
         forged = sign(claims(), signer=key("RSA", "second"))
         bearer = tokens()

@@ -10,8 +10,8 @@ RFC 8725, RFC 9068; MCP "basic/authorization", "Token Handling".
 
 from __future__ import annotations
 
-import hashlib
 import logging
+from hashlib import sha256
 from time import time
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("funcmcp")
 
+_PREFIX = b"Bearer "
 _CACHE_SIZE = 4096
 _CACHE_SECONDS = 240.0
 """Seconds after which a token is verified again. A withdrawn key may verify tokens for 335 seconds (the lifetime of
@@ -76,11 +77,11 @@ class BearerTokens:
         token = token.strip(" ")
         if not token or " " in token:
             return Challenge("invalid_request", "The Authorization header is not 'Bearer' with one token.")
-        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        data = token.encode("utf-8", "surrogatepass")
+        principal = self._cached(data)
+        if principal is not None:
+            return principal
         now = self._clock()
-        cached = self._verified.get(digest)
-        if cached is not None and now < cached[1]:
-            return cached[0]
         try:
             principal, end = await self._check(token, now)
         except TokenError as error:
@@ -88,8 +89,18 @@ class BearerTokens:
         except Exception as error:  # noqa: BLE001 - a token that makes a library fail is rejected
             _logger.warning("event=token_check_failed exception=%s", type(error).__name__)
             return Challenge("invalid_token", "The token can't be verified.")
-        self._remember(digest, principal, min(end, now + _CACHE_SECONDS))
+        self._remember(data, principal, min(end, now + _CACHE_SECONDS))
         return principal
+
+    def recall(self, authorization: bytes) -> Principal | None:
+        """Return the caller of an Authorization header whose token is in the cache; None to call the authenticator."""
+        return self._cached(authorization[len(_PREFIX) :]) if authorization.startswith(_PREFIX) else None
+
+    def _cached(self, token: bytes) -> Principal | None:
+        cached = self._verified.get(sha256(token).digest())
+        if cached is None or self._clock() >= cached[1]:
+            return None
+        return cached[0]
 
     async def _check(self, token: str, now: float) -> tuple[Principal, float]:
         """Return the caller and the expiry of a token; raise TokenError if the token is invalid."""
@@ -106,11 +117,11 @@ class BearerTokens:
             raise TokenError("The signature of the token is invalid.")
         return principal, end
 
-    def _remember(self, digest: bytes, principal: Principal, end: float) -> None:
+    def _remember(self, token: bytes, principal: Principal, end: float) -> None:
         """Cache a valid token, in place of the oldest one if the cache is full."""
         if len(self._verified) >= _CACHE_SIZE:
             del self._verified[next(iter(self._verified))]
-        self._verified[digest] = principal, end
+        self._verified[sha256(token).digest()] = principal, end
 
 
 def _names(parameter: str, values: str | Sequence[str]) -> frozenset[str]:

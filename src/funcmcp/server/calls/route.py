@@ -45,6 +45,9 @@ class Interactivity(Enum):
     ALWAYS = auto()
 
 
+_NEVER, _ALWAYS = Interactivity.NEVER, Interactivity.ALWAYS  # each access to a member of an Enum takes time
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """One method that the server serves.
@@ -100,9 +103,9 @@ class RoutedRequest:
     @property
     def interactive(self) -> bool:
         """Whether the answer may come with other messages, so that the transport must be ready to stream."""
-        if self.route is None or self.route.interactivity is Interactivity.NEVER:
+        if self.route is None or self.route.interactivity is _NEVER:
             return False
-        if self.route.interactivity is Interactivity.ALWAYS:
+        if self.route.interactivity is _ALWAYS:
             return True
         return self.feature is not None and self.feature.interactive
 

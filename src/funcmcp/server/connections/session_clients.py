@@ -9,7 +9,7 @@ too. When a session ends, the clients of all its keys are dropped.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from funcmcp.server.connections.client import Client
 from funcmcp.server.connections.conversation import Conversation
@@ -74,8 +74,8 @@ class Clients(Generic[C]):
         self._limit = limit
         self._clients: dict[SessionKey, C] = {}
         self._parts: dict[str, set[SessionKey]] = {}
-        self.get: Callable[[SessionKey], C | None] = self._clients.get
-        """Returns the client of a key, or None if it is not in the cache."""
+        self.get: Callable[[tuple[str, str | None]], C | None] = cast("dict[Any, C]", self._clients).get
+        """Returns the client of a key, which may be a plain tuple, or None if it is not in the cache."""
 
     def add(self, client: C) -> None:
         """Add the client of a session."""

@@ -50,7 +50,7 @@ class ToolCalls:
         arguments = params.get("arguments", {})
         if type(arguments) is not dict:
             raise InvalidParams('"arguments" must be an object.')
-        if (tool.task is not None or "task" in params) and self._tasks is not None:
+        if self._tasks is not None and (tool.task is not None or "task" in params):
             return self._call_or_create(context, tool, arguments, self._tasks)
         if tool.interactive:
             self._calls.open_rounds(context, tool)

@@ -82,7 +82,10 @@ class EndedSessions:
         return cls(file, clock=clock)
 
     def __contains__(self, digest: bytes) -> bool:
-        start = self._start(digest)
+        return self.has(digest, self.start_of(digest))
+
+    def has(self, digest: bytes, start: int) -> bool:
+        """Return whether a session is recorded, in the bucket at `start_of` its digest."""
         # Most buckets are empty. In any other one the last byte of the first expiry is 0x41, for any time of today.
         if not self._table[start + _RECORD_BYTES - 1]:
             return False
@@ -95,7 +98,7 @@ class EndedSessions:
         with self._locked():
             if digest in self:  # another process has recorded it in the meantime
                 return
-            start = self._start(digest)
+            start = self.start_of(digest)
             for position in range(start, start + _BUCKET_BYTES, _RECORD_BYTES):
                 [expiry] = _EXPIRY.unpack_from(self._table, position + _DIGEST_BYTES)
                 if expiry <= now:  # it has expired, or was never used
@@ -104,7 +107,7 @@ class EndedSessions:
                 first_expiry = min(first_expiry, expiry)
         raise SessionsFullError(int(first_expiry - now) + 1)
 
-    def _start(self, digest: bytes) -> int:
+    def start_of(self, digest: bytes) -> int:
         """Return where the bucket of a digest begins."""
         return int.from_bytes(digest[:4], "little") % self._buckets * _BUCKET_BYTES
 

@@ -103,10 +103,19 @@ class SignedSessions(SessionStore):
 
     async def get(self, session_id: str) -> Handshake | None:
         """Return the handshake of a session; None if its id is invalid, or if the session was ended or has expired."""
-        checked = self._checked.get(session_id) or self._open(session_id)
-        if checked is None or checked.expires <= self._clock() or checked.digest in self._ended:
+        handshake = self._find(session_id)
+        if handshake is not None and self._revoked is not None and await self._revoked.has(session_id):
             return None
-        if self._revoked is not None and await self._revoked.has(session_id):
+        return handshake
+
+    def get_at_once(self, session_id: str) -> Handshake | None:
+        """Return what `get` returns, without a coroutine; None if `get` asks a store of revocations."""
+        return self._find(session_id) if self._revoked is None else None
+
+    def _find(self, session_id: str) -> Handshake | None:
+        """Return the handshake of a session that has neither expired nor ended in this process; else None."""
+        checked = self._checked.get(session_id) or self._open(session_id)
+        if checked is None or checked.expires <= self._clock() or self._ended.has(checked.digest, checked.start):
             return None
         return checked.handshake
 
@@ -128,7 +137,8 @@ class SignedSessions(SessionStore):
         payload = self.keys.open(_PURPOSE, session_id) if len(session_id) <= _MAX_ID else None
         if payload is None:
             return None
-        checked = _checked(decode(payload), digest_of(session_id))
+        digest = digest_of(session_id)
+        checked = _checked(decode(payload), digest, self._ended.start_of(digest))
         if checked is not None:
             if len(self._checked) >= _MAX_CACHED:
                 del self._checked[next(iter(self._checked))]
@@ -137,20 +147,28 @@ class SignedSessions(SessionStore):
 
 
 class _Checked(NamedTuple):
-    """A session whose id has a valid signature."""
+    """A session whose id has a valid signature.
+
+    Attributes:
+        handshake: What was negotiated.
+        expires: When the session expires, in seconds since 1970.
+        digest: The digest under which `EndedSessions` records its end.
+        start: The start of the bucket for the digest.
+    """
 
     handshake: Handshake
     expires: float
     digest: bytes
+    start: int
 
 
-def _checked(payload: Any, digest: bytes) -> _Checked | None:
+def _checked(payload: Any, digest: bytes, start: int) -> _Checked | None:
     """Return the session of a payload, or None if another version of the server wrote it."""
     match payload:
         case {"r": str(revision), "c": dict(capabilities), "i": dict(info), "o": str() | None as owner}:
             expires = payload.get("x")
             if isinstance(expires, int | float) and payload.keys() == _FIELDS:
-                return _Checked(Handshake(revision, capabilities, info, owner), expires, digest)
+                return _Checked(Handshake(revision, capabilities, info, owner), expires, digest, start)
     return None
 
 

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp import MCPServer
+from funcmcp.auth.authenticator import Challenge
 from funcmcp.auth.policy import Auth
 from funcmcp.auth.principal import Principal
+from funcmcp.auth.tokens.bearer import BearerTokens
+from funcmcp.auth.tokens.keys import StaticKeys
 from funcmcp.server.authorization import Guard
 from funcmcp.serving import serving_of
 from funcmcp.testing import Client, MemoryRequest, post
 from funcmcp.transports.http.admission.authentication import Authentication
+from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW, Clock, claims, public, sign
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +58,52 @@ async def test_a_faulty_authenticator_is_500_with_an_error_id_and_lets_nobody_in
     assert said["code"] == -32603
     assert "secret" not in said["message"]
     assert said["message"].split()[-1].rstrip(".") in caplog.text
+
+
+class RevokingTokens(BearerTokens):
+    """Tokens of which the author's own list revokes some."""
+
+    revoked = False
+
+    async def __call__(self, headers: Mapping[str, str]) -> Principal | Challenge | None:
+        """Check a token, and the list."""
+        return Challenge("invalid_token", "Revoked.") if self.revoked else await super().__call__(headers)
+
+
+def ping_with(*authorization: str) -> MemoryRequest:
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    lines = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    lines += [(b"authorization", line.encode()) for line in authorization]
+    return MemoryRequest("POST", "/mcp", lines, body)
+
+
+async def test_a_token_that_was_checked_before_is_refused_once_it_has_expired() -> None:
+    clock = Clock()
+    bearer = BearerTokens(ISSUER, AUDIENCE, keys=StaticKeys(public()), clock=clock)
+    exchange = serving_of(MCPServer("Orders", auth=Auth(bearer), sessions=None)).exchange
+    header = f"Bearer {sign(claims(exp=NOW + 10))}"
+    for now, status in ((NOW, 200), (NOW + 1, 200), (NOW + 69, 200), (NOW + 70, 401), (NOW + 71, 401)):
+        clock.now = now
+        assert (await exchange(ping_with(header))).status == status
+
+
+async def test_a_token_that_was_checked_before_is_refused_next_to_another_one() -> None:
+    bearer = BearerTokens(ISSUER, AUDIENCE, keys=StaticKeys(public()), clock=Clock())
+    exchange = serving_of(MCPServer("Orders", auth=Auth(bearer), sessions=None)).exchange
+    header = f"Bearer {sign(claims())}"
+    assert [(await exchange(ping_with(header))).status for _ in range(2)] == [200, 200]
+    assert (await exchange(ping_with(header, header))).status == 400
+    assert (await exchange(ping_with())).status == 401
+    assert (await exchange(ping_with(f"Basic {header}"))).status == 401
+
+
+async def test_a_subclass_checks_each_request_even_if_the_token_is_cached() -> None:
+    bearer = RevokingTokens(ISSUER, AUDIENCE, keys=StaticKeys(public()), clock=Clock())
+    exchange = serving_of(MCPServer("Orders", auth=Auth(bearer), sessions=None)).exchange
+    header = f"Bearer {sign(claims())}"
+    assert [(await exchange(ping_with(header))).status for _ in range(2)] == [200, 200]
+    bearer.revoked = True
+    assert (await exchange(ping_with(header))).status == 401
 
 
 async def test_an_authenticator_that_never_answers_is_500_and_holds_up_no_place(

@@ -60,32 +60,18 @@ class Admission(Generic[H]):
         *,
         checks_messages: bool = False,
     ) -> None:
-        self.rate_limit = None if options.rates is None else RateLimit(options.rates, options.proxies)
+        self.rate_limit = None if options.rates is None else RateLimit(options.rates)
         self._load = server.load
         self._proxies = options.proxies
         self._header_checks = header_checks
         self._authentication = authentication
         self._checks_messages = checks_messages
-        self._is_open = authentication is None and self.rate_limit is None
 
     async def admit(self, request: HttpRequest) -> H | HttpResponse:
         """Return the headers of a request that may be served, or the refusal of another one."""
-        headers = self._header_checks.check(request)
+        headers = self._check_header(request)
         if isinstance(headers, HttpResponse):
             return headers
-        try:
-            self._load.requests.check(None)
-        except LimitReachedError as error:
-            return limit_reached(error)
-        if not self._is_open:
-            refusal = await self._refusal_of_caller(request)
-            if refusal is not None:
-                return refusal
-        request.caller = caller_of(request, self._proxies)
-        return headers
-
-    async def _refusal_of_caller(self, request: HttpRequest) -> HttpResponse | None:
-        """Authenticate the caller and count the request; return the refusal, or None."""
         refusal = None
         if self._authentication is not None:
             request.caller = caller_of(request, self._proxies)  # its address, which limits concurrent authentication
@@ -93,6 +79,37 @@ class Admission(Generic[H]):
                 refusal = await self._authentication.authenticate(request)
             else:
                 refusal = await self._authentication.authenticate_for_conversation(request)
+        request.caller = caller_of(request, self._proxies)
         if self.rate_limit is not None:
             refusal = await self.rate_limit.refusal(request) or refusal
-        return refusal
+        return headers if refusal is None else refusal
+
+    def admit_at_once(self, request: HttpRequest) -> H | HttpResponse | None:
+        """Do as `admit`, without a coroutine; return None if that is impossible, so that `admit` has to be called.
+
+        It is possible for a POST whose credentials were checked before, with rates in this process's memory.
+        """
+        headers = self._check_header(request)
+        if isinstance(headers, HttpResponse):
+            return headers
+        if self.rate_limit is not None and not self.rate_limit.is_local:
+            return None
+        if self._authentication is not None:
+            is_checked_later = self._checks_messages and request.method == "POST"
+            if not is_checked_later or not self._authentication.recall(request):
+                return None
+        request.caller = caller_of(request, self._proxies)
+        if self.rate_limit is not None:
+            return self.rate_limit.refusal_at_once(request) or headers
+        return headers
+
+    def _check_header(self, request: HttpRequest) -> H | HttpResponse:
+        """Check all that needs no caller: the headers of a request and the load of the process."""
+        headers = self._header_checks.check(request)
+        if isinstance(headers, HttpResponse):
+            return headers
+        try:
+            self._load.requests.check(None)
+        except LimitReachedError as error:
+            return limit_reached(error)
+        return headers

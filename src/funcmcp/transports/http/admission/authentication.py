@@ -9,6 +9,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
+from funcmcp.at_once import at_once
 from funcmcp.auth.authenticator import Challenge
 from funcmcp.auth.principal import Principal, owner_of
 from funcmcp.auth.protected_resource import insufficient_scope, unauthorized
@@ -25,6 +26,8 @@ from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import JSON_HEADERS, limit_reached, refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from funcmcp.auth.access import Access
     from funcmcp.auth.authenticator import Authenticator, Identity
     from funcmcp.protocol.jsonrpc import RequestId
@@ -50,7 +53,17 @@ class Authentication:
         self._server = server
         self._guard = guard
         self._authenticator = authenticator
+        self._recall: Callable[[bytes], Principal | None] | None
+        self._recall = at_once(authenticator, "recall", before="__call__")
         self._metadata_url = metadata_url
+
+    def recall(self, request: HttpRequest) -> bool:
+        """Set the principal of a request whose credentials were checked before; return False to authenticate it."""
+        credentials = request.fields.get(b"authorization")
+        if self._recall is None or credentials is None or len(request.fields) < len(request.pairs):
+            return False
+        request.principal = self._recall(credentials)
+        return request.principal is not None
 
     async def authenticate(self, request: HttpRequest) -> HttpResponse | None:
         """Set the principal of a request; return the refusal of invalid or missing credentials, or None."""
@@ -94,7 +107,9 @@ class Authentication:
     async def check(self, body: RoutedBody, principal: Principal | None) -> HttpResponse | None:
         """Return the refusal of a body, or None. The first message that is not permitted decides for all of them."""
         if isinstance(body, RoutedRequest):
-            refusal = await self._guard.check(body, principal)
+            refusal = self._guard.check_scopes(body, principal)
+            if refusal is None and body.feature is not None and body.feature.access.authorize is not None:
+                refusal = await self._guard.check(body, principal)
             return None if refusal is None else self._refuse(refusal, body.request.id)
         if not isinstance(body, list):
             refusal = self._guard.check_conversation(principal)

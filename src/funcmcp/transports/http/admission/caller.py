@@ -9,7 +9,7 @@ import ipaddress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from funcmcp.auth.principal import owner_of
+from funcmcp.auth.principal import owner_of_key
 from funcmcp.server.load import address_caller, principal_caller
 
 if TYPE_CHECKING:
@@ -22,18 +22,30 @@ _MAX_ADDRESS = 64
 """Characters of an address that is parsed and cached. The longest address with its port has fewer."""
 
 
+_UNKNOWN = address_caller("")
+
+
 def caller_of(request: HttpRequest, proxies: int) -> str | None:
     """Return the caller of a request; None if neither a principal nor an address is known."""
-    owner = owner_of(request.principal)
-    if owner is not None:
-        return principal_caller(owner)
-    address = address_of(request, proxies)
+    if request.principal is not None:
+        return _caller_of_principal(request.principal.key)
+    return _caller_at(address_of(request, proxies) if proxies else request.peer or "")
+
+
+def rated_caller_of(request: HttpRequest) -> str:
+    """Return the caller whose rate an admitted request counts for. All unknown callers have one rate together."""
+    return request.caller or _UNKNOWN
+
+
+@lru_cache(maxsize=4096)
+def _caller_of_principal(key: tuple[str, str, str]) -> str:
+    return principal_caller(owner_of_key(key))
+
+
+@lru_cache(maxsize=4096)
+def _caller_at(host: str) -> str | None:
+    address = _network(host)
     return address_caller(address) if address else None
-
-
-def rated_caller_of(request: HttpRequest, proxies: int) -> str:
-    """Return the caller whose rate a request counts for. All unknown callers have one rate together."""
-    return caller_of(request, proxies) or address_caller("")
 
 
 def address_of(request: HttpRequest, proxies: int) -> str:

@@ -8,11 +8,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from funcmcp.at_once import at_once
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.transports.http.admission.caller import rated_caller_of
 from funcmcp.transports.http.status import limit_reached
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from funcmcp.state.rates import Rates
     from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 
@@ -22,12 +25,15 @@ class RateLimit:
 
     Args:
         rates: The rates of callers.
-        proxies: The number of proxies in front of the server; see `HTTPOptions`.
+
+    Attributes:
+        is_local: Whether the rates are in this process's memory, so that `refusal_at_once` counts.
     """
 
-    def __init__(self, rates: Rates, proxies: int) -> None:
+    def __init__(self, rates: Rates) -> None:
         self._rates = rates
-        self._proxies = proxies
+        self._take_at_once: Callable[[str], float] | None = at_once(rates, "take_at_once", before="take")
+        self.is_local = self._take_at_once is not None
 
     async def refusal(self, request: HttpRequest, count: int = 1) -> HttpResponse | None:
         """Count a request, or *count* messages in it; return its refusal if it comes too early, or None."""
@@ -37,16 +43,25 @@ class RateLimit:
             return limit_reached(error)
         return None
 
+    def refusal_at_once(self, request: HttpRequest) -> HttpResponse | None:
+        """Count a request without a coroutine; return its refusal if it comes too early, or None."""
+        seconds = 0.0 if self._take_at_once is None else self._take_at_once(rated_caller_of(request))
+        return limit_reached(_too_early(seconds)) if seconds else None
+
     async def take(self, request: HttpRequest, count: int) -> None:
         """Count messages; raise LimitReachedError if they come too early."""
-        seconds = await self._rates.take(rated_caller_of(request, self._proxies), count)
+        seconds = await self._rates.take(rated_caller_of(request), count)
         if seconds:
-            raise LimitReachedError("Too many requests; slow down.", seconds, is_caller_limit=True)
+            raise _too_early(seconds)
 
     async def wait(self, request: HttpRequest, count: int = 1) -> None:
         """Count messages, and wait until the caller may send them. A WebSocket has no status for a refusal."""
-        caller = rated_caller_of(request, self._proxies)
+        caller = rated_caller_of(request)
         seconds = await self._rates.take(caller, count)
         while seconds:
             await asyncio.sleep(seconds)  # another connection of the caller may use up the rate in the meantime
             seconds = await self._rates.take(caller, count)
+
+
+def _too_early(seconds: float) -> LimitReachedError:
+    return LimitReachedError("Too many requests; slow down.", seconds, is_caller_limit=True)

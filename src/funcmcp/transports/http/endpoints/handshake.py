@@ -20,6 +20,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.at_once import at_once
 from funcmcp.auth.principal import owner_of
 from funcmcp.protocol import headers
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, MCPError
@@ -61,7 +62,7 @@ from funcmcp.transports.http.streams.resumable import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 
     from funcmcp.protocol.jsonrpc import Request, RequestId
     from funcmcp.server.calls.route import RoutedBody
@@ -91,6 +92,7 @@ class HandshakeEra:
         self._is_stateless = isinstance(sessions, NoSessions)
         self._is_optional = optional
         self._is_live = isinstance(sessions, LiveSessions)
+        self._find: Callable[[str], Handshake | None] | None = at_once(sessions, "get_at_once", before="get")
         self._clients: Clients[HandshakeClient] = Clients()
         self._finished_streams = FinishedStreams()
         store = None
@@ -107,29 +109,32 @@ class HandshakeEra:
             return await self._initialize(http, message)
         if isinstance(message, Malformed):
             return refuse(400, INVALID_REQUEST, message.reason, request_id=message.id)
-        if self._is_stateless or (self._is_optional and not _session_id(http)):
+        session_id = _session_id(http)
+        if self._is_stateless or (self._is_optional and not session_id):
             client = self._client_without_session(checked, message)
         else:
-            client = self._client(http, await self._sessions.get(_session_id(http)), checked, message)
+            handshake = None if self._find is None else self._find(session_id)
+            if handshake is None:
+                handshake = await self._sessions.get(session_id)
+            client = self._client(http, session_id, handshake, checked, message)
         if isinstance(client, HttpResponse):
             return client
-        if http.can_stream or not self._is_live:
-            return await self._respond(http, message, checked, client)
-        await self._server.bus.ready()
-        await client.conversation.restore()
-        client.listen()
-        response = await self._respond(http, message, checked, client)
-        return await self._with_changes(response, client) if checked.accept.events else response
+        reports_changes = self._is_live and not http.can_stream
+        if reports_changes:
+            await self._server.bus.ready()
+            await client.conversation.restore()
+            client.listen()
+        if isinstance(message, RoutedRequest):
+            response = await self._respond(http, message, checked, client)
+        else:
+            response = await self._other(http, message, client)
+        if reports_changes and checked.accept.events:
+            return await self._with_changes(response, client)
+        return response
 
     async def _respond(
-        self,
-        http: HttpRequest,
-        message: RoutedRequest | Notification | Response | list[Any],
-        checked: CheckedHeaders,
-        client: HandshakeClient,
+        self, http: HttpRequest, message: RoutedRequest, checked: CheckedHeaders, client: HandshakeClient
     ) -> HttpResponse:
-        if not isinstance(message, RoutedRequest):
-            return await self._other(http, message, client)
         context = RequestContext(message, client, _CLOSED, http)
         try:
             if checked.accept.events and message.interactive:
@@ -174,7 +179,7 @@ class HandshakeEra:
     async def get(self, http: HttpRequest, checked: CheckedHeaders) -> HttpResponse:
         """Open the general stream of a session, or resume one of its streams."""
         session_id = _session_id(http)
-        client = self._client(http, await self._sessions.get(session_id), checked)
+        client = self._client(http, session_id, await self._sessions.get(session_id), checked)
         if isinstance(client, HttpResponse):
             return client
         self._server.load.streams.check(http.caller)
@@ -229,7 +234,7 @@ class HandshakeEra:
     async def delete(self, http: HttpRequest, checked: CheckedHeaders) -> HttpResponse:
         """End the session that the request names; raise LimitReachedError if the end can't be recorded."""
         session_id = _session_id(http)
-        client = self._client(http, await self._sessions.get(session_id), checked)
+        client = self._client(http, session_id, await self._sessions.get(session_id), checked)
         if isinstance(client, HttpResponse):
             return client
         try:
@@ -272,13 +277,18 @@ class HandshakeEra:
         return HandshakeClient(revision, handshake, _ANONYMOUS, None, finished_streams=self._finished_streams)
 
     def _client(
-        self, http: HttpRequest, handshake: Handshake | None, checked: CheckedHeaders, message: RoutedBody | None = None
+        self,
+        http: HttpRequest,
+        session_id: str,
+        handshake: Handshake | None,
+        checked: CheckedHeaders,
+        message: RoutedBody | None = None,
     ) -> HandshakeClient | HttpResponse:
         """Return the client of a session, or the response that rejects the request.
 
         The status is 400 if the session id is missing, and 404 if the session has ended or has another owner.
         """
-        session_id, owner = _session_id(http), owner_of(http.principal)
+        owner = None if http.principal is None else owner_of(http.principal)
         if not session_id:
             return _refuse(400, "The header Mcp-Session-Id is missing; initialize first.", message)
         if handshake is not None and handshake.owner is not None and handshake.owner != owner:
@@ -289,13 +299,17 @@ class HandshakeEra:
             return _refuse(404, _UNKNOWN_SESSION, message)
         if not checked.is_supported:
             return self._refuse_revision(message)
-        key = SessionKey(session_id)
-        if handshake.owner != owner:  # the principal's part of an anonymous session
-            key = SessionKey(session_id, owner)
+        # The part of an anonymous session that belongs to a principal has a key of its own.
+        key = (session_id, None if handshake.owner == owner else owner)
         client = self._clients.get(key)
         if client is None:
-            server = self._server if self._is_live else None
-            client = HandshakeClient(revision, handshake, key, server, finished_streams=self._finished_streams)
+            client = HandshakeClient(
+                revision,
+                handshake,
+                SessionKey(*key),
+                self._server if self._is_live else None,
+                finished_streams=self._finished_streams,
+            )
             client.conversation.subscribed.charge_to(self._server.load.subscriptions, http.caller)
             self._relay.meet(client)
             self._clients.add(client)

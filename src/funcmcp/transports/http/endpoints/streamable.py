@@ -78,15 +78,14 @@ class StreamableHTTP:
         checks: HeaderChecks[CheckedHeaders] = HeaderChecks(options, self._limits, headers.examine)
         self._admission = Admission(server, options, checks, authentication, checks_messages=True)
         self._handshake = HandshakeEra(server, sessions, optional=options.optional_sessions)
-        self._handshake_posts: Era = self._handshake
-        self._per_request_posts: Era = PerRequestEra(server)
-        if authentication is not None:
-            self._handshake_posts = GuardedEra(self._handshake_posts, authentication)
-            self._per_request_posts = GuardedEra(self._per_request_posts, authentication)
+        self._per_request = PerRequestEra(server)
+        self._authentication = authentication
 
     async def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one HTTP request."""
-        checked = await self._admission.admit(request)
+        checked = self._admission.admit_at_once(request)
+        if checked is None:
+            checked = await self._admission.admit(request)
         if isinstance(checked, HttpResponse):
             return checked
         try:
@@ -128,7 +127,11 @@ class StreamableHTTP:
             if type(value) is dict:
                 per_request = per_request or carries_version(value.get("params"))
             message = self._server.read(value)
-        era = self._per_request_posts if per_request else self._handshake_posts
+        if self._authentication is not None:
+            refusal = await self._authentication.check(message, request.principal)
+            if refusal is not None:
+                return refusal
+        era: Era = self._per_request if per_request else self._handshake
         try:
             response = await era.post(request, message, checked)
         except StoreUnavailableError as error:
@@ -142,23 +145,6 @@ class StreamableHTTP:
         if self._admission.rate_limit is None or size < 2:  # noqa: PLR2004 - one message is counted already
             return None
         return await self._admission.rate_limit.refusal(request, size - 1)
-
-
-class GuardedEra:
-    """An era that answers a POST only if its caller may send each message in it.
-
-    Args:
-        era: Answers the POST.
-        authentication: Checks the messages.
-    """
-
-    def __init__(self, era: Era, authentication: Authentication) -> None:
-        self._era = era
-        self._authentication = authentication
-
-    async def post(self, http: HttpRequest, message: RoutedBody, checked: CheckedHeaders) -> HttpResponse:
-        """Answer a POST whose body has been decoded and routed."""
-        return await self._authentication.check(message, http.principal) or await self._era.post(http, message, checked)
 
 
 def _away(error: StoreUnavailableError, request_id: RequestId | None = None) -> HttpResponse:
