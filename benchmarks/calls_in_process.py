@@ -168,11 +168,11 @@ def check(status: int, body: object) -> None:
 async def make_cases() -> dict[str, Case]:
     """Return the cases by name."""
     import floor_server
-    from callers import _token
+    from callers import token as make_token
     from joserfc.jwk import RSAKey
 
     key = RSAKey.generate_key(2048, {"kid": "bench"})
-    token = _token(key)
+    token = make_token(key)
     cases: dict[str, Case] = {}
     mcp = make_server(key)
     session = await open_session(mcp, None)

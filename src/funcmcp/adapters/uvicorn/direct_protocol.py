@@ -35,12 +35,12 @@ from uvicorn.protocols.utils import get_client_addr
 
 from funcmcp.adapters.asgi.application import ClientDisconnectedError, respond
 from funcmcp.adapters.uvicorn.httptools_protocol import HttpToolsServerProtocol
-from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest
+from funcmcp.transports.http.messages import HttpRequest
 
 if TYPE_CHECKING:
     from funcmcp.adapters.asgi.application import Receive, Scope, Send
     from funcmcp.adapters.uvicorn.direct_path import Application, DirectPath
-    from funcmcp.transports.http.messages import HttpResponse, Received
+    from funcmcp.transports.http.messages import HttpResponse
 
 _PLAIN_NAME = re.compile(rb"[a-z0-9-]+")
 _PLAIN_VALUE = re.compile(rb"[\x20-\x7e\x80-\xff]*")
@@ -60,8 +60,9 @@ class DirectRequest(HttpRequest):
         cycle: The cycle of the request, from then on.
     """
 
-    __slots__ = ("_connection", "body", "cycle")
+    __slots__ = ("_connection", "cycle")
 
+    body: bytes
     cycle: DirectCycle
 
     def __init__(self, pairs: list[tuple[bytes, bytes]], connection: DirectHttpToolsProtocol) -> None:
@@ -69,13 +70,6 @@ class DirectRequest(HttpRequest):
         super().__init__("POST", connection.direct.path, pairs, server[0] if server else None)
         self.body = b""
         self._connection = connection
-
-    async def read(self, limit: int, received: Received | None = None) -> bytes:
-        """Return the body; raise BodyTooLargeError."""
-        del received  # the body did not come in parts
-        if len(self.body) > limit:
-            raise BodyTooLargeError
-        return self.body
 
     async def disconnected(self) -> None:
         """Return when the client has disconnected."""
