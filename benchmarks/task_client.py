@@ -30,6 +30,7 @@ class TaskClient:
 
     def __init__(self, port: int) -> None:
         self._port = port
+        self._pauses: list[tuple[float, float]] = []
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
 
@@ -62,6 +63,7 @@ class TaskClient:
             interval: Seconds between two requests; None for those that the server asks for.
         """
         task_id = task["taskId"]
+        self._pauses.clear()
         if interval is None:
             await asyncio.sleep(task["pollIntervalMs"] / 1000)
         async with asyncio.timeout(_SECONDS):
@@ -69,10 +71,16 @@ class TaskClient:
                 task = await self.get(task_id)
                 if task["status"] not in ("working", "input_required"):
                     break
+                begin = time.time()
                 await asyncio.sleep(task["pollIntervalMs"] / 1000 if interval is None else interval)
+                self._pauses.append((begin, time.time()))
         if task["status"] != "completed":
             raise RuntimeError(f"A task ended as {task['status']}: {task}")
         return task
+
+    def paused_since(self, moment: float) -> float:
+        """Return the seconds after a moment in which the last `end_of` waited for its next request."""
+        return sum(max(0.0, end - max(begin, moment)) for begin, end in self._pauses)
 
     async def listen(self, task_id: str) -> None:
         """Listen to the changes of a task, on this connection."""
@@ -117,6 +125,11 @@ class TaskClient:
         await self._writer.drain()
 
 
+def end_time(task: dict[str, Any]) -> float:
+    """Return when the tool of a task that has ended returned; the tools return the time."""
+    return float(task["result"]["content"][0]["text"])
+
+
 def seconds_since_end(task: dict[str, Any]) -> float:
-    """Return how long ago the tool of a task that has ended returned; the tools return the time."""
-    return time.time() - float(task["result"]["content"][0]["text"])
+    """Return how long ago the tool of a task that has ended returned."""
+    return time.time() - end_time(task)

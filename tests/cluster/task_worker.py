@@ -72,6 +72,16 @@ class Ledger:
             step.task_id for step in self.steps() if step.kind == "begin" and process in (None, step.process)
         )
 
+    def running(self, process: int) -> set[str]:
+        """Return the tasks that a process runs now."""
+        running: set[str] = set()
+        for step in self.steps():
+            if step.process == process and step.kind == "begin":
+                running.add(step.task_id)
+            elif step.process == process:
+                running.discard(step.task_id)
+        return running
+
 
 def make_server(url: str, path: Path, *, concurrency: int, name: str = NAME, lease: float = LEASE) -> MCPServer:
     """Return a server with two tools that sleep, and return the id of their process."""
