@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any, Literal
 
 import pytest
-from mcp.types import SamplingMessage, TextContent
+from mcp.types import LoggingMessageNotification, LoggingMessageNotificationParams, SamplingMessage, TextContent
 from pydantic import BaseModel
 
 from funcmcp.compat import AcceptedElicitation, Context, DeclinedElicitation, FastMCP, get_context
@@ -147,6 +147,7 @@ async def test_the_context_without_a_parameter_and_other_features() -> None:
     @mcp.tool
     async def read() -> str:
         (contents,) = await get_context().read_resource("note://one")
+        await get_context().close_sse_stream()  # does nothing: this client can't resume the stream
         await get_context().info("read")
         return f"{contents.content} {contents.mime_type}"
 
@@ -171,3 +172,51 @@ async def test_sampling_with_tools_is_refused_by_name() -> None:
     async with Client(mcp) as client:
         result = await client.call_tool("ask")
     assert result.text.startswith("ctx.sample of funcmcp.compat has no tools.")
+
+
+async def test_notifications_and_other_names_of_the_sdk() -> None:
+    published: list[str | None] = []
+
+    class Shop(FastMCP):
+        def resource_updated(self, uri: str) -> None:
+            published.append(uri)
+
+        def resource_list_changed(self) -> None:
+            published.append(None)
+
+    mcp = Shop("n")
+
+    @mcp.tool
+    async def work(ctx: Context | None = None) -> dict[str, Any]:
+        assert ctx is not None
+        await ctx.notify_resource_updated("note://one")
+        await ctx.notify_resources_changed()
+        await ctx.notify_tools_changed()
+        await ctx.notify_prompts_changed()
+        await ctx.session.send_elicit_complete("one")
+        message = LoggingMessageNotificationParams(level="info", logger="mine", data="raw")
+        await ctx.session.send_notification(LoggingMessageNotification(params=message), related_request_id="1")
+        return {
+            "versions": ctx.protocol_version == ctx.session.protocol_version == "2025-11-25",
+            "capabilities": [ctx.client_capabilities.sampling, ctx.session.client_capabilities.roots],
+            "headers": (ctx.headers or {})["host"],
+            "request": ctx.request_context.request.url.path,
+        }
+
+    logs: list[Any] = []
+    async with Client(
+        mcp,
+        revision="2025-11-25",
+        log_level="debug",
+        roots=[{"uri": "file:///a"}],
+        on_log=lambda message: logs.append((message.data, message.logger)),
+    ) as client:
+        result = await client.call_tool("work")
+    assert result.structured_content == {
+        "versions": True,
+        "capabilities": [None, {}],
+        "headers": "127.0.0.1",
+        "request": "/mcp",
+    }
+    assert logs == [("raw", "mine")]
+    assert published == ["note://one", None]

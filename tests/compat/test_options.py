@@ -170,3 +170,69 @@ async def test_the_lifespan_of_a_mounted_server_runs_and_its_tools_get_its_value
         assert (await client.call_tool("billing_name")).text == "Billing"
         assert (await client.call_tool("name")).text == "Shop"
     assert steps == ["start Billing", "start Shop", "stop Shop", "stop Billing"]
+
+
+async def test_the_environment_sets_options_that_the_constructor_does_not(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("FASTMCP_INCLUDE_TAGS", '["public"]')
+    monkeypatch.setenv("FASTMCP_EXCLUDE_TAGS", "admin, old")
+    monkeypatch.setenv("FASTMCP_MASK_ERROR_DETAILS", "true")
+    monkeypatch.setenv("FASTMCP_TRANSPORT", "http")
+    monkeypatch.setenv("FASTMCP_HTTP_ALLOWED_HOSTS", '["shop.example"]')
+    monkeypatch.setenv("FASTMCP_STATELESS_HTTP", "1")
+    monkeypatch.setenv("FASTMCP_LOG_LEVEL", "DEBUG")
+    monkeypatch.setenv("FASTMCP_SHOW_SERVER_BANNER", "false")
+    monkeypatch.setenv("FASTMCP_HOME", "")
+    with caplog.at_level(logging.INFO):
+        mcp = shop()
+    assert await listed(mcp) == ["count", "shop://public", "public"]
+    assert await listed(shop(include_tags={"admin"}, exclude_tags=[])) == ADMIN
+
+    @mcp.tool(tags={"public"})
+    def fail() -> str:
+        raise ValueError("the disk is full")
+
+    assert "disk" not in (await mcp.call_tool("fail")).text
+    settings = mcp.settings
+    assert (settings.transport, settings.http_allowed_hosts, settings.stateless_http) == (
+        "http",
+        ["shop.example"],
+        True,
+    )
+    assert caplog.messages[:1] == [
+        "funcmcp.compat ignores FASTMCP_LOG_LEVEL, FASTMCP_SHOW_SERVER_BANNER of the environment."
+    ]
+
+
+def test_a_sign_in_of_the_environment_is_not_lost_silently(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTMCP_SERVER_AUTH", "fastmcp.server.auth.providers.github.GitHubProvider")
+    with pytest.raises(TypeError, match="FASTMCP_SERVER_AUTH selects a sign-in"):
+        FastMCP("a")
+
+
+def test_options_of_mount_are_logged_or_refused(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = FastMCP("m")
+    with caplog.at_level(logging.INFO):
+        mcp.mount(FastMCP("a"), "a", as_proxy=True, tool_separator="_", resource_separator=None)
+    assert caplog.messages == ["mount of funcmcp.compat ignores as_proxy, tool_separator."]
+    with pytest.raises(TypeError, match="Unknown option 'colour' of mount"):
+        mcp.mount(FastMCP("b"), "b", colour="red")
+    with pytest.raises(TypeError, match="no option 'tool_names'"):
+        mcp.mount(FastMCP("c"), tool_names={"add": "plus"})
+
+
+async def test_keys_select_features_as_in_fastmcp() -> None:
+    mcp = shop()
+    assert mcp.disable(keys={"tool:count", "prompt:public@", "resource:shop://public@1.0"}) is mcp
+    assert await listed(mcp) == ["clear", "plain", "shop://admin", "shop://admin/{name}", "admin"]
+    mcp.enable(keys={"tool:count"}).disable(names={"admin"}, components={"prompt"})
+    assert await listed(mcp) == ["count", "clear", "plain", "shop://admin", "shop://admin/{name}"]
+    mcp.enable(tags={"admin"}, only=True)
+    assert await listed(mcp) == ADMIN
+    with pytest.raises(ValueError, match="Invalid key 'count'"):
+        mcp.enable(keys={"count"})
+    with pytest.raises(TypeError, match="keys= can't be combined"):
+        mcp.enable(["count"], keys={"tool:count"})
+    with pytest.raises(TypeError, match="features have no versions"):
+        mcp.enable(version="1")

@@ -5,26 +5,35 @@ from __future__ import annotations
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Required, TypedDict
 
 import pytest
+from mcp import MCPError as SDKError
 from mcp import types
+from mcp.shared.exceptions import UrlElicitationRequiredError
 from pydantic import BaseModel, Field
 
 from funcmcp.compat import (
     AssistantMessage,
     Context,
     FastMCP,
+    Icon,
     MCPServer,
     Message,
     NotFoundError,
+    RequestStateSecurity,
+    ResourceNotFoundError,
+    ResourceSecurity,
     TextResource,
     Tool,
     ToolAnnotations,
     ToolError,
     ToolResult,
     UserMessage,
+    configure_logging,
+    get_logger,
 )
+from funcmcp.protocol.errors import MCPError
 from funcmcp.testing import Client
 
 City = Annotated[str, Field(description="The city")]
@@ -261,3 +270,177 @@ async def test_other_servers_are_mounted_under_a_prefix() -> None:
     shop.mount(billing, prefix="billing")
     await FastMCP("Other").import_server("b", billing)
     assert (await shop.call_tool("billing_pay")).text == "Billing"
+
+
+@pytest.mark.parametrize("name", ["call_tool", "list_tools", "_list_tools_mcp", "_mcp_call_tool"])
+def test_a_subclass_that_filters_requests_by_overriding_is_refused(name: str) -> None:
+    async def override(self: Any, *arguments: Any) -> Any:
+        raise NotImplementedError
+
+    mixin = type("Mixin", (), {name: override})
+    with pytest.raises(TypeError, match=f"Shop overrides {name}, which funcmcp does not call for requests"):
+        type("Shop", (mixin, FastMCP), {})
+
+
+async def test_a_subclass_adds_state_and_tools() -> None:
+    class Shop(FastMCP[dict[str, str]]):  # type: ignore[type-arg] # of FastMCP and the SDK
+        def __init__(self, prices: dict[str, int]) -> None:
+            super().__init__("Shop")
+            self.prices = prices
+            self.tool(self.price)
+            self.add_tool(self.names, name="all_names")
+
+        def price(self, item: str) -> int:
+            return self.prices[item]
+
+        async def names(self, ctx: Context) -> list[str]:
+            assert ctx.fastmcp is self
+            return list(self.prices)
+
+    mcp = Shop({"tea": 3})
+    assert (await mcp.call_tool("price", {"item": "tea"})).text == "3"
+    assert (await mcp.call_tool("all_names")).structured_content == {"result": ["tea"]}
+
+
+async def test_one_function_completes_all_arguments() -> None:
+    mcp = MCPServer("c")
+    mcp.prompt()(review)
+
+    @mcp.completion()
+    async def complete(
+        ref: types.PromptReference | types.ResourceTemplateReference,
+        argument: types.CompletionArgument,
+        context: types.CompletionContext | None,
+    ) -> types.Completion | None:
+        if isinstance(ref, types.PromptReference):
+            return types.Completion(values=[f"{ref.name} {argument.name} {argument.value}"], total=9, has_more=True)
+        if argument.name == "repo" and context is not None:
+            return types.Completion(values=[f"{ref.uri} {context.arguments}"])
+        return None
+
+    mcp.resource("github://{owner}/{repo}")(lambda owner, repo: owner + repo)
+    async with Client(mcp) as client:
+        answer = await client.complete({"type": "ref/prompt", "name": "review"}, "language", "py")
+        assert (answer.values, answer.total, answer.has_more) == (["review language py"], 9, True)
+        reference = {"type": "ref/resource", "uri": "github://{owner}/{repo}"}
+        answer = await client.complete(reference, "repo", "f", context={"owner": "me"})
+        assert answer.values == ["github://{owner}/{repo} {'owner': 'me'}"]
+        assert (await client.complete(reference, "owner", "f")).values == []
+
+
+def review(language: str, code: str) -> str:
+    """Review code."""
+    return f"{language} {code}"
+
+
+async def test_errors_of_the_official_sdk_are_json_rpc_errors_as_there() -> None:
+    def fail() -> str:
+        raise SDKError(-32001, "gated", {"a": 1})
+
+    def pay() -> str:
+        elicitation = types.ElicitRequestURLParams(message="Pay.", url="https://pay.example.com", elicitation_id="1")
+        raise UrlElicitationRequiredError([elicitation])
+
+    for cls in (FastMCP, MCPServer):
+        mcp = cls("e")
+        mcp.tool(fail)
+        mcp.tool(pay)
+        async with Client(mcp) as client:
+            with pytest.raises(MCPError) as url_error:
+                await client.call_tool("pay")
+            data: Any = url_error.value.data
+            assert (url_error.value.code, data["elicitations"][0]["url"]) == (-32042, "https://pay.example.com")
+            if cls is FastMCP:
+                assert (await client.call_tool("fail", raise_on_error=False)).text == "gated"
+            else:
+                with pytest.raises(MCPError, match="gated") as error:
+                    await client.call_tool("fail")
+                assert (error.value.code, error.value.data) == (-32001, {"a": 1})
+
+
+async def test_the_sdk_keeps_the_first_of_two_tools(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = MCPServer("d")
+    mcp.tool("t")(lambda: "first")
+    mcp.tool("t")(lambda: "second")
+    assert (await mcp.call_tool("t")).text == "first"
+    assert "The tool t exists already. The second one is ignored." in caplog.text
+
+
+async def test_removing_what_does_not_exist_is_an_error_of_either_framework() -> None:
+    mcp = FastMCP("r")
+    mcp.prompt(review)
+    mcp.resource(uri="note://one")(lambda: "1")
+    mcp.remove_prompt("review")
+    mcp.remove_resource("note://one")
+    with pytest.raises(ValueError, match="Unknown prompt: review"):
+        mcp.remove_prompt("review")
+    with pytest.raises(NotFoundError, match="Unknown resource"):
+        mcp.remove_resource("note://one")
+    with pytest.raises(ToolError, match="Unknown tool"):
+        mcp.remove_tool("review")
+
+
+class Weather(TypedDict, total=False):
+    city: Required[str]
+    celsius: float
+
+
+async def test_a_typed_dict_of_typing_is_a_result_and_an_argument() -> None:
+    mcp = FastMCP("t")
+
+    @mcp.tool
+    def forecast(last: Weather | None = None) -> list[Weather]:
+        return [last or {"city": "Oslo", "celsius": 3.5}]
+
+    (tool,) = await mcp.list_tools()
+    assert tool.output_schema is not None
+    assert tool.output_schema["properties"]["result"]["items"]["required"] == ["city"]
+    assert (await mcp.call_tool("forecast")).structured_content == {"result": [{"city": "Oslo", "celsius": 3.5}]}
+    assert (await mcp.call_tool("forecast", {"last": {"city": "Rome"}})).text == '[{"city":"Rome"}]'
+
+
+async def test_a_result_of_the_sdk_is_annotated_with_its_structured_content() -> None:
+    mcp = MCPServer("a")
+
+    @mcp.tool()
+    def forecast(celsius: float) -> Annotated[types.CallToolResult, Forecast]:
+        text = types.TextContent(type="text", text="warm")
+        return types.CallToolResult(content=[text], structured_content={"city": "Oslo", "celsius": celsius})
+
+    (tool,) = await mcp.list_tools()
+    assert tool.output_schema is not None
+    assert tool.output_schema["required"] == ["city", "celsius"]
+    result = await mcp.call_tool("forecast", {"celsius": 20})
+    assert (result.text, result.structured_content) == ("warm", {"city": "Oslo", "celsius": 20})
+
+
+def test_loggers_are_those_of_the_standard_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels: list[str] = []
+
+    def configure(*, level: str) -> None:
+        levels.append(level)
+
+    monkeypatch.setattr(logging, "basicConfig", configure)
+    configure_logging("DEBUG")
+    assert (get_logger("shop"), levels) == (logging.getLogger("shop"), ["DEBUG"])
+
+
+async def test_options_that_only_the_sdk_has(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        icon = Icon("https://example.com/i.png", mimeType="image/png", sizes=["64x64"])
+        mcp = MCPServer("o", request_state_security=RequestStateSecurity(keys=[b"k"]), icons=[icon])
+        mcp.resource("file://{path}", security=ResourceSecurity(exempt_params={"path"}))(missing)
+    assert caplog.messages == [
+        "MCPServer of funcmcp.compat ignores request_state_security.",
+        "funcmcp.compat ignores security of the resource missing.",
+    ]
+    async with Client(mcp) as client:
+        assert client.server_info["icons"] == [
+            {"src": "https://example.com/i.png", "mimeType": "image/png", "sizes": ["64x64"]}
+        ]
+        with pytest.raises(MCPError, match="There is no a"):
+            await client.read_resource("file://a")
+
+
+def missing(path: str) -> str:
+    raise ResourceNotFoundError(f"There is no {path}.")

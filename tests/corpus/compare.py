@@ -20,6 +20,7 @@ REASONS = {
     "optional": "`T | None` without a default is not required.",
     "additionalProperties": "`additionalProperties: false` is not sent; unknown arguments are rejected all the same.",
     "text result": "A text has no output schema and no structured content: its text block has all of it.",
+    "bare object": "A result of a `dict` without types is the structured content, where the SDK puts it into `result`.",
     "any result": "A result of any object has no output schema.",
     "more structured": "An object is structured content as well, where the library sends its text alone.",
     "one block": "A list is one text block with a JSON array, where the library sends a block for each member.",
@@ -147,6 +148,7 @@ def _compare_tool(result: Comparison, theirs: dict[str, Any], ours: dict[str, An
         _optional_schema(ours.get("outputSchema")),
         _optional_schema(theirs.get("outputSchema")),
         "text result",
+        "bare object",
         "any result",
         "null default",
         "additionalProperties",
@@ -353,6 +355,12 @@ def _without_text(schema: Any) -> Any:
     return None if all(kind in ({"type": "string"}, {"type": "null"}) for kind in kinds) else schema
 
 
+def _without_wrapper(schema: Any) -> Any:
+    """Return the schema of any object for that of an object in ``result``."""
+    wrapped = {"type": "object", "properties": {"result": {"type": "object"}}, "required": ["result"]}
+    return {"type": "object"} if schema == wrapped else schema
+
+
 def _without_any(schema: Any) -> Any:
     """Drop the output schema of any object."""
     return None if schema == {"type": "object"} else schema
@@ -373,6 +381,7 @@ _RULES: dict[str, Callable[[Any], Any]] = {
     "nullable": _walked(_without_null),
     "additionalProperties": _walked(_without_closing),
     "text result": _without_text,
+    "bare object": _without_wrapper,
     "any result": _without_any,
     "null default": _walked(_without_null_default),
     "hints": _without_other_hints,
@@ -455,6 +464,8 @@ def _finite(value: Any) -> Any:
 def _structured_reason(theirs: Any, ours: Any) -> str | None:
     if theirs is None:
         return "more structured"
+    if isinstance(ours, dict) and theirs == {"result": ours}:
+        return "bare object"
     is_text = isinstance(theirs, dict) and list(theirs) == ["result"] and isinstance(theirs["result"], str | None)
     return "text result" if ours is None and is_text else None
 

@@ -21,6 +21,8 @@ class ChangedImports(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds the modules of the frameworks."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if fullname.rpartition(".")[2][:1].isupper():
+            return None  # `from module import Class` of a class that funcmcp.compat does not have
         if not any(fullname == name or fullname.startswith(f"{name}.") for name in _FRAMEWORKS):
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)

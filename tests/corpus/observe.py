@@ -74,6 +74,12 @@ class _MockedClass(type):
         return MagicMock(name=name)
 
 
+def _mocked_attribute(_: object, name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return MagicMock(name=name)
+
+
 class _MockedModule(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -81,7 +87,8 @@ class _MockedModule(types.ModuleType):
         value: Any = MagicMock(name=name)
         if name[:1].isupper():
             bases = (Exception,) if name.endswith(("Error", "Exception", "Warning")) else (object,)
-            value = _MockedClass(name, bases, {"__init__": lambda self, *_, **__: None})
+            members = {"__init__": lambda self, *_, **__: None, "__getattr__": _mocked_attribute}
+            value = _MockedClass(name, bases, members)
         setattr(self, name, value)
         return value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.corpus.compare import REASONS, Comparison
@@ -32,8 +33,21 @@ now.
 _COLUMNS = ("tools", "words", "arguments", "outputs", "prompts", "resources", "calls")
 
 
-def failures(result: Comparison | str) -> list[str]:
+@dataclass(frozen=True)
+class Unsupported:
+    """The result of a server that is known not to run on funcmcp.
+
+    Attributes:
+        reason: Why it does not.
+    """
+
+    reason: str
+
+
+def failures(result: Comparison | Unsupported | str) -> list[str]:
     """Return a line for each difference without a reason."""
+    if isinstance(result, Unsupported):
+        return []
     if isinstance(result, str):
         return [result]
     lines = [f"{difference.where}: {difference.detail}" for difference in result.unexplained]
@@ -42,7 +56,7 @@ def failures(result: Comparison | str) -> list[str]:
     return lines
 
 
-def page(rows: Sequence[tuple[Server, Comparison | str]]) -> str:
+def page(rows: Sequence[tuple[Server, Comparison | Unsupported | str]]) -> str:
     """Return docs/development/corpus.md."""
     total: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
@@ -52,6 +66,9 @@ def page(rows: Sequence[tuple[Server, Comparison | str]]) -> str:
     table.append("|---|---|---|---|---|---|---|---|---|---|---|")
     for server, result in rows:
         head = f"| {server.name} | {server.version} | {server.library} |"
+        if isinstance(result, Unsupported):
+            table.append(f"{head} | | | | | | | does not run |")
+            continue
         if isinstance(result, str):
             table.append(f"{head} not compared: {result} | | | | | | | |")
             continue
@@ -68,11 +85,25 @@ def page(rows: Sequence[tuple[Server, Comparison | str]]) -> str:
     ]
     parts = [
         _INTRODUCTION,
+        _servers_that_run(rows),
         "## Results\n\n" + "\n".join(table) + "\n",
         "## Deliberate differences\n\nWith the number of features that have them:\n\n" + "\n".join(explained) + "\n",
         "## Differences without a reason\n\n" + ("\n".join(without) or "None.") + "\n",
     ]
     return "\n".join(parts)
+
+
+def _servers_that_run(rows: Sequence[tuple[Server, Comparison | Unsupported | str]]) -> str:
+    """Return the section that counts the servers of high-level libraries, and names those that don't run."""
+    results = [(server, result) for server, result in rows if not server.library.startswith("low-level")]
+    running = [server for server, result in results if not isinstance(result, Unsupported) and not failures(result)]
+    lines = [f"- {server.name}: {result.reason}" for server, result in results if isinstance(result, Unsupported)]
+    share = 100 * len(running) / len(results)
+    count = f"{len(running)} of {len(results)}"
+    text = f"{count} servers of FastMCP and the official SDK's high-level API run ({share:.0f} %)."
+    if lines:
+        text += " The others:\n\n" + "\n".join(lines)
+    return f"## Servers that run with changed imports\n\n{text}\n"
 
 
 def _cells(counts: Counter[str]) -> str:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.corpus.compare import Comparison, compare
-from tests.corpus.report import failures, page
+from tests.corpus.report import Unsupported, failures, page
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
@@ -157,6 +157,7 @@ def observe(server: Server, side: str) -> dict[str, Any]:
             "PYTHONPATH": os.pathsep.join(map(str, (REPOSITORY / "src", REPOSITORY, server.folder))),
             "PYTHONWARNINGS": "ignore",
             "TZ": "UTC",
+            **server.options.get("environment", {}),
         }
         python = STORE / server.generation / "bin" / "python"
         try:
@@ -185,19 +186,27 @@ def compared(server: Server) -> Comparison:
     return compare(theirs, ours, server.options.get("calls", []), server.options.get("varies", []))
 
 
-def compared_or_error(server: Server) -> Comparison | str:
-    """Return the comparison, or the text of the ObserveError."""
+def compared_or_error(server: Server) -> Comparison | Unsupported | str:
+    """Return the comparison, why the server can't run on funcmcp, or the text of an ObserveError."""
+    reason = server.options.get("fails")
     try:
-        return compared(server)
+        if reason is None:
+            return compared(server)
+        observe(server, "own")
     except ObserveError as error:
         return str(error)
+    try:
+        observe(server, "funcmcp")
+    except ObserveError:
+        return Unsupported(reason)
+    return f"{server.name} runs on funcmcp. Remove `fails` from servers.toml."
 
 
 def main(names: list[str]) -> int:
     """Compare the servers with these names, or all; return the exit status."""
     chosen = [server for server in servers() if not names or any(name in server.name for name in names)]
     install(chosen)
-    rows: list[tuple[Server, Comparison | str]] = []
+    rows: list[tuple[Server, Comparison | Unsupported | str]] = []
     for server in chosen:
         result = compared_or_error(server)
         rows.append((server, result))

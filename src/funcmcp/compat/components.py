@@ -103,10 +103,16 @@ class Tool(Component):
         return None if self.describe is None else self.describe().get("outputSchema")
 
 
+FunctionTool = Tool
+
+
 class Prompt(Component):
     """A prompt."""
 
     kind = "prompt"
+
+
+FunctionPrompt = Prompt
 
 
 class Resource(Component):
@@ -139,6 +145,10 @@ class Resource(Component):
     def read(self) -> Any:
         """Return the contents."""
         raise NotImplementedError(f"{type(self).__name__}.read is not implemented.")
+
+
+FunctionResource = Resource
+ResourceTemplate = Resource
 
 
 class TextResource(Resource):

@@ -28,6 +28,31 @@ def _bytes_of(path: str | PathLike[str] | None, data: bytes | None, kind: str) -
     raise ValueError(f"{kind} takes either path= or data=.")
 
 
+class Icon(content.Icon):
+    """An icon of a server, a tool, a resource or a prompt.
+
+    Args:
+        src: An ``https:`` or ``data:`` URL.
+        mime_type: The media type.
+        sizes: The sizes in which it can be shown, such as ``["48x48"]``.
+        theme: ``"light"`` or ``"dark"``, if the icon is only for one of them.
+        mimeType: The media type under its name in the specification.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        src: str,
+        mime_type: str | None = None,
+        sizes: Sequence[str] | None = None,
+        theme: str | None = None,
+        *,
+        mimeType: str | None = None,  # noqa: N803 - the SDK's name
+    ) -> None:
+        super().__init__(src, mime_type=mime_type or mimeType, sizes=sizes or (), theme=theme)
+
+
 class Image(content.Image):
     """An image from a file or from bytes.
 
@@ -59,6 +84,10 @@ class Image(content.Image):
     def to_image_content(self, *_: Any, **__: Any) -> Image:
         """Return the image itself, which is a content block."""
         return self
+
+    def to_data_uri(self) -> str:
+        """Return the image as a ``data:`` URI."""
+        return f"data:{self.block['mimeType']};base64,{self.block['data']}"
 
 
 class Audio(content.Audio):

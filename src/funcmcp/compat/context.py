@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Generic
+from types import SimpleNamespace, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Union, get_args, get_origin
 
+from funcmcp.compat.annotations import plain
 from funcmcp.compat.content import read_contents
 from funcmcp.compat.elicitation import answered, question_of
 from funcmcp.compat.request_parts import AccessToken, http_request_of
@@ -12,6 +13,8 @@ from funcmcp.compat.sampling import SamplingResult, sampling_messages, sampling_
 from funcmcp.protocol.levels import LEVELS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from typing_extensions import TypeVarTuple, Unpack
 
     from funcmcp.app import MCPServer
@@ -33,6 +36,7 @@ _OTHER_NAMES = {
     "input_responses": "await ctx.elicit(...), which returns the answer",
     "enable_components": "mcp.enable(...)",
     "disable_components": "mcp.disable(...)",
+    "reset_visibility": "mcp.enable(...)",
     "is_background_task": "funcmcp.ToolContext and its task_id",
     "task_id": "funcmcp.ToolContext and its task_id",
 }
@@ -112,6 +116,21 @@ class Context(Generic[*Types]):
         return Session(self)
 
     @property
+    def protocol_version(self) -> str:
+        """The protocol revision of the request."""
+        return self._inner.protocol_version
+
+    @property
+    def client_capabilities(self) -> SimpleNamespace:
+        """The client's capabilities as attributes, which are None for those that it did not declare."""
+        return self.session.client_capabilities
+
+    @property
+    def headers(self) -> Mapping[str, str] | None:
+        """The headers of the HTTP request; None on stdio."""
+        return None if self._request.http is None else self._request.http.headers
+
+    @property
     def transport(self) -> str:
         """The transport of the request: ``"stdio"`` or ``"streamable-http"``."""
         return "stdio" if self._request.http is None else "streamable-http"
@@ -161,6 +180,24 @@ class Context(Generic[*Types]):
         details = extra.pop("extra", None) or extra
         data = {"msg": message, "extra": dict(details)} if details else message
         await self._inner.log(level, data, logger_name)
+
+    async def close_sse_stream(self) -> None:
+        """Close the connection of this request while the call continues. The client resumes the stream later."""
+        await self._inner.close_stream()
+
+    async def notify_resource_updated(self, uri: Any) -> None:
+        """Notify the clients that subscribed to a resource that it has changed."""
+        self._server.resource_updated(str(uri))
+
+    async def notify_resources_changed(self) -> None:
+        """Notify clients that the list of resources has changed."""
+        self._server.resource_list_changed()
+
+    async def notify_tools_changed(self) -> None:
+        """Do nothing: the server notifies clients itself when a tool is added or removed."""
+
+    async def notify_prompts_changed(self) -> None:
+        """Do nothing: the server notifies clients itself when a prompt is added or removed."""
 
     # Questions to the client
 
@@ -233,6 +270,16 @@ class Context(Generic[*Types]):
         return read_contents(result)
 
 
+def is_context(hint: Any) -> bool:
+    """Return whether an annotation is a `Context`, or a union with one."""
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return is_context(get_args(hint)[0])
+    if origin in {Union, UnionType}:
+        return any(is_context(member) for member in get_args(hint))
+    return isinstance(hint, type) and issubclass(hint, Context)
+
+
 def _is_level(value: Any) -> bool:
     return isinstance(value, str) and value in LEVELS
 
@@ -268,6 +315,11 @@ class RequestView:
         return self._context.session
 
     @property
+    def protocol_version(self) -> str:
+        """The protocol revision of the request."""
+        return self._context.protocol_version
+
+    @property
     def meta(self) -> SimpleNamespace:
         """The members of the request's ``_meta`` as attributes."""
         meta = dict(self._context._request.meta)  # noqa: SLF001 - a part of Context
@@ -294,12 +346,21 @@ class Session:
         return SimpleNamespace(
             clientInfo=info,
             client_info=info,
-            capabilities=SimpleNamespace(
-                **{"sampling": None, "elicitation": None, "roots": None, **client.capabilities}
-            ),
+            capabilities=self.client_capabilities,
             protocolVersion=client.revision.date,
             protocol_version=client.revision.date,
         )
+
+    @property
+    def client_capabilities(self) -> SimpleNamespace:
+        """The client's capabilities as attributes, which are None for those that it did not declare."""
+        capabilities = self._context._request.client.capabilities  # noqa: SLF001 - a part of Context
+        return SimpleNamespace(**{"sampling": None, "elicitation": None, "roots": None, **capabilities})
+
+    @property
+    def protocol_version(self) -> str:
+        """The protocol revision of the request."""
+        return self._context.protocol_version
 
     def check_client_capability(self, capability: Any) -> bool:
         """Return whether the client declared the capabilities of a ``ClientCapabilities`` object."""
@@ -334,6 +395,11 @@ class Session:
         """Report progress of this request."""
         await self._context.report_progress(progress, total, message)
 
+    async def send_notification(self, notification: Any, related_request_id: Any = None) -> None:  # noqa: ARG002 - it is this one
+        """Send a notification of ``mcp.types`` on the stream of this request."""
+        message = plain(getattr(notification, "root", notification))
+        await self._context._request.notify(message["method"], message.get("params") or {})  # noqa: SLF001 - a part of Context
+
     async def send_resource_updated(self, uri: Any) -> None:
         """Notify the clients that subscribed to a resource that it has changed."""
         self._context.fastmcp.resource_updated(str(uri))
@@ -341,6 +407,9 @@ class Session:
     async def send_resource_list_changed(self) -> None:
         """Notify clients that the list of resources has changed."""
         self._context.fastmcp.resource_list_changed()
+
+    async def send_elicit_complete(self, elicitation_id: str, **_: Any) -> None:
+        """Do nothing: funcmcp itself chooses the ids of questions with a URL."""
 
     async def send_tool_list_changed(self) -> None:
         """Do nothing: the server notifies clients itself when a tool is added or removed."""

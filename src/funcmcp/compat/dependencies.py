@@ -10,7 +10,7 @@ from funcmcp.compat.current import context_variable, get_context
 from funcmcp.compat.request_parts import http_request_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import AsyncExitStack
 
     from funcmcp.app import MCPServer
@@ -37,17 +37,23 @@ class Dependency:
         self.factory = factory
         self.use_cache = use_cache
 
-    async def resolve(self, stack: AsyncExitStack, cache: dict[Any, Any]) -> Any:
+    def bound_to(self, hint: Any) -> Dependency:  # noqa: ARG002 - of subclasses
+        """Return the mark of a parameter with an annotation."""
+        return self
+
+    async def resolve(self, stack: AsyncExitStack, cache: dict[Any, Any], arguments: Mapping[str, Any]) -> Any:
         """Return the value for one call.
 
         Args:
             stack: Closes the value at the end of the call, if it is a context manager or a generator.
             cache: The values of the call by factory.
+            arguments: The arguments of the call.
         """
         if self.use_cache and self.factory in cache:
             return cache[self.factory]
         kwargs = {
-            name: await dependency.resolve(stack, cache) for name, dependency in dependencies_of(self.factory).items()
+            name: await dependency.resolve(stack, cache, arguments)
+            for name, dependency in dependencies_of(self.factory).items()
         }
         make = self.factory
         if inspect.isasyncgenfunction(make):
@@ -159,7 +165,7 @@ def dependency_of(annotation: Any, default: Any) -> Dependency | None:
     if get_origin(annotation) is Annotated:
         for mark in get_args(annotation)[1:]:
             if isinstance(mark, Dependency):
-                return mark
+                return mark.bound_to(get_args(annotation)[0])
     return None
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class ElicitationResult:
+class ElicitationResult(Generic[T]):
     """The user's answer to a form.
 
     Attributes:
@@ -30,7 +30,7 @@ class ElicitationResult:
         return self.data
 
 
-class AcceptedElicitation(ElicitationResult, Generic[T]):
+class AcceptedElicitation(ElicitationResult[T]):
     """The user filled in the form."""
 
     action: Literal["accept"] = "accept"
@@ -40,13 +40,13 @@ class AcceptedElicitation(ElicitationResult, Generic[T]):
         self.data = data
 
 
-class DeclinedElicitation(ElicitationResult):
+class DeclinedElicitation(ElicitationResult[Any]):
     """The user declined."""
 
     action: Literal["decline"] = "decline"
 
 
-class CancelledElicitation(ElicitationResult):
+class CancelledElicitation(ElicitationResult[Any]):
     """The user closed the form."""
 
     action: Literal["cancel"] = "cancel"
@@ -73,7 +73,7 @@ def question_of(form: Any) -> tuple[Any, Callable[[Any], Any] | None]:
     return form, None
 
 
-def answered(answer: Elicited, unwrap: Callable[[Any], Any] | None) -> ElicitationResult:
+def answered(answer: Elicited, unwrap: Callable[[Any], Any] | None) -> ElicitationResult[Any]:
     """Return an answer in the classes of FastMCP and the official SDK."""
     if answer.action == "accept":
         return AcceptedElicitation(answer.content if unwrap is None else unwrap(answer.content))

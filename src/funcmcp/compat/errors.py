@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from funcmcp.protocol.errors import INVALID_PARAMS, MCPError
+from funcmcp.protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, MCPError
 from funcmcp.protocol.errors import ToolError as NativeToolError
 
 
@@ -40,6 +40,21 @@ class PromptError(MCPError, FastMCPError):
 
 class NotFoundError(FastMCPError):
     """A tool, a resource or a prompt does not exist."""
+
+
+class ResourceNotFoundError(MCPError, NotFoundError):
+    """A resource does not exist. Clients get the JSON-RPC error for it.
+
+    Args:
+        message: The text.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(RESOURCE_NOT_FOUND, str(message))
+
+
+class UnknownFeatureError(NotFoundError, ToolError, ValueError):
+    """A tool, prompt or resource that was to be removed does not exist."""
 
 
 class DisabledError(FastMCPError):

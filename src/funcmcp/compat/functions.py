@@ -10,16 +10,16 @@ import asyncio
 import functools
 import inspect
 from contextlib import AsyncExitStack
-from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any
 
 from funcmcp.authoring.calling.function_call import is_async
 from funcmcp.authoring.signatures.annotations import parts_of_type
 from funcmcp.authoring.signatures.signature import Signature, function_name
 from funcmcp.compat.content import ResourceContent, ResourceResult
-from funcmcp.compat.context import Context
+from funcmcp.compat.context import is_context
 from funcmcp.compat.current import get_context
 from funcmcp.compat.dependencies import dependency_of
+from funcmcp.compat.result_types import readable, schema_of_annotated_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -43,14 +43,16 @@ def adapted(function: Callable[..., Any], *, exclude: Collection[str] = (), has_
     if hints is None:
         return function
     parameters = inspect.signature(function).parameters
-    contexts = [name for name in parameters if _is_context(hints.get(name))]
+    contexts = [name for name in parameters if is_context(hints.get(name))]
     dependencies: dict[str, Dependency] = {}
     for name, parameter in parameters.items():
         mark = dependency_of(hints.get(name), parameter.default)
         if mark is not None:
             dependencies[name] = mark
     hidden = {*contexts, *dependencies, *exclude}
-    if has_schema and hidden.isdisjoint(parameters):
+    types = {name: readable(hint) for name, hint in hints.items()}
+    has_new_types = any(types[name] is not hint for name, hint in hints.items())
+    if has_schema and not has_new_types and hidden.isdisjoint(parameters):
         return function
     if dependencies:
         wrapper = _with_dependencies(function, contexts, dependencies)
@@ -58,11 +60,16 @@ def adapted(function: Callable[..., Any], *, exclude: Collection[str] = (), has_
         wrapper = _asynchronous(function, contexts)
     else:
         wrapper = _plain(function, contexts)
-    annotations = {name: hint for name, hint in hints.items() if name not in hidden}
+    annotations = {name: hint for name, hint in types.items() if name not in hidden}
     if not has_schema:
         annotations.pop("return", None)
     _set_signature(wrapper, function, annotations, hidden)
     return wrapper
+
+
+def schema_of_result(function: Callable[..., Any]) -> dict[str, Any] | None:
+    """Return the output schema in a function's annotation, beside the class of its result; None if there is none."""
+    return schema_of_annotated_result((Signature(function).try_hints() or {}).get("return"))
 
 
 def returns_contents(function: Callable[..., Any]) -> bool:
@@ -102,7 +109,7 @@ def _with_dependencies(
         async with AsyncExitStack() as stack:
             cache: dict[Any, Any] = {}
             for name, dependency in dependencies.items():
-                arguments[name] = await dependency.resolve(stack, cache)
+                arguments[name] = await dependency.resolve(stack, cache, arguments)
             if in_loop:
                 return await function(**arguments)
             return await asyncio.to_thread(function, **arguments)
@@ -124,12 +131,3 @@ def _set_signature(
         if parameter.name not in hidden
     ]
     wrapper.__signature__ = inspect.Signature(visible)
-
-
-def _is_context(hint: Any) -> bool:
-    origin = get_origin(hint)
-    if origin is Annotated:
-        return _is_context(get_args(hint)[0])
-    if origin in {Union, UnionType}:
-        return any(_is_context(member) for member in get_args(hint))
-    return isinstance(hint, type) and issubclass(hint, Context)

@@ -13,7 +13,7 @@ from funcmcp.compat.server_settings import DEFAULTS
 from funcmcp.transports.http.options import HTTPOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from funcmcp.compat.server_settings import Settings
 
@@ -54,10 +54,30 @@ _UNSUPPORTED = {
 
 _FEATURE_WITHOUT_MEANING = {
     "tool": ("serializer", "version", "run_in_thread", "app", "key", "validate_output"),
-    "resource": ("version", "key", "resource_security"),
+    "resource": ("version", "key", "resource_security", "security"),
     "prompt": ("version", "key"),
 }
 """Options of components that change nothing here."""
+
+
+class RequestStateSecurity:
+    """The SDK's option ``request_state_security``, which is ignored: funcmcp seals the state with its own keys."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+class ResourceSecurity:
+    """The SDK's option ``resource_security``, which is ignored: funcmcp has its own checks of variables in URIs."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+_MOUNT_WITHOUT_MEANING = frozenset(
+    {"as_proxy", "tool_separator", "resource_separator", "prompt_separator", "resource_prefix_format"}
+)
+"""Options of ``mount`` that change nothing here: names are separated with an underscore, and mounts are live."""
 
 _IGNORED_SETTINGS = ("debug", "dependencies", "json_response", "log_level", "message_path")
 """Options of servers that change nothing here except the attribute of ``mcp.settings``."""
@@ -112,13 +132,51 @@ def component_options(options: Mapping[str, Any], kind: str, component: str) -> 
     return chosen
 
 
-def duplicates_policy(options: Mapping[str, Any]) -> str:
-    """Return what happens to a second component of one name: ``"warn"``, ``"replace"``, ``"error"`` or ``"ignore"``."""
+def selections(
+    names: Collection[str] | None, keys: Collection[str] | None, options: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the arguments for each call of `funcmcp.MCPServer.enable` or `disable`.
+
+    Args:
+        names: Names and URIs.
+        keys: Keys of FastMCP, such as ``"tool:add"`` or ``"resource:menu://today@1.0"``.
+        options: The other conditions.
+
+    Raises:
+        TypeError: An option is one that funcmcp does not have.
+        ValueError: A key has no kind.
+    """
+    chosen = {name: value for name, value in options.items() if value is not None}
+    if "version" in chosen:
+        raise TypeError("enable and disable of funcmcp.compat have no option 'version': features have no versions.")
+    if keys is None:
+        return [{"names": names, **chosen}]
+    if names is not None or "components" in chosen or chosen.get("only"):
+        raise TypeError("keys= can't be combined with names=, components= or only=. Use names= and components=.")
+    by_kind: dict[str, set[str]] = {}
+    for key in keys:
+        kind, colon, name = key.partition(":")
+        if not colon:
+            raise ValueError(f"Invalid key {key!r}. Write the kind before the name, such as 'tool:add'.")
+        by_kind.setdefault(kind, set()).add(name.rpartition("@")[0] or name)
+    return [{"names": names, "components": {kind}, **chosen} for kind, names in by_kind.items()]
+
+
+def duplicates_policy(options: Mapping[str, Any], default: str) -> str:
+    """Return what happens to a second component of one name.
+
+    Args:
+        options: The options of the server.
+        default: The policy of a server without such an option.
+
+    Returns:
+        ``"warn"`` (replace and warn), ``"replace"``, ``"error"``, ``"ignore"``, or ``"keep"`` (ignore and warn).
+    """
     for name in ("on_duplicate", "on_duplicate_tools", "on_duplicate_resources", "on_duplicate_prompts"):
         policy = options.get(name)
         if policy is not None:
             return str(policy)
-    return "warn"
+    return default
 
 
 def http_options(settings: Settings, base: HTTPOptions | None = None) -> HTTPOptions:
@@ -131,7 +189,8 @@ def http_options(settings: Settings, base: HTTPOptions | None = None) -> HTTPOpt
     """
     base = base or HTTPOptions()
     security = settings.transport_security
-    hosts, origins = base.allowed_hosts, base.allowed_origins
+    hosts: Sequence[str] = settings.http_allowed_hosts or base.allowed_hosts
+    origins: Sequence[str] = settings.http_allowed_origins or base.allowed_origins
     if security is not None:
         if getattr(security, "enable_dns_rebinding_protection", True):
             hosts = [_without_any_port(host) for host in security.allowed_hosts]
@@ -149,6 +208,22 @@ def http_options(settings: Settings, base: HTTPOptions | None = None) -> HTTPOpt
 
 def _without_any_port(pattern: str) -> str:
     return pattern.removesuffix(":*")
+
+
+def mount_options(options: Mapping[str, Any]) -> None:
+    """Log a line about options of ``mount`` and ``import_server`` that change nothing here.
+
+    Raises:
+        TypeError: An option does not exist, or funcmcp has nothing for it.
+    """
+    if options.get("tool_names"):
+        raise TypeError("mount of funcmcp.compat has no option 'tool_names'. Choose the names in the mounted server.")
+    unknown = sorted(options.keys() - _MOUNT_WITHOUT_MEANING - {"tool_names"})
+    if unknown:
+        raise TypeError(f"Unknown option {', '.join(map(repr, unknown))} of mount. Valid options: prefix, namespace.")
+    ignored = sorted(name for name in options if options[name] is not None)
+    if ignored:
+        _logger.info("mount of funcmcp.compat ignores %s.", ", ".join(ignored))
 
 
 def icons_of(icons: Any) -> list[Any]:

@@ -14,28 +14,32 @@ from funcmcp.authoring.features.prompts import make_prompt
 from funcmcp.authoring.features.resources import checked_uri, make_resource
 from funcmcp.authoring.features.tools import make_tool
 from funcmcp.compat.annotations import options_of_hints, plain
+from funcmcp.compat.completion import with_completion
 from funcmcp.compat.components import Component, ListedTool, Prompt, Resource, Tool
 from funcmcp.compat.context import Context
 from funcmcp.compat.current import context_variable
-from funcmcp.compat.errors import NotFoundError
-from funcmcp.compat.functions import adapted, returns_contents
-from funcmcp.compat.middleware import native_middleware, sdk_middleware
+from funcmcp.compat.errors import NotFoundError, UnknownFeatureError
+from funcmcp.compat.functions import adapted, returns_contents, schema_of_result
+from funcmcp.compat.middleware import as_mcp_error, native_middleware, sdk_middleware
 from funcmcp.compat.options import (
     checked_server_options,
     component_options,
     duplicates_policy,
     http_options,
     icons_of,
+    mount_options,
+    selections,
     task_option,
 )
-from funcmcp.compat.server_settings import Settings
+from funcmcp.compat.server_settings import Settings, options_of_environment
 from funcmcp.compat.transports import ServerTransports
+from funcmcp.protocol.errors import MCPError
 from funcmcp.server.catalog.features import ResourceTemplate
 from funcmcp.server.catalog.visibility import KINDS
 from funcmcp.server.options import ListOptions, ServerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from funcmcp.protocol.replies import Reply
     from funcmcp.server.calls.context import RequestContext
@@ -48,6 +52,18 @@ _logger = logging.getLogger("funcmcp.compat")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _MAX_STATES = 10_000
 """Sessions whose state a process keeps. Those that were used least recently are dropped."""
+
+
+_REQUEST_METHODS = (
+    *("call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"),
+    *("list_prompts", "_call_tool_mcp", "_list_tools_mcp", "_read_resource_mcp", "_list_resources_mcp"),
+    *("_list_resource_templates_mcp", "_get_prompt_mcp", "_list_prompts_mcp", "_mcp_call_tool", "_mcp_list_tools"),
+    *("_mcp_read_resource", "_mcp_list_resources", "_mcp_get_prompt", "_mcp_list_prompts", "_call_tool", "_list_tools"),
+)
+"""Methods of FastMCP and the official SDK that answer requests there, and that subclasses override."""
+
+_URL_ELICITATION_REQUIRED = -32042
+"""The code with which a tool sends the user to a URL; source: 2025-11-25 "client/elicitation"."""
 
 
 class FastMCP(ServerTransports):
@@ -68,15 +84,37 @@ class FastMCP(ServerTransports):
     """
 
     _shows_errors = True
+    _raises_sdk_errors = False
+    _default_policy = "warn"
     _adapt_middleware = staticmethod(native_middleware)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        overridden = [name for name in _REQUEST_METHODS if getattr(cls, name, None) is not getattr(FastMCP, name, None)]
+        if overridden:
+            # The override could be a check of the caller's rights, which must not be lost without a word.
+            raise TypeError(
+                f"{cls.__name__} overrides {', '.join(overridden)}, which funcmcp does not call for requests. Use "
+                "add_middleware with a Middleware that has on_call_tool, on_list_tools and so on."
+            )
+
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, _: Any) -> Any:
+            """Return the class itself: ``FastMCP[AppContext]`` means the same."""
+            return cls
 
     def __init__(
         self, name: str | None = None, instructions: str | None = None, version: str | None = None, **options: Any
     ) -> None:
+        chosen_options = {name: value for name, value in options.items() if value is not None}
+        options = {**options_of_environment(), **chosen_options}
         chosen = checked_server_options(options, type(self).__name__)
         self.settings = Settings(options)
+        self.auth = options.get("auth")
         self.custom_routes = []
-        self._on_duplicate = duplicates_policy(options)
+        self._on_duplicate = duplicates_policy(options, self._default_policy)
+        self._completion: Callable[..., Any] | None = None
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._components: dict[str, Component] = {}
         show_errors = chosen.pop("show_errors", None)
@@ -162,7 +200,7 @@ class FastMCP(ServerTransports):
         options = {**dict(zip(("title", "description"), names, strict=False)), **options}
         return self._decorated(Prompt, name_or_fn, options)
 
-    def resource(self, uri: str, /, **options: Any) -> Callable[[F], F]:
+    def resource(self, uri: str, **options: Any) -> Callable[[F], F]:
         """Return a decorator that registers a function as a resource, or as a template if the URI has variables."""
         if callable(uri):
             raise TypeError('@mcp.resource needs a URI. Write @mcp.resource("menu://today").')
@@ -170,6 +208,24 @@ class FastMCP(ServerTransports):
 
         def register(function: F) -> F:
             self._register_component(Resource(function, uri, options.pop("name"), **options))
+            return function
+
+        return register
+
+    def completion(self) -> Callable[[F], F]:
+        """Return a decorator for a function that completes arguments of all prompts and variables of all templates.
+
+        The function gets the reference to the prompt or template, the argument and the context of ``mcp.types``, and
+        returns a ``Completion`` or None, as in the official SDK.
+        """
+
+        def register(function: F) -> F:
+            self._completion = function
+            catalog = self._server.catalog
+            for registry in (catalog.prompts, catalog.templates):
+                for feature in tuple(registry):
+                    registry.remove(feature.key)
+                    catalog.add(with_completion(feature, function))
             return function
 
         return register
@@ -229,17 +285,15 @@ class FastMCP(ServerTransports):
             return component
         options = component_options(component.options, component.kind, component.name)
         feature = _MAKERS[component.kind](self, component, options)
+        feature = replace(feature, handler=_with_sdk_errors(feature.handler, all_errors=self._raises_sdk_errors))
+        if self._completion is not None:
+            feature = with_completion(feature, self._completion)
         catalog = self._server.catalog
         registry: Registry[Any] = catalog.tools if component.kind == "tool" else catalog.prompts
         if component.kind == "resource":
             registry = catalog.templates if isinstance(feature, ResourceTemplate) else catalog.resources
-        if feature.key in registry:
-            if self._on_duplicate == "ignore":
-                return component
-            if self._on_duplicate != "error":
-                if self._on_duplicate == "warn":
-                    _logger.warning("The %s %s exists already and is replaced.", component.kind, feature.key)
-                registry.remove(feature.key)
+        if feature.key in registry and not self._replaces(registry, component.kind, feature.key):
+            return component
         key = f"{component.kind}:{feature.key}"
         previous = self._components.get(key)
         was_enabled = previous is None or previous.enabled
@@ -252,6 +306,18 @@ class FastMCP(ServerTransports):
         component.switches.append(switch)
         self._components[key] = component
         return component
+
+    def _replaces(self, registry: Registry[Any], kind: str, key: str) -> bool:
+        """Remove a feature whose name a second one has, and return True; False if the existing one stays."""
+        if self._on_duplicate in {"ignore", "keep"}:
+            if self._on_duplicate == "keep":
+                _logger.warning("The %s %s exists already. The second one is ignored.", kind, key)
+            return False
+        if self._on_duplicate == "warn":
+            _logger.warning("The %s %s exists already and is replaced.", kind, key)
+        if self._on_duplicate != "error":
+            registry.remove(key)
+        return True
 
     def _switch(self, feature: Any, enabled: bool) -> None:  # noqa: FBT001 - a callback of the component
         """Show or hide a feature; never show one that the tags of the constructor hide."""
@@ -268,11 +334,49 @@ class FastMCP(ServerTransports):
         return self._exclude_tags is None or tags.isdisjoint(self._exclude_tags)
 
     def remove_tool(self, name: str) -> None:
-        """Remove a tool; raise NotFoundError if it does not exist."""
+        """Remove a tool; raise NotFoundError, which is also a ToolError, if it does not exist."""
         try:
             super().remove_tool(name)
         except KeyError:
-            raise NotFoundError(f"Unknown tool: {name}") from None
+            raise UnknownFeatureError(f"Unknown tool: {name}") from None
+
+    def remove_prompt(self, name: str) -> None:
+        """Remove a prompt; raise NotFoundError, which is also a ValueError, if it does not exist."""
+        try:
+            super().remove_prompt(name)
+        except KeyError:
+            raise UnknownFeatureError(f"Unknown prompt: {name}") from None
+
+    def remove_resource(self, uri: Any) -> None:
+        """Remove a resource or a template; raise NotFoundError, which is also a ValueError, if it does not exist."""
+        try:
+            super().remove_resource(str(uri))
+        except KeyError:
+            raise UnknownFeatureError(f"Unknown resource: {uri}") from None
+
+    # Visibility
+
+    def enable(  # type: ignore[override] # more options
+        self, names: Collection[str] | None = None, *, keys: Collection[str] | None = None, **options: Any
+    ) -> FastMCP:
+        """Show features to clients, as `funcmcp.MCPServer.enable` does.
+
+        Args:
+            names: Names of tools and prompts, and URIs of resources and templates.
+            keys: Keys such as ``"tool:add"``, which FastMCP has for features.
+            options: ``tags``, ``components`` and ``only``.
+        """
+        for selection in selections(names, keys, options):
+            super().enable(**selection)
+        return self
+
+    def disable(  # type: ignore[override] # more options
+        self, names: Collection[str] | None = None, *, keys: Collection[str] | None = None, **options: Any
+    ) -> FastMCP:
+        """Hide features from clients, as `funcmcp.MCPServer.disable` does. The arguments are those of `enable`."""
+        for selection in selections(names, keys, options):
+            super().disable(**selection)
+        return self
 
     # The server's own features
 
@@ -305,8 +409,19 @@ class FastMCP(ServerTransports):
 
     # Other servers
 
-    def mount(self, server: Any, prefix: Any = None, *, namespace: str | None = None, **_: Any) -> None:
-        """Serve the features of another server, too, under a prefix. Old versions of FastMCP take the prefix first."""
+    def mount(self, server: Any, prefix: Any = None, *, namespace: str | None = None, **options: Any) -> None:
+        """Serve the features of another server, too, under a prefix.
+
+        Args:
+            server: The other server.
+            prefix: The prefix. Old versions of FastMCP take it first.
+            namespace: The prefix under its name in FastMCP 3.
+            options: Other options of FastMCP, which change nothing here.
+
+        Raises:
+            TypeError: An option does not exist, or funcmcp has nothing for it.
+        """
+        mount_options(options)
         if isinstance(server, str):
             server, prefix = prefix, server
         super().mount(server, prefix or namespace)
@@ -360,6 +475,8 @@ class MCPServer(FastMCP):
     """
 
     _shows_errors = False
+    _raises_sdk_errors = True
+    _default_policy = "keep"
     _adapt_middleware = staticmethod(sdk_middleware)
 
 
@@ -398,6 +515,26 @@ class ToolManager:
         return self._tools.get(name)
 
 
+def _with_sdk_errors(handler: Callable[..., Any], *, all_errors: bool) -> Callable[..., Any]:
+    """Return a handler that raises errors of the official SDK as funcmcp's: JSON-RPC errors with their code.
+
+    Args:
+        handler: The handler of a feature.
+        all_errors: Whether all of these errors are, and not only the one that sends the user to a URL.
+    """
+
+    async def handle(*arguments: Any) -> Any:
+        try:
+            return await handler(*arguments)
+        except Exception as error:
+            native = as_mcp_error(error)
+            if not isinstance(native, MCPError) or not (all_errors or native.code == _URL_ELICITATION_REQUIRED):
+                raise
+            raise native from error
+
+    return handle
+
+
 def _info(options: dict[str, Any]) -> ServerInfo:
     """Return how the server describes itself."""
     return ServerInfo(
@@ -417,6 +554,8 @@ def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -
     chosen: dict[str, Any] = {**hints, **options, **task}
     if isinstance(output_schema, dict):
         chosen["output_schema"] = output_schema
+    elif has_schema and (schema := schema_of_result(component.fn)) is not None:
+        chosen["output_schema"] = schema
     exclude = chosen.pop("exclude_args", None) or ()
     function = adapted(component.fn, exclude=exclude, has_schema=has_schema)
     tool = make_tool(function, _common(component, chosen), server.services)

@@ -1,7 +1,9 @@
-"""`Settings`: the options of a server that programs may change after its construction, as ``mcp.settings``."""
+"""Settings of a server: those that programs may change after its construction, and those of the environment."""
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +22,62 @@ DEFAULTS: dict[str, Any] = {
     "json_response": False,
     "stateless_http": False,
     "transport_security": None,
+    "transport": None,
+    "http_allowed_hosts": [],
+    "http_allowed_origins": [],
     "dependencies": [],
     "warn_on_duplicate_tools": True,
     "warn_on_duplicate_resources": True,
     "warn_on_duplicate_prompts": True,
 }
 _TRUE = {"1", "true", "yes", "on"}
+_PREFIX = "FASTMCP_"
+_OPTIONS: dict[str, Any] = {
+    "include_tags": [],
+    "exclude_tags": [],
+    "mask_error_details": False,
+    "strict_input_validation": False,
+}
+"""Settings of the environment that are options of the constructor, with a value of their type."""
+
+_WITHOUT_MEANING = frozenset({"log_level", "debug", "message_path", "json_response", "dependencies"})
+_AUTH = "server_auth"
+
+_logger = logging.getLogger("funcmcp.compat")
+
+
+def options_of_environment() -> dict[str, Any]:
+    """Return the options of a server that variables such as ``FASTMCP_INCLUDE_TAGS`` set; log those that are ignored.
+
+    Raises:
+        TypeError: FASTMCP_SERVER_AUTH selects a sign-in, which funcmcp does not have. The server must not start
+            without it.
+    """
+    options: dict[str, Any] = {}
+    ignored = []
+    for variable, text in os.environ.items():
+        name = variable.removeprefix(_PREFIX).lower()
+        if not variable.startswith(_PREFIX) or not text:
+            continue
+        if name == _AUTH:
+            raise TypeError(
+                f"{variable} selects a sign-in that funcmcp.compat does not have. Use auth= with an authenticator of "
+                "funcmcp.auth; see docs/guides/authentication.md."
+            )
+        if name in _OPTIONS:
+            options[name] = _converted(text, _OPTIONS[name])
+        elif name not in _READ_BY_SETTINGS:
+            ignored.append(variable)
+    if ignored:
+        _logger.info("funcmcp.compat ignores %s of the environment.", ", ".join(sorted(ignored)))
+    return options
+
+
+_READ_BY_SETTINGS = DEFAULTS.keys() - _WITHOUT_MEANING
 
 
 class Settings:
-    """The settings of a server. Variables such as ``FASTMCP_PORT`` in the environment are the defaults.
+    """The settings of a server. Variables such as ``FASTMCP_PORT`` in the environment are their defaults.
 
     Args:
         options: The values that the constructor got.
@@ -46,6 +94,9 @@ class Settings:
     json_response: bool
     stateless_http: bool
     transport_security: Any
+    transport: str | None
+    http_allowed_hosts: list[str]
+    http_allowed_origins: list[str]
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self.chosen: set[str] = set()
@@ -75,5 +126,7 @@ def _converted(text: str, default: Any) -> Any:
     if isinstance(default, int):
         return int(text)
     if isinstance(default, list):
+        if text.lstrip().startswith("["):
+            return json.loads(text)
         return [item for item in map(str.strip, text.split(",")) if item]
     return text

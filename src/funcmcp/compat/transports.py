@@ -7,6 +7,7 @@ Starlette, which the author's routes need anyway, with the server below them.
 from __future__ import annotations
 
 import inspect
+import logging
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,11 +20,34 @@ from funcmcp.serving import serving_of
 from funcmcp.transports.http.endpoints.custom_routes import HTTPRequest, HTTPResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from funcmcp.compat.server_settings import Settings
 
 F = TypeVar("F", bound="Callable[..., Any]")
+
+_logger = logging.getLogger("funcmcp.compat")
+
+_OPTION_NAMES = {
+    "stateless": "stateless_http",
+    "allowed_hosts": "http_allowed_hosts",
+    "allowed_origins": "http_allowed_origins",
+}
+"""Options of `run` and the names of the settings for them."""
+
+_SETTINGS = frozenset(
+    {
+        *("host", "port", "stateless_http", "json_response", "transport_security", "mount_path", "message_path"),
+        *("sse_path", "streamable_http_path", "http_allowed_hosts", "http_allowed_origins"),
+    }
+)
+_SILENT = frozenset({"show_banner", "log_level"})
+_WITHOUT_MEANING = _SILENT | {
+    *("uvicorn_config", "event_store", "retry_interval", "host_origin_protection", "sockets", "debug"),
+    *("session_idle_timeout", "max_request_body_size"),
+}
+"""Options of `run` that change nothing here."""
 
 _TRANSPORTS = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamable_http": "http", "sse": "sse"}
 
@@ -40,15 +64,18 @@ def chosen_transport(
 
     Raises:
         ValueError: The transport does not exist.
+        TypeError: An option does not exist.
     """
+    transport = transport or server.settings.transport
     if transport is not None and transport not in _TRANSPORTS:
         raise ValueError(f"transport must be one of {', '.join(_TRANSPORTS)}; got {transport!r}.")
-    kind = None if transport is None else _TRANSPORTS[transport]
     settings = server.settings
-    for name in ("host", "port", "stateless_http", "json_response", "transport_security", "mount_path"):
-        if options.get(name) is not None:
-            setattr(settings, name, options[name])
-    if options.get("path") is not None:
+    kind = None if transport is None else _TRANSPORTS[transport]
+    options = {_OPTION_NAMES.get(name, name): value for name, value in options.items() if value is not None}
+    _check_options(options)
+    for name in _SETTINGS & options.keys():
+        setattr(settings, name, options[name])
+    if "path" in options:
         setattr(settings, "sse_path" if kind == "sse" else "streamable_http_path", options["path"])
     if kind in {None, "stdio"}:
         return kind, {}
@@ -56,10 +83,24 @@ def chosen_transport(
     return kind, {"host": settings.host, "port": settings.port}
 
 
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Log a line about options of `run` that change nothing here; raise TypeError for one that does not exist."""
+    known = _SETTINGS | _WITHOUT_MEANING | {"path", "middleware"}
+    unknown = sorted(options.keys() - known)
+    if unknown:
+        valid = ", ".join(sorted(known - _WITHOUT_MEANING))
+        raise TypeError(f"Unknown option {', '.join(map(repr, unknown))} of run. Valid options: {valid}.")
+    ignored = sorted((options.keys() & _WITHOUT_MEANING) - _SILENT)
+    if ignored:
+        _logger.info("run of funcmcp.compat ignores %s.", ", ".join(ignored))
+
+
 def apply_settings(server: ServerTransports, *, sse: bool = False) -> None:
     """Give the endpoints the paths and sessions of the settings, which programs may change until the server runs."""
     serving, settings = serving_of(server), server.settings
-    changed = settings.chosen & {"streamable_http_path", "transport_security"}
+    changed = settings.chosen & {
+        *("streamable_http_path", "transport_security", "http_allowed_hosts", "http_allowed_origins")
+    }
     http = http_options(settings, serving.http_options) if changed else serving.http_options
     if sse:
         http = replace(http, sse=settings.sse_path)
@@ -174,6 +215,21 @@ def _announcement(server: ServerTransports, uvicorn: Any) -> Any:
     return lambda origin: uvicorn.announce(origin + path)
 
 
+class SessionManager:
+    """The lifespan and the endpoint of a server, with the names of the official SDK's session manager."""
+
+    def __init__(self, server: ServerTransports) -> None:
+        self._server = server
+
+    def run(self) -> AbstractAsyncContextManager[None]:
+        """Return the lifespan of the server. It may be entered several times."""
+        return self._server.lifespan()
+
+    async def handle_request(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer an ASGI request."""
+        await self._server(scope, receive, send)
+
+
 class ServerTransports(MCPServer):
     """A server with the methods of other frameworks that run it.
 
@@ -184,6 +240,11 @@ class ServerTransports(MCPServer):
 
     settings: Settings
     custom_routes: list[tuple[str, Any, list[str], str | None, bool]]
+
+    @property
+    def session_manager(self) -> SessionManager:
+        """What applications of the official SDK's users run in their lifespan."""
+        return SessionManager(self)
 
     def run(self, transport: Any = None, **options: Any) -> None:
         """Serve until the process ends.

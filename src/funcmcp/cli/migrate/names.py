@@ -19,8 +19,10 @@ COMPAT_NAMES = frozenset(
         "MiddlewareContext", "NotFoundError", "Progress", "Prompt", "PromptError", "PromptResult", "Resource",
         "ResourceContent", "ResourceError", "ResourceResult", "SamplingResult", "Settings", "StaticTokenVerifier",
         "StructuredLoggingMiddleware", "TextResource", "TimingMiddleware", "TokenClaim", "TokenVerifier", "Tool",
-        "ToolError", "ToolResult", "UserMessage", "ValidationError", "get_access_token", "get_context",
-        "get_http_headers", "get_http_request", "get_server",
+        "ToolAnnotations", "ToolError", "ToolResult", "UserMessage", "ValidationError", "get_access_token",
+        "get_context", "get_http_headers", "get_http_request", "get_server", "Elicit", "FunctionPrompt",
+        "FunctionResource", "FunctionTool", "Icon", "ListRoots", "RequestStateSecurity", "Resolve",
+        "ResourceNotFoundError", "ResourceSecurity", "ResourceTemplate", "Sample", "configure_logging", "get_logger",
     }
 )  # fmt: skip
 """Names that `funcmcp.compat` has."""

@@ -1,0 +1,15 @@
+"""Functions of FastMCP and the official SDK that configure logs."""
+
+from __future__ import annotations
+
+import logging
+
+
+def get_logger(name: str) -> logging.Logger:
+    """Return the logger of a name."""
+    return logging.getLogger(name)
+
+
+def configure_logging(level: str | int = "INFO", **_: object) -> None:
+    """Write log records of a level and above to stderr, unless the program has configured its logs already."""
+    logging.basicConfig(level=level)

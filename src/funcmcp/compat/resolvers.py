@@ -1,0 +1,147 @@
+"""Resolvers of the official SDK 2.x: functions that compute a parameter of a tool from its arguments, or ask for it.
+
+How it works: `Resolve` marks a parameter, as `Depends` does. Its function gets arguments of the tool by name, the
+context, and what other resolvers return. If it returns a question (`Elicit`, `Sample` or `ListRoots`), the client is
+asked, and the parameter gets the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from types import SimpleNamespace, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
+
+from funcmcp.authoring.calling.function_call import is_async
+from funcmcp.authoring.signatures.signature import Signature, function_name
+from funcmcp.compat.context import is_context
+from funcmcp.compat.current import get_context
+from funcmcp.compat.dependencies import Dependency, dependency_of
+from funcmcp.compat.elicitation import AcceptedElicitation, ElicitationResult
+from funcmcp.compat.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AsyncExitStack
+
+T = TypeVar("T")
+
+
+class Elicit(Generic[T]):
+    """A form for the user, which a resolver returns.
+
+    Args:
+        message: The reason for the question, which the user reads.
+        schema: The form: a pydantic model.
+    """
+
+    def __init__(self, message: str, schema: type[T]) -> None:
+        self.message = message
+        self.schema = schema
+
+
+class Sample:
+    """A request to the client's model, which a resolver returns.
+
+    Args:
+        messages: The messages.
+        max_tokens: The largest number of tokens of the answer.
+        options: Options of `Context.sample`, such as ``system_prompt``.
+    """
+
+    def __init__(self, messages: Any, *, max_tokens: int, **options: Any) -> None:
+        self.messages = messages
+        self.max_tokens = max_tokens
+        self.options = options
+
+
+class ListRoots:
+    """A request for the client's roots, which a resolver returns."""
+
+
+class Resolve(Dependency):
+    """The mark of a parameter that a resolver fills: ``stock: Annotated[Stock, Resolve(find_stock)]``.
+
+    A parameter that is annotated with `ElicitationResult`, or one of its classes, gets the user's answer as such. Other
+    parameters get the values of the form, and the call fails if the user declines.
+
+    Args:
+        resolver: Returns the value, or a question to the client. It may be async.
+    """
+
+    __slots__ = ("_gets_outcome",)
+
+    def __init__(self, resolver: Callable[..., Any]) -> None:
+        super().__init__(resolver)
+        self._gets_outcome = False
+
+    def bound_to(self, hint: Any) -> Resolve:
+        """Return the mark of a parameter with an annotation."""
+        bound = Resolve(self.factory)
+        bound._gets_outcome = _is_outcome(hint)
+        return bound
+
+    async def resolve(self, stack: AsyncExitStack, cache: dict[Any, Any], arguments: Mapping[str, Any]) -> Any:
+        """Return the value for one call.
+
+        Raises:
+            ToolError: The user declined or cancelled.
+        """
+        if self.factory not in cache:
+            cache[self.factory] = await self._outcome(stack, cache, arguments)
+        outcome: ElicitationResult[Any] = cache[self.factory]
+        if self._gets_outcome:
+            return outcome
+        if outcome.action != "accept":
+            raise ToolError(f"The user chose to {outcome.action} the question of {function_name(self.factory)}.")
+        return outcome.data
+
+    async def _outcome(
+        self, stack: AsyncExitStack, cache: dict[Any, Any], arguments: Mapping[str, Any]
+    ) -> ElicitationResult[Any]:
+        kwargs = await self._arguments(stack, cache, arguments)
+        if is_async(self.factory):
+            value = await self.factory(**kwargs)
+        else:
+            value = await asyncio.to_thread(self.factory, **kwargs)
+        context = get_context()
+        if isinstance(value, Elicit):
+            answer: ElicitationResult[Any] = await context.elicit(value.message, value.schema)
+            return answer
+        if isinstance(value, Sample):
+            value = await context.sample(value.messages, max_tokens=value.max_tokens, **value.options)
+        elif isinstance(value, ListRoots):
+            value = SimpleNamespace(roots=await context.list_roots())
+        return AcceptedElicitation(value)
+
+    async def _arguments(
+        self, stack: AsyncExitStack, cache: dict[Any, Any], arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return what the resolver gets for its parameters."""
+        hints = Signature(self.factory).try_hints() or {}
+        kwargs: dict[str, Any] = {}
+        for name, parameter in inspect.signature(self.factory).parameters.items():
+            dependency = dependency_of(hints.get(name), parameter.default)
+            if dependency is not None:
+                kwargs[name] = await dependency.resolve(stack, cache, arguments)
+            elif is_context(hints.get(name)):
+                kwargs[name] = get_context()
+            elif name in arguments:
+                kwargs[name] = arguments[name]
+            elif parameter.default is parameter.empty:
+                raise TypeError(
+                    f"The resolver {function_name(self.factory)} has a parameter {name!r}, which is not an argument of "
+                    "the tool."
+                )
+        return kwargs
+
+
+def _is_outcome(hint: Any) -> bool:
+    """Return whether an annotation is `ElicitationResult`, one of its classes, or a union of them."""
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return _is_outcome(get_args(hint)[0])
+    if origin in {Union, UnionType}:
+        return any(map(_is_outcome, get_args(hint)))
+    kind = origin or hint
+    return isinstance(kind, type) and issubclass(kind, ElicitationResult)

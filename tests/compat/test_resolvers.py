@@ -1,0 +1,125 @@
+"""Resolvers of the official SDK 2.x: parameters that are computed from arguments, or asked of the client."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel
+
+from funcmcp.compat import (
+    AcceptedElicitation,
+    Context,
+    Elicit,
+    ElicitationResult,
+    ListRoots,
+    MCPServer,
+    Resolve,
+    Sample,
+)
+from funcmcp.testing import Client
+
+
+class Stock(BaseModel):
+    title: str
+    copies: int
+
+
+class Backorder(BaseModel):
+    confirm: bool
+
+
+def find_stock(title: str, ctx: Context) -> Stock:
+    assert ctx.fastmcp.name == "Bookshop"
+    return Stock(title=title, copies=7 if title == "Dune" else 0)
+
+
+async def confirm(stock: Annotated[Stock, Resolve(find_stock)]) -> Backorder | Elicit[Backorder]:
+    if stock.copies:
+        return Backorder(confirm=True)
+    return Elicit(f"{stock.title} is out of stock. Order it?", Backorder)
+
+
+def shop() -> MCPServer:
+    mcp = MCPServer("Bookshop")
+
+    @mcp.tool()
+    def order(
+        title: str,
+        stock: Annotated[Stock, Resolve(find_stock)],
+        backorder: Annotated[Backorder, Resolve(confirm)],
+    ) -> str:
+        return f"{title} {stock.copies} {backorder.confirm}"
+
+    @mcp.tool()
+    async def outcome(title: str, answer: Annotated[ElicitationResult[Backorder], Resolve(confirm)]) -> str:
+        return f"{title} {answer.action} {isinstance(answer, AcceptedElicitation)}"
+
+    return mcp
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_resolver_gets_arguments_and_asks_only_if_it_must(revision: str) -> None:
+    questions: list[str] = []
+
+    async def answer(question: dict[str, Any]) -> dict[str, Any]:
+        questions.append(question["message"])
+        return {"action": "accept", "content": {"confirm": False}}
+
+    async with Client(shop(), revision=revision, elicit=answer) as client:
+        (tool, _) = await client.list_tools()
+        assert list(tool.input_schema["properties"]) == ["title"]
+        assert (await client.call_tool("order", {"title": "Dune"})).text == "Dune 7 True"
+        assert questions == []
+        assert (await client.call_tool("order", {"title": "Emma"})).text == "Emma 0 False"
+        assert questions == ["Emma is out of stock. Order it?"]
+
+
+async def test_a_declined_question_fails_the_call_or_is_an_outcome() -> None:
+    async def decline(_: dict[str, Any]) -> dict[str, Any]:
+        return {"action": "decline"}
+
+    async with Client(shop(), elicit=decline) as client:
+        result = await client.call_tool("order", {"title": "Emma"}, raise_on_error=False)
+        assert (result.is_error, result.text) == (True, "The user chose to decline the question of confirm.")
+        assert (await client.call_tool("outcome", {"title": "Emma"})).text == "Emma decline False"
+        assert (await client.call_tool("outcome", {"title": "Dune"})).text == "Dune accept True"
+
+
+async def test_a_resolver_asks_the_model_and_for_roots() -> None:
+    mcp = MCPServer("m")
+
+    def suggest(genre: str) -> Sample:
+        return Sample(f"One {genre} book.", max_tokens=50)
+
+    @mcp.tool()
+    async def recommend(
+        genre: str,
+        suggestion: Annotated[Any, Resolve(suggest)],
+        roots: Annotated[Any, Resolve(lambda: ListRoots())],  # noqa: PLW0108 - a resolver is a function
+    ) -> str:
+        return f"{genre} {suggestion.content.text} {roots.roots[0].uri}"
+
+    async def sample(request: dict[str, Any]) -> dict[str, Any]:
+        text = f"{request['messages'][0]['content']['text']} {request['maxTokens']}"
+        return {"role": "assistant", "model": "m", "content": {"type": "text", "text": text}}
+
+    async with Client(mcp, sample=sample, roots=[{"uri": "file:///books"}]) as client:
+        result = await client.call_tool("recommend", {"genre": "sf"})
+    assert result.text == "sf One sf book. 50 file:///books"
+
+
+async def test_a_resolver_with_an_unknown_parameter_is_named() -> None:
+    mcp = MCPServer("u", show_errors=True)
+
+    def measured(name: str) -> int:
+        return len(name)
+
+    @mcp.tool()
+    def order(title: str, stock: Annotated[int, Resolve(measured)]) -> str:
+        return f"{title} {stock}"
+
+    assert (
+        "has a parameter 'name', which is not an argument of the tool."
+        in (await mcp.call_tool("order", {"title": "Dune"})).text
+    )
