@@ -59,7 +59,7 @@ class Newcomer:
         with self.servers:
             for file, language, text in FENCE.findall(document.read_text(encoding="utf-8")):
                 if language == "python":
-                    self.save(file or "server.py", text)
+                    (self.folder / (file or "server.py")).write_text(text, encoding="utf-8")
                 elif language == "console":
                     for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE):
                         self.check(command, expected)
@@ -79,7 +79,7 @@ class Newcomer:
         """Run a line of a block of commands. A server continues to run until the end of the page."""
         self.lines.append(line)
         program, *arguments = shlex.split(line)
-        if program in ("source", "python") and ".venv" in line:
+        if program in ("source", "python3") and ".venv" in line:
             return  # the environment of this test is already active
         if program == "pip":
             self.install(line)
@@ -125,12 +125,6 @@ class Newcomer:
         """Return the variables that an activated virtual environment sets."""
         path = f"{self.python.parent}{os.pathsep}{os.environ['PATH']}"
         return {"PATH": path, "PYTHONPATH": "", "HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home / ".config")}
-
-    def save(self, name: str, code: str) -> None:
-        """Save a block as a file and run it. `mcp.run()` returns at once, because stdin is empty."""
-        (self.folder / name).write_text(code, encoding="utf-8")
-        result = self.run(f"python {name}")
-        assert result.returncode == 0, f"{name}\n{result.stderr}"
 
 
 @pytest.fixture(scope="module")
