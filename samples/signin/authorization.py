@@ -14,6 +14,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from authlib.oauth2.rfc6749.errors import OAuth2Error
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
@@ -69,7 +71,8 @@ class AuthorizationServer:
                 Route(f"{path}/authorize", self.authorize),
                 Route(f"{path}/consent", self.consent, methods=["POST"]),
                 Route(f"{path}/token", self.token, methods=["POST"]),
-            ]
+            ],
+            middleware=[Middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST"])],
         )
 
     async def metadata(self, _request: Request) -> Response:

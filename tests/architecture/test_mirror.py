@@ -25,6 +25,7 @@ BESIDE_THE_MIRROR = {
     "corpus": "servers written for other frameworks",
     "docs": "code and tables in the documentation",
     "fuzz": "the fuzz targets",
+    "page": "the page at the endpoint in a browser",
     "samples": "the samples",
     "transcripts": "recorded conversations",
     "wire": "the rules of the specification, as a client observes them",

@@ -4,6 +4,8 @@
 const ABSENT = Symbol("absent");
 const MAX_DEPTH = 6;
 const MAX_REFERENCES = 20;
+const MAX_FIELDS = 300;
+const MAX_FIRST_ITEMS = 5;
 const ANNOTATIONS = ["title", "description", "default", "examples"];
 
 /** Returns the schema that a reference within the document leads to, with the annotations beside the reference. */
@@ -67,6 +69,8 @@ function choicesOf(schema) {
 
 function kindOf(schema, root, depth) {
   if (choicesOf(schema)) return "choice";
+  const hasMembers = Object.keys(own(schema, "properties") ?? {}).length > 0;
+  if (hasMembers && ["object", undefined].includes(own(schema, "type")) && depth < MAX_DEPTH) return "object";
   if (own(schema, "anyOf") || own(schema, "oneOf") || own(schema, "allOf") || own(schema, "not") || own(schema, "if")) {
     return "json";
   }
@@ -81,19 +85,23 @@ function kindOf(schema, root, depth) {
   }
   if (type === "array" && choicesOf(own(schema, "items") ?? {})) return "choices";
   if (own(schema, "patternProperties")) return "json";
-  if (Object.keys(own(schema, "properties") ?? {}).length) return "object";
   if (type === "object" && isObject(own(schema, "additionalProperties"))) return "map";
   return "json";
 }
 
+/** The number of fields that a form may still have, so that no schema can make an endless form. */
+const newBudget = () => ({ left: MAX_FIELDS });
+
 /**
- * Returns the field for a schema. place is {name, label, root, required, depth}. The label is by default the title or
- * the name. A field whose name is null does not show it.
+ * Returns the field for a schema. place is {name, label, root, required, depth, budget}. The label is by default the
+ * title or the name. A field whose name is null does not show it.
  */
 function makeField(rawSchema, place) {
   const { schema, nullable } = withoutNull(resolved(rawSchema, place.root), place.root);
   const context = { ...place, schema, nullable, label: labelOf(schema, place.name, place.label) };
-  const field = FIELDS[kindOf(schema, place.root, place.depth)](context);
+  place.budget.left -= 1;
+  const kind = place.budget.left < 0 ? "json" : kindOf(schema, place.root, place.depth);
+  const field = FIELDS[kind](context);
   const initial = own(schema, "default");
   if (initial !== undefined && !(initial === null && !place.required)) field.write(initial);
   return field;
@@ -350,10 +358,10 @@ function group(context, ...content) {
 }
 
 function objectField(context) {
-  const { schema, root, depth } = context;
+  const { schema, root, depth, budget } = context;
   const required = listOf(own(schema, "required"));
   const members = Object.entries(schema.properties).map(([name, property]) => ({
-    name, field: makeField(property, { name, root, required: required.includes(name), depth: depth + 1 }),
+    name, field: makeField(property, { name, root, required: required.includes(name), depth: depth + 1, budget }),
   }));
   const nodes = members.map(({ field }) => field.element);
   const outer = depth === 0 ? { node: element("div", {}, nodes), isIncluded: () => true, include() {} } : group(context, nodes);
@@ -384,7 +392,8 @@ function rows(context, makeRow, noun) {
   const items = [];
   const container = element("div", { class: "items" });
   const limit = own(context.schema, "maxItems") ?? own(context.schema, "maxProperties") ?? Infinity;
-  const least = context.required ? Math.min(own(context.schema, "minItems") ?? 0, 20) : 0;
+  const isFirst = context.required && context.depth <= 1;
+  const least = isFirst ? Math.min(own(context.schema, "minItems") ?? 0, MAX_FIRST_ITEMS) : 0;
   const add = element("button", { type: "button", class: "small", "aria-label": `Add ${noun} to ${context.label}` }, "Add");
   const outer = group(context, container, add);
   const number = () => {
@@ -423,7 +432,7 @@ function listField(context) {
   const { schema, root, depth } = context;
   const { outer, items, append, clear } = rows({ ...context, isPlain: true }, () => {
     const label = `Item of ${context.label}`;
-    const field = makeField(schema.items, { name: null, label, root, required: true, depth: depth + 1 });
+    const field = makeField(schema.items, { name: null, label, root, required: true, depth: depth + 1, budget: newBudget() });
     return { elements: [field.element], field, focus: field.focus };
   }, "item");
   return {
@@ -443,8 +452,9 @@ function listField(context) {
 function mapField(context) {
   const { schema, root, depth } = context;
   const { outer, items, append, clear } = rows({ ...context, isPlain: true }, () => {
-    const key = makeField({ type: "string", title: "Name", minLength: 1 }, { name: "Name", root, required: true, depth: depth + 1 });
-    const field = makeField(schema.additionalProperties, { name: "Value", root, required: true, depth: depth + 1 });
+    const place = { root, required: true, depth: depth + 1, budget: newBudget() };
+    const key = makeField({ type: "string", minLength: 1 }, { ...place, name: "Name" });
+    const field = makeField(schema.additionalProperties, { ...place, name: "Value" });
     return { elements: [key.element, field.element], key, field, focus: key.focus };
   }, "entry");
   return {
@@ -497,7 +507,7 @@ function schemaForm(schema, label) {
   const isPlain = kindOf(resolved(root, root), root, 0) === "object";
   const isEmpty = !isPlain && !Object.keys(own(root, "properties") ?? {}).length &&
     (own(root, "additionalProperties") === false || Object.keys(root).every((name) => ["type", "title", "$schema"].includes(name)));
-  const form = isPlain ? objectField({ schema: resolved(root, root), root, required: true, depth: 0, name: null, label }) : null;
+  const form = isPlain ? objectField({ schema: resolved(root, root), root, required: true, depth: 0, name: null, label, budget: newBudget() }) : null;
   const text = jsonField({ schema: {}, name: null, required: false, label: `${label} as JSON` });
   text.write({});
   if (form === null) text.element.hidden = isEmpty;

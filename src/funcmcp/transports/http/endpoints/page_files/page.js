@@ -105,6 +105,7 @@ function filter() {
   byId("matches").textContent = words.length ? `${count.toLocaleString()} of ${features.length.toLocaleString()} match` : "";
 }
 
+const focusHeading = () => byId("main").querySelector("h2")?.focus({ preventScroll: true });
 const shownLinks = () => [...byId("lists").querySelectorAll("li:not([hidden]) > a")].filter((link) => !link.closest("[hidden]"));
 
 function moveInLists(event) {
@@ -361,7 +362,10 @@ byId("skip").addEventListener("click", (event) => {
 addEventListener("hashchange", () => {
   showView();
   scrollTo(0, 0);
-  byId("main").querySelector("h2")?.focus({ preventScroll: true });
+  focusHeading();
+});
+byId("lists").addEventListener("click", (event) => {
+  if (event.target.closest("a")?.hash === location.hash) focusHeading();
 });
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) document.activeElement?.form?.requestSubmit();

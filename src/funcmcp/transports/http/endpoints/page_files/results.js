@@ -19,10 +19,13 @@ function toolResult(result) {
   return parts;
 }
 
+/** Returns whether a block is the structured content, or its only member, as JSON. */
 function repeats(block, structured) {
   if (own(block, "type") !== "text") return false;
+  const members = isObject(structured) && Object.keys(structured).length === 1 ? Object.values(structured) : [];
   try {
-    return stringify(parse(block.text)) === stringify(structured);
+    const text = stringify(parse(block.text));
+    return [structured, ...members].some((value) => stringify(value) === text);
   } catch {
     return false;
   }

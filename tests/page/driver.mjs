@@ -1,0 +1,56 @@
+// A headless Chromium for tests. Arguments: the folder whose node_modules has the packages, and the browser's program.
+// Each line on stdin is {script, args, options}: the body of an async function of `page`, `args` and `violations`, which
+// runs in a new context with these options. The answer is one line: {value, failure, errors, requests}.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import readline from "node:readline";
+
+const [packages, program] = process.argv.slice(2);
+const require = createRequire(`${packages}/package.json`);
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf-8");
+const AsyncFunction = (async () => {}).constructor;
+const SECONDS = 5_000;
+
+// Names do not resolve: what is not on this machine can't be reached.
+const browser = await chromium.launch({
+  executablePath: program,
+  args: ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
+});
+
+/** Returns what axe-core finds wrong with the document, or which of some rules it breaks. */
+async function violations(page, rules = null) {
+  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
+  const options = rules === null ? {} : { runOnly: { type: "rule", values: rules } };
+  const { violations: found } = await page.evaluate((chosen) => window.axe.run(chosen), { resultTypes: ["violations"], ...options });
+  return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" | ")}`);
+}
+
+async function play({ script, args, options }) {
+  const seen = { value: null, failure: null, errors: [], requests: [] };
+  const context = await browser.newContext({ timezoneId: "Europe/Berlin", ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(SECONDS);
+  page.on("pageerror", (error) => seen.errors.push(`page: ${error.message}`));
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) seen.errors.push(message.text());
+  });
+  page.on("request", (request) => seen.requests.push(request.url()));
+  page.on("dialog", (dialog) => {
+    seen.errors.push(`dialog: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  try {
+    seen.value = (await new AsyncFunction("page", "args", "violations", script)(page, args, violations)) ?? null;
+  } catch (error) {
+    const main = await page.locator("main").innerText({ timeout: 1000 }).catch(() => "");
+    seen.failure = `${error.stack}\nmain:\n${main.slice(0, 3000)}`;
+  }
+  await context.close();
+  return seen;
+}
+
+for await (const line of readline.createInterface({ input: process.stdin })) {
+  console.log(JSON.stringify(await play(JSON.parse(line))));
+}
+await browser.close();

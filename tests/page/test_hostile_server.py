@@ -1,0 +1,184 @@
+"""A server whose every text is an attack: the page shows it as text, and nothing runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp import MCPServer
+from tests.page.browser import Browser, running_browser, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HTML = '<img src=x onerror="window.hacked=1"><script>window.hacked=2</script>'
+SCRIPT_URL = "javascript:window.hacked=3"
+MEMBERS = json.loads('{"__proto__": {"type": "string", "default": "polluted"}, "constructor": {"type": "integer"}}')
+SCHEMA = {
+    "type": "object",
+    "title": HTML,
+    "description": HTML,
+    "properties": {
+        **MEMBERS,
+        HTML: {"type": "string", "title": HTML, "description": HTML, "default": HTML},
+        "choice": {"enum": [HTML, {"__proto__": 1}], "title": {"not": "a string"}},
+        "loop": {"$ref": "#/properties/loop"},
+        "remote": {"$ref": "http://attacker.example/schema"},
+        "deep": {"$ref": "#/$defs/deep"},
+        "wide": {"$ref": "#/$defs/wide"},
+        "broken": {"type": 7, "enum": "x", "items": [], "properties": 3, "required": "all", "anyOf": [None, 5]},
+        "pattern": {"type": "string", "pattern": "(a+)+$", "minLength": "many"},
+    },
+    "required": ["__proto__", "deep", "wide"],
+    "$defs": {
+        "wide": {"type": "object", "properties": {f"p{number}": {"$ref": "#/$defs/wide"} for number in range(40)}},
+        "deep": {"type": "array", "minItems": 1e9, "items": {"$ref": "#/$defs/deep"}},
+    },
+}
+TOOL = {"name": HTML, "title": HTML, "description": HTML, "inputSchema": SCHEMA, "annotations": {"title": HTML}}
+CONTENT: list[Any] = [
+    {"type": "text", "text": HTML},
+    {"type": "text", "text": {"not": "text"}},
+    {"type": "image", "mimeType": "text/html", "data": "PHNjcmlwdD4="},
+    {"type": "image", "mimeType": 'image/png" onerror="window.hacked=4', "data": "AAAA"},
+    {
+        "type": "image",
+        "mimeType": "image/svg+xml",
+        "data": "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIG9ubG9hZD0id2luZG93LmhhY2tlZD01Ii8+",
+    },
+    {"type": "image", "mimeType": "image/png", "data": '"><script>'},
+    {"type": "resource_link", "uri": SCRIPT_URL, "name": HTML, "description": HTML},
+    {"type": "resource", "resource": {"uri": SCRIPT_URL, "mimeType": "text/html", "text": HTML}},
+    {"type": HTML},
+    None,
+    7,
+]
+RESULTS: dict[str, Any] = {
+    "server/discover": {
+        "supportedVersions": [HTML],
+        "capabilities": {"tools": {}, "prompts": {}, "resources": {}, "completions": {}},
+        "instructions": HTML,
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": HTML, "title": HTML, "websiteUrl": SCRIPT_URL}},
+    },
+    "tools/list": {"tools": [TOOL, None, 7, {}, {"name": {}}]},
+    "prompts/list": {"prompts": [{"name": HTML, "arguments": [{"name": "__proto__", "required": True}, None]}]},
+    "resources/list": {"resources": [{"uri": SCRIPT_URL, "name": HTML}], "nextCursor": "again"},
+    "resources/templates/list": {"resourceTemplates": [{"uriTemplate": "{__proto__}{?constructor}", "name": HTML}]},
+    "completion/complete": {"completion": {"values": [HTML, None, {}]}},
+    "prompts/get": {"messages": [{"role": HTML, "content": CONTENT[0]}, None]},
+    "resources/read": {"contents": [{"uri": SCRIPT_URL, "blob": "PHNjcmlwdD4=", "mimeType": "text/html"}, None]},
+}
+QUESTION = {
+    "method": "elicitation/create",
+    "params": {"message": HTML, "requestedSchema": {"type": "object", "properties": {HTML: {"type": "string"}}}},
+}
+LINK = {"method": "elicitation/create", "params": {"mode": "url", "message": HTML, "url": SCRIPT_URL}}
+
+
+class Hostile:
+    """An ASGI application with the page of a real server and made-up answers.
+
+    Attributes:
+        arguments: The arguments of the last call of a tool or a prompt, as JSON text.
+    """
+
+    def __init__(self) -> None:
+        self._mcp = MCPServer("page")
+        self.arguments = b""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._mcp(scope, receive, send)
+            return
+        body = (await receive())["body"]
+        message = json.loads(body)
+        messages = self._answers(message)
+        data = b"".join(b"data: %b\n\n" % json.dumps(answer).encode() for answer in messages)
+        headers = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": data})
+
+    def _answers(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+        params = message["params"]
+        if message["method"] not in {"tools/call", "prompts/get"}:
+            return [{"jsonrpc": "2.0", "id": message["id"], "result": RESULTS[message["method"]]}]
+        self.arguments = json.dumps(params["arguments"]).encode()
+        if message["method"] == "prompts/get":
+            return [{"jsonrpc": "2.0", "id": message["id"], "result": RESULTS["prompts/get"]}]
+        if "inputResponses" not in params:
+            questions = {"__proto__": QUESTION, "link": LINK}
+            result: dict[str, Any] = {"resultType": "input_required", "inputRequests": questions}
+            return [{"jsonrpc": "2.0", "id": message["id"], "result": result}]
+        token = params["_meta"]["progressToken"]
+        structured = {"__proto__": HTML, "html": HTML}
+        return [
+            {"method": "notifications/progress", "params": {"progressToken": token, "progress": "x", "message": HTML}},
+            {"method": "notifications/message", "params": {"level": HTML, "logger": HTML, "data": HTML}},
+            {"method": HTML, "params": HTML},
+            {
+                "jsonrpc": "2.0",
+                "id": message["id"],
+                "result": {"content": CONTENT, "structuredContent": structured, "isError": HTML},
+            },
+        ]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running_browser() as found:
+        yield found
+
+
+def test_texts_of_a_hostile_server_are_shown_and_not_interpreted(browser: Browser) -> None:
+    app = Hostile()
+    with serving(app) as url:
+        seen = browser.play(
+            """
+            await page.goto(args.url);
+            await page.locator("nav li").first().waitFor();
+            const seen = { title: await page.title(), overview: await page.locator("main").innerText() };
+            const links = page.locator("nav li a");
+            const count = await links.count();
+            for (let index = 0; index < count; index += 1) await links.nth(index).click();
+            await page.locator("nav section[data-kind=tool] li a").first().click();
+            seen.form = await page.locator("main").innerText();
+            await page.getByRole("textbox", { name: "constructor", exact: true }).fill("1");
+            await page.getByRole("button", { name: "Call", exact: true }).click();
+            await page.getByText("The server asks you to open a page").waitFor();
+            seen.question = await page.locator(".questions").innerText();
+            await page.getByRole("button", { name: "Send" }).click();
+            await page.getByRole("button", { name: "Continue" }).click();
+            await page.getByRole("heading", { name: "Done" }).waitFor();
+            await page.getByText("Requests and answers as JSON").click();
+            seen.result = await page.locator(".run").innerText();
+            await page.locator("nav section[data-kind=prompt] li a").click();
+            await page.getByRole("combobox", { name: "__proto__" }).fill("there");
+            await page.getByRole("button", { name: "Get the prompt" }).click();
+            await page.getByRole("heading", { name: "Done" }).waitFor();
+            await page.locator("nav section[data-kind=template] li a").click();
+            await page.getByRole("combobox", { name: "__proto__" }).fill("a/b");
+            await page.getByRole("button", { name: "Read" }).click();
+            await page.getByRole("heading", { name: "Done" }).waitFor();
+            seen.state = await page.evaluate(() => ({
+                hacked: window.hacked ?? null,
+                polluted: {}.polluted ?? {}.type ?? null,
+                elements: document.querySelectorAll(
+                    "main script, nav script, main img:not([src^='data:image/']), iframe, object"
+                ).length,
+                links: [...document.querySelectorAll("a")].map((link) => link.protocol),
+                handlers: [...document.querySelectorAll("*")].filter((node) => node.hasAttribute("onerror")).length,
+            }));
+            return seen;
+            """,
+            {"url": url},
+        )
+    assert seen["title"] == HTML
+    for view in ("overview", "form", "question", "result"):
+        assert HTML in seen[view]
+    assert seen["state"]["hacked"] is None
+    assert seen["state"]["polluted"] is None
+    assert (seen["state"]["elements"], seen["state"]["handlers"]) == (0, 0)
+    assert set(seen["state"]["links"]) == {"http:"}
+    assert json.loads(app.arguments) == {"__proto__": "there"}

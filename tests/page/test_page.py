@@ -1,0 +1,567 @@
+"""The page at the endpoint in Chromium: its forms, calls, results and lists, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp import HTTPOptions, MCPServer
+from funcmcp.cli.install.clients import CLIENTS
+from funcmcp.cli.install.entries import Server, entry_for
+from tests.page.browser import Browser, running_browser, serving
+from tests.page.features import Features
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OPEN = """
+    await page.goto(args.url + (args.at ?? ""));
+    await page.locator("nav li").first().waitFor();
+    const tool = (name) => page.goto(`${args.url}#tool/${name}`);
+    const call = () => page.getByRole("button", { name: "Call", exact: true }).click();
+    const ended = (how) => page.getByRole("heading", { name: how, exact: true }).waitFor();
+    const result = page.locator(".result");
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running_browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def features() -> Features:
+    return Features()
+
+
+@pytest.fixture(scope="module")
+def url(features: Features) -> Iterator[str]:
+    with serving(features.mcp) as found:
+        yield found
+
+
+def test_the_lists_and_the_overview_show_what_the_server_offers(browser: Browser, url: str) -> None:
+    seen = browser.play(
+        OPEN
+        + """
+        const texts = (selector) => page.locator(selector).allInnerTexts();
+        return {
+            title: await page.title(),
+            lists: await texts("nav h2"),
+            links: await texts("nav li a"),
+            main: await page.locator("main").innerText(),
+        };
+        """,
+        {"url": url},
+    )
+    assert seen["title"] == "All features"
+    assert seen["lists"] == ["Tools 11", "Resources 1", "Resource templates 1", "Prompts 1"]
+    assert {"Fields", "Today\nnotes://today", "File\nnotes://files/{+path}{?lang}", "Greet"} <= set(seen["links"])
+    assert "Use the tools." in seen["main"]
+    assert url in seen["main"]
+    assert "2026-07-28" in seen["main"]
+
+
+def test_every_control_of_a_form_sends_its_value(browser: Browser, url: str, features: Features) -> None:
+    features.calls.clear()
+    browser.play(
+        OPEN
+        + """
+        await tool("fields");
+        await page.getByLabel("text").fill("Hello");
+        await page.getByLabel("whole").fill("9007199254740993");
+        await page.getByRole("textbox", { name: "part", exact: true }).fill("-1.5e2");
+        await page.getByLabel("sure").check();
+        await page.getByLabel("maybe").selectOption("no");
+        await page.getByLabel("color").selectOption("7");
+        await page.getByLabel("size").selectOption("Small");
+        await page.getByLabel("day", { exact: true }).fill("2027-03-04");
+        await page.getByLabel("moment").fill("2027-07-04T12:30");
+        const add = (name) => page.getByRole("button", { name, exact: true }).click();
+        await add("Add item to tags");
+        await page.keyboard.type("one");
+        await add("Add item to tags");
+        await page.keyboard.type("two");
+        await add("Add item to tags");
+        await page.keyboard.type("three");
+        await add("Remove item 2 of tags");
+        await page.getByLabel("wed").check();
+        const person = page.getByRole("group", { name: "person", exact: false }).first();
+        await person.getByLabel("name").fill("Ada");
+        await page.getByLabel("Partner").check();
+        await page.getByRole("group", { name: "Partner" }).getByLabel("name").fill("Bob");
+        await page.getByRole("group", { name: "Partner" }).getByLabel("born").fill("2000-01-02");
+        await add("Add entry to counts");
+        await page.keyboard.type("__proto__");
+        await page.getByLabel("Value").fill("4");
+        await page.getByLabel("null for nothing").check();
+        await page.getByLabel("either").fill("[1, 2]");
+        await call();
+        await ended("Done");
+        """,
+        {"url": url},
+    )
+    [arguments] = features.calls
+    assert arguments == {
+        "text": "Hello",
+        "whole": 9007199254740993,
+        "part": -150,
+        "sure": True,
+        "maybe": False,
+        "color": 7,
+        "size": "s",
+        "day": "2027-03-04",
+        "moment": "2027-07-04T10:30:00Z",  # the browser is in Berlin
+        "tags": ["one", "three"],
+        "days": ["wed"],
+        "person": {"name": "Ada"},
+        "partner": {"name": "Bob", "born": "2000-01-02"},
+        "counts": {"__proto__": 4},
+        "nothing": None,
+        "either": [1, 2],
+        "note": "none",
+    }
+
+
+def test_an_empty_form_leaves_optional_fields_out_and_names_what_is_missing(
+    browser: Browser, url: str, features: Features
+) -> None:
+    features.calls.clear()
+    problem, focused = browser.play(
+        OPEN
+        + """
+        await tool("fields");
+        await call();
+        const problems = await page.locator(".problem:visible").allInnerTexts();
+        const focused = await page.evaluate(() => document.activeElement.labels[0].innerText);
+        await page.getByLabel("whole").fill("1.5");
+        await call();
+        problems.push(...await page.locator(".problem:visible").allInnerTexts());
+        await page.getByLabel("whole").fill("0");
+        await page.getByLabel("note").fill("");
+        await call();
+        await ended("Done");
+        return [problems, focused];
+        """,
+        {"url": url},
+    )
+    assert problem == ["Enter a value.", "Enter an integer."]
+    assert focused.startswith("whole")
+    assert features.calls == [
+        {"text": "", "whole": 0, "sure": False, "size": "l", "tags": [], "person": {"name": ""}, "note": ""}
+    ]
+
+
+def test_the_json_of_a_form_can_be_edited(browser: Browser, url: str, features: Features) -> None:
+    features.calls.clear()
+    text, refusal, tags = browser.play(
+        OPEN
+        + """
+        await tool("fields");
+        await page.getByLabel("text").fill("Hello");
+        const toggle = page.getByRole("button", { name: "Edit as JSON" });
+        await toggle.click();
+        const json = page.getByLabel("Arguments as JSON");
+        const text = await json.inputValue();
+        await json.fill("{");
+        await call();
+        const refusal = await page.locator(".problem:visible").innerText();
+        const value = { text: "Bye", whole: 3, sure: true, person: { name: "Ada" }, tags: ["a", "b"], extra: 1 };
+        await json.fill(JSON.stringify(value));
+        await call();
+        await ended("Done");
+        await toggle.click();
+        const tags = await page.getByLabel("Item of tags").evaluateAll((items) => items.map((item) => item.value));
+        await call();
+        await page.waitForFunction(() => document.querySelector(".run.done"));
+        return [text, refusal, tags];
+        """,
+        {"url": url},
+    )
+    assert json.loads(text)["text"] == "Hello"
+    assert refusal.startswith("This is not JSON")
+    assert tags == ["a", "b"]
+    assert features.calls[0]["extra"] == 1
+
+
+def test_a_call_shows_progress_and_log_messages_and_ends_with_its_result(
+    browser: Browser, url: str, features: Features
+) -> None:
+    features.proceed.clear()
+    seen = browser.play(
+        OPEN
+        + """
+        await tool("wait");
+        await call();
+        await page.getByText("Halfway").first().waitFor();
+        await page.getByRole("log").getByText("clock").waitFor();
+        const seen = {
+            badges: await page.locator(".badge").allInnerTexts(),
+            value: await page.getByRole("progressbar").evaluate((bar) => [bar.value, bar.max]),
+            progress: await page.locator(".progress").innerText(),
+            log: await page.getByRole("log").innerText(),
+            bold: await page.locator("main b").count(),
+        };
+        await fetch(new URL("/proceed", args.url), { method: "POST" });
+        await ended("Done");
+        seen.result = await result.innerText();
+        seen.announced = await page.locator("#announcement").innerText();
+        await page.getByText("Requests and answers as JSON").click();
+        seen.exchange = await page.locator(".exchange").innerText();
+        return seen;
+        """,
+        {"url": url},
+    )
+    assert seen["badges"] == ["destructive", "idempotent"]
+    assert (seen["value"], seen["progress"], seen["bold"]) == ([2, 5], "Halfway <b>there</b> · 2 of 5", 0)
+    assert seen["log"].split() == ["warning", "clock", '{"left":3}']
+    assert "It was worth it." in seen["result"]
+    assert seen["announced"] == "Done."
+    for text in ('"MCP-Protocol-Version": "2026-07-28"', '"Mcp-Name": "wait"', "notifications/progress", '"result"'):
+        assert text in seen["exchange"]
+
+
+def test_cancel_ends_the_call_at_the_server(browser: Browser, url: str, features: Features) -> None:
+    features.proceed.clear()
+    features.cancelled.clear()
+    browser.play(
+        OPEN
+        + """
+        await tool("wait");
+        await call();
+        await page.getByText("Halfway").first().waitFor();
+        await page.getByRole("button", { name: "Cancel", exact: true }).click();
+        await ended("Cancelled");
+        """,
+        {"url": url},
+    )
+    assert features.cancelled.wait(5)
+
+
+def test_questions_of_the_server_are_answered_in_the_page(browser: Browser, url: str) -> None:
+    seen = browser.play(
+        OPEN
+        + """
+        const seen = [];
+        const finish = async () => {
+            await ended("Done");
+            seen.push((await result.innerText()).replace("Copy", "").trim());
+        };
+        const press = (name) => page.getByRole("button", { name, exact: true }).click();
+        await tool("seat");
+        await call();
+        await page.getByLabel("row").fill("12");
+        await page.getByLabel("window").selectOption("yes");
+        await press("Send");
+        await finish();
+        for (const name of ["Decline", "Dismiss"]) {
+            await call();
+            await press(name);
+            await finish();
+        }
+        await tool("link");
+        await page.getByLabel("url").fill("https://pay.example/1");
+        await call();
+        const link = page.getByRole("link", { name: "https://pay.example/1" });
+        seen.push([await link.getAttribute("href"), await link.getAttribute("rel"), await link.getAttribute("target")]);
+        await press("Continue");
+        await finish();
+        await page.getByLabel("url").fill("javascript:alert(1)");
+        await call();
+        await page.locator(".question").getByText("javascript:alert(1)").waitFor();
+        seen.push(await page.locator(".question a").count());
+        await press("Decline");
+        await finish();
+        await tool("model");
+        await call();
+        await page.locator(".question").getByText("What is the capital of France?").waitFor();
+        await page.getByLabel("Answer of the model").fill("Paris");
+        await press("Send");
+        await finish();
+        await tool("roots");
+        await call();
+        await page.getByLabel("URIs").fill("file:///a\\nfile:///b\\n");
+        await press("Send");
+        await ended("Done");
+        seen.push(JSON.parse(await result.locator("pre").first().innerText()));
+        await tool("seat");
+        await call();
+        await page.getByLabel("row").fill("x");
+        await press("Send");
+        await page.getByText("Enter an integer.", { exact: true }).waitFor();
+        await press("Cancel");
+        await ended("Cancelled");
+        return seen;
+        """,
+        {"url": url},
+    )
+    assert seen == [
+        "Row 12, window True.",
+        "You decline.",
+        "You cancel.",
+        ["https://pay.example/1", "noopener noreferrer", "_blank"],
+        "You accept.",
+        0,
+        "You decline.",
+        "The model said Paris.",
+        {"result": ["file:///a", "file:///b"]},
+    ]
+
+
+def test_a_task_is_followed_asked_and_cancelled(browser: Browser, url: str, features: Features) -> None:
+    features.proceed.clear()
+    done = browser.play(
+        OPEN
+        + """
+        await tool("job");
+        await call();
+        await page.getByLabel("row").fill("1");
+        await page.getByRole("button", { name: "Send" }).click();
+        await ended("Done");
+        const text = await result.innerText();
+        await call();
+        await page.getByRole("button", { name: "Decline" }).click();
+        await page.getByRole("heading", { name: "Task: working" }).waitFor();
+        await page.locator(".progress").getByText("working (1 of 2)").waitFor();
+        await page.getByRole("button", { name: "Cancel", exact: true }).click();
+        await ended("Cancelled");
+        return text;
+        """,
+        {"url": url},
+    )
+    assert "The task is over: accept." in done
+
+
+def test_results_of_every_kind_are_shown(browser: Browser, url: str) -> None:
+    seen = browser.play(
+        OPEN
+        + """
+        await tool("media");
+        await call();
+        await ended("Done");
+        await page.waitForFunction(() => document.querySelector(".result img").naturalWidth === 1);
+        const seen = {
+            text: await result.innerText(),
+            image: await page.locator(".result img").getAttribute("src"),
+            sound: await page.locator(".result audio").evaluate((audio) => audio.src.slice(0, 15)),
+            italic: await page.locator(".result i").count(),
+        };
+        const [file] = await Promise.all([
+            page.waitForEvent("download"),
+            page.getByRole("button", { name: "Download notes://bytes" }).click(),
+        ]);
+        seen.file = file.suggestedFilename();
+        await result.getByRole("link", { name: "Read" }).click();
+        await page.getByRole("button", { name: "Read" }).click();
+        await ended("Done");
+        seen.resource = await result.innerText();
+        await tool("table");
+        await call();
+        await ended("Done");
+        seen.table = await result.locator("tr").allInnerTexts();
+        await tool("fail");
+        await call();
+        await ended("Failed");
+        seen.failure = await result.innerText();
+        await tool("header");
+        await page.getByLabel("region").fill("Zürich ");
+        await call();
+        await ended("Done");
+        seen.region = await result.innerText();
+        return seen;
+        """,
+        {"url": url},
+    )
+    assert "Plain <i>text</i>" in seen["text"]
+    assert "The note of today" in seen["text"]
+    assert '"inner": true' in seen["text"]
+    assert "application/zip, 2 bytes" in seen["text"]
+    assert seen["image"].startswith("data:image/png;base64,")
+    assert (seen["sound"], seen["italic"], seen["file"]) == ("data:audio/wav;", 0, "bytes")
+    assert '"number": 9007199254740993' in seen["resource"]
+    assert seen["table"] == ["name\tprice", "soup\t4.5", "bread\t2"]
+    assert "It is <em>broken</em>." in seen["failure"]
+    assert "Region Zürich " in seen["region"]
+
+
+def test_templates_are_expanded_and_prompts_are_completed(browser: Browser, url: str) -> None:
+    file, values, prompt = browser.play(
+        OPEN
+        + """
+        await page.getByRole("link", { name: "File" }).click();
+        await page.getByLabel("path").fill("a b/ü.txt");
+        await page.getByLabel("lang").fill("de&fr");
+        await page.getByRole("button", { name: "Read" }).click();
+        await ended("Done");
+        const file = await result.innerText();
+        await page.getByRole("link", { name: "Greet" }).click();
+        await page.getByLabel("city").focus();
+        await page.waitForFunction(() => document.querySelectorAll("datalist option").length === 2);
+        await page.getByLabel("city").fill("Berl");
+        await page.waitForFunction(() => document.querySelectorAll("datalist option").length === 1);
+        const values = await page.locator("datalist option").evaluateAll((found) => found.map(({ value }) => value));
+        await page.getByRole("button", { name: "Get the prompt" }).click();
+        await ended("Done");
+        return [file, values, await result.innerText()];
+        """,
+        {"url": url},
+    )
+    assert "a b/ü.txt in de&fr" in file
+    assert values == ["Berlin"]
+    assert "A kind greeting to Berl" in prompt
+
+
+def test_the_page_can_be_used_by_keyboard_only(browser: Browser, url: str) -> None:
+    seen = browser.play(
+        OPEN
+        + """
+        const focused = () => page.evaluate(() => document.activeElement.innerText ?? document.activeElement.id);
+        const press = async (...keys) => { for (const key of keys) await page.keyboard.press(key); };
+        const seen = [];
+        await press("Tab");
+        seen.push(await focused());
+        await press("Enter");
+        seen.push(await focused());
+        await page.getByRole("searchbox").focus();
+        await page.keyboard.type("seat");
+        await press("ArrowDown", "Enter");
+        await page.waitForFunction(() => document.activeElement.tagName === "H2");
+        seen.push(await focused());
+        await press("Tab", "Enter");
+        await page.waitForFunction(() => document.activeElement.tagName === "H4");
+        seen.push(await focused());
+        await press("Tab", "Tab");
+        await page.keyboard.type("3");
+        await press("Enter");
+        await ended("Done");
+        seen.push((await result.innerText()).replace("Copy", "").trim());
+        await page.getByRole("searchbox").fill("");
+        await press("ArrowDown", "ArrowDown", "End", "Home", "ArrowUp");
+        seen.push(await page.evaluate(() => document.activeElement.id));
+        await page.keyboard.type("seat");
+        await press("Enter");
+        await page.waitForFunction(() => document.activeElement.tagName === "H2");
+        return seen;
+        """,
+        {"url": url},
+    )
+    assert seen == ["Skip to content", "All features", "Seat", "The server asks", "Row 3, window False.", "search"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_to_complain_about(browser: Browser, url: str, features: Features, scheme: str) -> None:
+    features.proceed.clear()
+    found, background = browser.play(
+        OPEN
+        + """
+        const found = [];
+        const rules = args.scheme === "dark" ? ["color-contrast"] : null; // the other rules do not depend on colours
+        const check = async () => found.push(...await violations(page, rules));
+        const background = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+        await check();
+        await tool("fields");
+        for (const name of ["tags", "counts"]) {
+            await page.getByRole("button", { name: new RegExp(`^Add .* ${name}$`) }).click();
+        }
+        await page.getByLabel("Partner").check();
+        await call();
+        await page.getByText("Enter a value.").first().waitFor();
+        await check();
+        await tool("wait");
+        await call();
+        await page.getByText("Halfway").first().waitFor();
+        await page.getByText("Options").click();
+        await page.getByText("Definition as JSON").click();
+        await check();
+        await fetch(new URL("/proceed", args.url), { method: "POST" });
+        await ended("Done");
+        await page.getByText("Requests and answers as JSON").click();
+        await check();
+        await tool("seat");
+        await call();
+        await page.getByRole("heading", { name: "The server asks" }).waitFor();
+        await check();
+        await tool("media");
+        await call();
+        await ended("Done");
+        await check();
+        await tool("fail");
+        await call();
+        await ended("Failed");
+        await check();
+        for (const view of ["clients", "sign-in"]) {
+            await page.goto(`${args.url}#${view}`);
+            await check();
+        }
+        return [found, background];
+        """,
+        {"url": url, "scheme": scheme},
+        colorScheme=scheme,
+    )
+    assert found == []
+    assert background == {"light": "rgb(248, 248, 246)", "dark": "rgb(20, 23, 26)"}[scheme]
+
+
+def test_the_configuration_of_clients_is_that_of_funcmcp_install(browser: Browser, url: str) -> None:
+    snippets, links = browser.play(
+        OPEN
+        + """
+        await page.goto(`${args.url}#clients`);
+        const snippets = {};
+        const links = {};
+        for (const option of await page.getByLabel("Client").locator("option").all()) {
+            const id = await option.getAttribute("value");
+            await page.getByLabel("Client").selectOption(id);
+            snippets[id] = await page.getByRole("group", { name: /configuration/ }).innerText();
+            const link = page.getByRole("link", { name: /^Add to (Visual|Cursor)/ });
+            if (await link.count()) links[id] = await link.getAttribute("href");
+        }
+        return [snippets, links];
+        """,
+        {"url": url},
+    )
+    assert snippets.keys() == CLIENTS.keys()
+    for name, client in CLIENTS.items():
+        if client.format == "toml":
+            assert snippets[name].split() == ["[mcp_servers.features]", "url", "=", f'"{url}"']
+            continue
+        expected: dict[str, Any] = {"features": entry_for(client, Server("features", url=url)).members}
+        for member in reversed(client.servers):
+            expected = {member: expected}
+        assert json.loads(snippets[name]) == expected
+    assert links["vscode"].startswith("vscode:mcp/install?%7B%22name%22%3A%22features%22")
+    assert links["cursor"].startswith("cursor://anysphere.cursor-deeplink/mcp/install?name=features&config=")
+
+
+def test_a_thousand_tools_are_listed_and_found(browser: Browser) -> None:
+    mcp = MCPServer("many", http=HTTPOptions(page=True))
+    for number in range(1000):
+        mcp.tool(f"tool_{number}", description=f"Does thing {number % 10} of {number}.")(lambda: "done")
+    with serving(mcp) as url:
+        seen = browser.play(
+            """
+            await page.goto(args.url);
+            await page.locator("nav li").first().waitFor();
+            const count = await page.locator("nav li").count();
+            const begin = performance.now();
+            await page.getByRole("searchbox").fill("thing 7 97");
+            await page.getByText(/match$/).waitFor();
+            const time = performance.now() - begin;
+            const found = await page.locator("nav li:visible").allInnerTexts();
+            const matches = await page.locator("#matches").innerText();
+            await page.keyboard.press("Enter");
+            await page.getByRole("heading", { name: "Tool 97", exact: true }).waitFor();
+            await page.getByRole("button", { name: "Call" }).click();
+            await page.getByRole("heading", { name: "Done" }).waitFor();
+            return { count, found, matches, time };
+            """,
+            {"url": url},
+        )
+    assert seen["count"] == 1000
+    assert len(seen["found"]) == 20
+    assert seen["found"][0] == "Tool 97"
+    assert seen["matches"] == "20 of 1,000 match"
+    assert seen["time"] < 2000
