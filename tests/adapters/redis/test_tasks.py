@@ -225,6 +225,53 @@ async def test_a_worker_that_waits_no_more_passes_a_signal_on(
     assert await store._link.do(lambda redis: redis.llen("funcmcp::tasks:signals")) == 1
 
 
+async def test_steps_that_are_taken_at_once_share_round_trips_and_have_replies_of_their_own(store: RedisTasks) -> None:
+    created = await asyncio.gather(*(store.create(new_task()) for _ in range(50)))
+    wrong = new_task()
+    await store._link.do(lambda redis: redis.set(f"funcmcp::tasks:task:{OWNER}:{wrong.key.task_id}", "x"))
+    await store._link.do(lambda redis: redis.script_flush())
+
+    async def round_trips() -> int:
+        facts: Any = await store._link.do(lambda redis: redis.info("stats"))
+        return int(facts["total_reads_processed"])
+
+    before = await round_trips()
+    *records, refused, unknown = await asyncio.gather(
+        *(store.read(record.key) for record in created),
+        store.read(wrong.key),
+        store.read(new_task().key),
+        return_exceptions=True,
+    )
+    assert await round_trips() - before < 60
+    assert records == list(created)
+    assert isinstance(refused, StoreUnavailableError)
+    assert unknown is None
+    before = await round_trips()
+    assert await asyncio.gather(*(store.read(record.key) for record in created)) == list(created)
+    assert await round_trips() - before < 5
+
+
+async def test_a_caller_that_does_not_wait_any_more_leaves_the_replies_of_others(store: RedisTasks) -> None:
+    first, second = new_task(), new_task()
+    await store.create(first)
+    creating, reading = asyncio.ensure_future(store.create(second)), asyncio.ensure_future(store.read(first.key))
+    await asyncio.sleep(0)
+    creating.cancel()
+    record = await reading
+    assert record is not None
+    assert record.key == first.key
+    assert creating.cancelled()
+    assert await store.read(second.key)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_reply_of_another_type_is_a_failure_of_redis(store: RedisTasks, count: int) -> None:
+    script = tasks._Script("return 'x'")
+    replies = await asyncio.gather(*(store._run(script, int, (), ()) for _ in range(count)), return_exceptions=True)
+    assert [str(reply) for reply in replies] == ["The task store of the server is unavailable now."] * count
+    assert {type(reply) for reply in replies} == {StoreUnavailableError}
+
+
 async def keys_of(store: RedisTasks) -> set[str]:
     names: list[bytes] = await store._link.do(lambda redis: redis.keys("*"))
     return {name.decode() for name in names}

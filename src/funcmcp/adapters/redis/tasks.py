@@ -19,6 +19,8 @@ A process that creates a task and has room for a run claims the task with the sc
 entry in the stream. It is among the delayed tasks, as one that is due when the lease lapses; a renewal moves that time.
 If the process dies, the task gets an entry like any other delayed task.
 
+Scripts that the requests of one iteration of the event loop need go to Redis in one pipeline.
+
 A worker without work waits for an element of the list `signals`. Each new entry adds one, so one worker wakes up. A
 signal may get lost with a worker: all workers read the stream once a second as well.
 
@@ -38,7 +40,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 try:
-    from redis.exceptions import NoScriptError
+    from redis.exceptions import NoScriptError, ResponseError
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Redis needs: pip install "funcmcp[redis]"', name=error.name) from None
 
@@ -265,6 +267,24 @@ return redis.call('XDEL', KEYS[1], unpack(ARGV))
 """)
 
 
+class _Call(NamedTuple):
+    """A script to run.
+
+    Attributes:
+        script: The script.
+        kind: The type of its reply.
+        keys: Its keys.
+        arguments: Its other arguments.
+        reply: Gets the reply of Redis.
+    """
+
+    script: _Script
+    kind: type
+    keys: Sequence[str]
+    arguments: Sequence[Any]
+    reply: asyncio.Future[Any]
+
+
 class _Stored(NamedTuple):
     """A task as Redis has it.
 
@@ -339,6 +359,8 @@ class RedisTasks(TransitionStore):
         self._link = link_to(redis)
         self._lapsed_at = 0.0
         self._skew: float | None = None
+        self._calls: list[_Call] = []
+        self._sending: set[asyncio.Future[None]] = set()
         self._ended: dict[TaskKey, TaskRecord] = {}
         self._room = 0
         self._creating = 0
@@ -400,7 +422,7 @@ class RedisTasks(TransitionStore):
             int(self.lease * 1000),
         )
         keys = self._keys(record.key)
-        full, wait = await self._do(lambda redis: _CREATE.run(redis, keys, *arguments), list)
+        full, wait = await self._run(_CREATE, list, keys, arguments)
         if full:
             raise TasksFullError(int(wait) // 1000 + 1, is_owner_limit=full == 2)  # noqa: PLR2004 - the script's number
 
@@ -449,7 +471,7 @@ class RedisTasks(TransitionStore):
         """Do what `TaskStore.renew` says; raise StoreUnavailableError."""
         keys = (self._hash(claim.key), self._stream, self._delayed)
         arguments = (claim.attempt, _member(claim.key), int(self.lease * 1000))
-        renewed: int = await self._do(lambda redis: _RENEW.run(redis, keys, *arguments), int)
+        renewed: int = await self._run(_RENEW, int, keys, arguments)
         return renewed > 0
 
     async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
@@ -491,6 +513,9 @@ class RedisTasks(TransitionStore):
         if signal is not None and signal.get_loop() is asyncio.get_running_loop():
             signal.cancel()
             await asyncio.wait([signal])
+        sending = [task for task in self._sending if task.get_loop() is asyncio.get_running_loop()]
+        if sending:
+            await asyncio.wait(sending)
         await self._link.aclose()
 
     async def _change(
@@ -533,7 +558,7 @@ class RedisTasks(TransitionStore):
     async def _store(self, stored: _Stored, changed: TaskRecord) -> bool:
         """Replace a record; return whether it was still the same."""
         keys, arguments = self._replacement(stored, changed)
-        replaced: int = await self._do(lambda redis: _REPLACE.run(redis, keys, *arguments), int)
+        replaced: int = await self._run(_REPLACE, int, keys, arguments)
         return replaced == 1
 
     def _replacement(self, stored: _Stored, changed: TaskRecord) -> tuple[list[str], list[Any]]:
@@ -561,7 +586,7 @@ class RedisTasks(TransitionStore):
     async def _load_all(self, keys: Sequence[TaskKey], *fields: str) -> list[_Stored | None]:
         """Return tasks whose keys are valid, and note the time of Redis."""
         names = [self._hash(key) for key in keys]
-        milliseconds, *replies = await self._do(lambda redis: _LOAD.run(redis, names, *fields), list)
+        milliseconds, *replies = await self._run(_LOAD, list, names, fields)
         now = self._note_time(milliseconds)
         return [_stored(key, now, reply) for key, reply in zip(keys, replies, strict=True)]
 
@@ -623,7 +648,7 @@ class RedisTasks(TransitionStore):
         keys = (self._stream, self._delayed, self._signals)
         arguments = (count, f"{self._prefix}:task:", lease)
         try:
-            (milliseconds, lapsed), *rows = await self._do(lambda redis: _TAKE.run(redis, keys, *arguments), list)
+            (milliseconds, lapsed), *rows = await self._run(_TAKE, list, keys, arguments)
         except StoreUnavailableError:
             self._lapsed_at = 0.0
             raise
@@ -703,7 +728,49 @@ class RedisTasks(TransitionStore):
 
     async def _drop(self, entries: Sequence[bytes]) -> None:
         """Remove entries of the stream."""
-        await self._do(lambda redis: _DROP.run(redis, (self._stream,), *entries), int)
+        await self._run(_DROP, int, (self._stream,), entries)
+
+    async def _run(self, script: _Script, kind: type, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
+        """Run a script and return its reply, which is of this type; raise StoreUnavailableError.
+
+        The scripts of one iteration of the event loop share a pipeline: one by one they take several times as long.
+        """
+        loop = asyncio.get_running_loop()
+        reply: asyncio.Future[Any] = loop.create_future()
+        if not self._calls or self._calls[0].reply.get_loop() is not loop:
+            self._calls = []
+            loop.call_soon(self._send_calls)
+        self._calls.append(_Call(script, kind, keys, arguments, reply))
+        return await reply
+
+    def _send_calls(self) -> None:
+        calls, self._calls = self._calls, []
+        sending = asyncio.ensure_future(self._send(calls))
+        self._sending.add(sending)
+        sending.add_done_callback(self._sending.discard)
+
+    async def _send(self, calls: Sequence[_Call]) -> None:
+        """Run scripts, and give each call its reply or StoreUnavailableError."""
+        replies: Sequence[Any] = ()
+        try:
+            replies = await self._do(lambda redis: _run_all(redis, calls), list)
+        except StoreUnavailableError as error:
+            replies = [error] * len(calls)
+        finally:
+            if not replies:
+                for call in calls:
+                    call.reply.cancel()
+        for call, reply in zip(calls, replies, strict=True):
+            if call.reply.done():  # the caller was cancelled
+                continue
+            if not isinstance(reply, Exception):
+                call.reply.set_result(reply)
+                continue
+            if not isinstance(reply, StoreUnavailableError):
+                self._link.note_failure(reply)
+            unavailable = StoreUnavailableError(store="task store")
+            unavailable.__cause__ = reply
+            call.reply.set_exception(unavailable)
 
     async def _do(self, work: Callable[[Redis], Awaitable[Any]], kind: Any) -> Any:
         """Do what `RedisLink.do` says; name the store in the error, which the client gets."""
@@ -724,6 +791,29 @@ class RedisTasks(TransitionStore):
         if key.owner is None:
             return []
         return [f"{self._prefix}:of:{key.owner}", f"{self._prefix}:live:{key.owner}"]
+
+
+async def _run_all(redis: Redis, calls: Sequence[_Call]) -> list[Any] | None:
+    """Return the replies of scripts, among them exceptions; None if one is of another type than it has to be."""
+    replies: list[Any]
+    if len(calls) == 1:
+        (call,) = calls
+        replies = [await call.script.run(redis, call.keys, *call.arguments)]
+    else:
+        pipeline = redis.pipeline(transaction=False)
+        for call in calls:
+            pipeline.evalsha(call.script.digest, len(call.keys), *call.keys, *call.arguments)
+        replies = await pipeline.execute(raise_on_error=False)
+    for index, (call, reply) in enumerate(zip(calls, replies, strict=True)):
+        if isinstance(reply, NoScriptError):
+            try:
+                replies[index] = await call.script.run(redis, call.keys, *call.arguments)
+            except ResponseError as error:
+                replies[index] = error
+    for call, reply in zip(calls, replies, strict=True):
+        if not isinstance(reply, (call.kind, Exception)):
+            return None
+    return replies
 
 
 def _key_of(member: bytes) -> TaskKey | None:
