@@ -265,6 +265,9 @@ PIECES = st.one_of(
 )
 
 
+CHANGES = (b"", b"", b"", b"0", b" ", b"\r\n", b"\n", b"a", b":", b"\x00", b"Content-Length: 1\r\n")
+
+
 @st.composite
 def connections(draw: st.DrawFn) -> tuple[list[bytes], list[bool], bool]:
     """Return segments, where a client pauses between them, and whether it reads."""
@@ -274,12 +277,59 @@ def connections(draw: st.DrawFn) -> tuple[list[bytes], list[bool], bool]:
     return segments, draw(st.lists(st.booleans(), min_size=1, max_size=3)), draw(st.booleans())
 
 
+@st.composite
+def repetitions(draw: st.DrawFn) -> list[bytes]:
+    """Return requests with the same header, except for Content-Length, some of which have a small change."""
+    fields = draw(st.lists(FIELDS, max_size=2))
+    version = draw(st.sampled_from([b"1.1", b"1.1", b"1.1", b"1.0"]))
+    requests = []
+    for body in draw(st.lists(st.one_of(BODIES, st.just(b"\r\n\r\n{}")), min_size=2, max_size=4)):
+        data = post(body, *fields, version=version)
+        position, change = draw(st.integers(0, len(data) - 1)), draw(st.sampled_from(CHANGES))
+        requests.append(data[:position] + change + data[position + draw(st.integers(0, 1)) :] if change else data)
+    return requests
+
+
+@pytest.mark.usefixtures("silent")
+@given(repetitions())
+@example([post(b"1"), post(b"22"), post(b"1" * 10), post(b"333")])
+@example([post(b"1"), post(b"1") + b"\r\n", post(b"1"), post(b"1") + post(b"2")])
+@example([post(b"1"), post(b"1").replace(b"Length: 1", b"Length: 01"), post(b"1").replace(b"Length: 1", b"Length: +1")])
+@settings(max_examples=200, deadline=None)
+def test_repeated_headers_have_the_same_outcome_as_through_asgi(
+    loop: asyncio.AbstractEventLoop, requests: list[bytes]
+) -> None:
+    direct = loop.run_until_complete(play(requests, [True], direct=True, reads=True))
+    through_asgi = loop.run_until_complete(play(requests, [True], direct=False, reads=True))
+    assert direct == through_asgi
+
+
+async def test_a_repeated_header_is_not_parsed_again() -> None:
+    connection = Connection(direct=True)
+    parse, parsed = connection.protocol.parse, []
+
+    def record(data: bytes) -> None:
+        parsed.append(data)
+        parse(data)
+
+    connection.protocol.parse = record
+    for body in (b"1", b"33", b"1", b"x" * 3000, b""):
+        connection.receive(post(body, b"authorization: Bearer a"))
+        await connection.quiet()
+    connection.receive(post(b"1", b"authorization: Bearer b"))
+    outcome = await connection.end()
+    assert parsed == [post(b"1", b"authorization: Bearer a"), post(b"1", b"authorization: Bearer b")]
+    assert [request[-1] for request in outcome.requests] == [b"1", b"33", b"1", b"x" * 3000, b"", b"1"]
+    lengths = [dict(request[4])[b"content-length"] for request in outcome.requests]  # type: ignore[call-overload]
+    assert lengths == [b"1", b"2", b"1", b"3000", b"0", b"1"]
+
+
 @pytest.mark.usefixtures("silent")
 @given(connections())
 @example(([post(b"1"), post(b"2")], [True], True))
 @example(([post(b"w"), post(b"2") + post(b"e")], [False], True))
 @example(([post(b"b"), post(b"s"), post(b"3")], [True], False))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_each_byte_sequence_has_the_same_outcome_as_through_asgi(
     loop: asyncio.AbstractEventLoop, case: tuple[list[bytes], list[bool], bool]
 ) -> None:
@@ -393,6 +443,26 @@ async def test_the_timers_of_a_connection_run_as_through_asgi(direct: bool) -> N
     await asyncio.sleep(0.1)
     assert late.transport.lost
     assert late.transport.written.count(b"HTTP/1.1 408 Request Timeout") == 1
+
+
+@pytest.mark.parametrize("last", [b"{}", b"s"], ids=["direct", "stream"])
+async def test_an_idle_connection_is_closed_after_the_time_since_its_last_response(last: bytes) -> None:
+    """The last response may have come with or without ASGI."""
+    connection = Connection(direct=True, timeout_keep_alive=0.2)
+    start = asyncio.get_running_loop().time()
+    for body in (b"s", b"{}", b"{}"):
+        connection.receive(post(body))
+        await connection.quiet()
+        await asyncio.sleep(0.04)
+    connection.receive(post(last))
+    await connection.quiet()
+    last_response = asyncio.get_running_loop().time()
+    while not connection.transport.lost:
+        await asyncio.sleep(0.005)
+        assert asyncio.get_running_loop().time() < last_response + 2
+    assert asyncio.get_running_loop().time() >= last_response + 0.2 - 0.03
+    assert last_response > start + 0.1
+    assert not connection.protocol.timers
 
 
 @pytest.mark.parametrize("direct", [True, False])

@@ -35,11 +35,13 @@ from uvicorn.protocols.utils import get_client_addr
 
 from funcmcp.adapters.asgi.application import ClientDisconnectedError, respond
 from funcmcp.adapters.uvicorn.httptools_protocol import HttpToolsServerProtocol
+from funcmcp.adapters.uvicorn.repeated_header import repeated_header
 from funcmcp.transports.http.messages import HttpRequest
 
 if TYPE_CHECKING:
     from funcmcp.adapters.asgi.application import Receive, Scope, Send
     from funcmcp.adapters.uvicorn.direct_path import Application, DirectPath
+    from funcmcp.adapters.uvicorn.repeated_header import Fields, Pairs, RepeatedHeader
     from funcmcp.transports.http.messages import HttpResponse
 
 _PLAIN_NAME = re.compile(rb"[a-z0-9-]+")
@@ -54,6 +56,7 @@ class DirectRequest(HttpRequest):
     Args:
         pairs: The header lines.
         connection: The connection that it came on.
+        fields: The fields of these lines by name, if they are known already.
 
     Attributes:
         body: The body. It is complete before the exchange gets the request.
@@ -65,9 +68,9 @@ class DirectRequest(HttpRequest):
     body: bytes
     cycle: DirectCycle
 
-    def __init__(self, pairs: list[tuple[bytes, bytes]], connection: DirectHttpToolsProtocol) -> None:
+    def __init__(self, pairs: Pairs, connection: DirectHttpToolsProtocol, fields: Fields | None = None) -> None:
         server = connection.server
-        super().__init__("POST", connection.direct.path, pairs, server[0] if server else None)
+        super().__init__("POST", connection.direct.path, pairs, server[0] if server else None, fields)
         self.body = b""
         self._connection = connection
 
@@ -175,14 +178,49 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
         through_asgi = is_wrapped or self.root_path or self.limit_concurrency is not None
         self._target = None if through_asgi else self.direct.target
         self._incoming: DirectRequest | None = None
+        self._parts: list[bytes] = []
+        self._latest: DirectRequest | None = None  # a request that `parse` has started
+        self._header: RepeatedHeader | None = None
+        self._idle_since = 0.0
+        self._idle_timer: asyncio.TimerHandle | None = None
         self._default_headers: object = None
         self._default_lines = b""
 
+    @property
+    def timers(self) -> int:
+        """The number of timers that run."""
+        return super().timers + (self._idle_timer is not None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timer."""
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Answer a request whose header repeats that of an earlier request; parse any other data."""
+        if self._header is not None and self._complete and self.cycle.response_complete and not self.held:
+            repeated = self._header.match(data)
+            if repeated is not None and not self.transport.is_closing():
+                if self.timeout_keep_alive_task is not None:
+                    self._unset_keepalive_if_required()
+                body, pairs, fields = repeated
+                request = DirectRequest(pairs, self, fields)
+                request.body = body
+                self._start(request, DirectCycle(keep_alive=True))
+                return
+        HttpToolsServerProtocol.data_received(self, data)
+
     def parse(self, data: bytes) -> None:
         """Parse data. A request whose body has not arrived completely becomes uvicorn's."""
+        is_beginning = self._complete
         HttpToolsServerProtocol.parse(self, data)
         if self._incoming is not None:
             self._start_asgi(self._incoming)
+        request, self._latest = self._latest, None
+        if request is not None and is_beginning and self._complete and request.cycle.keep_alive:
+            self._header = repeated_header(data, request.body, request.pairs, request.fields)
 
     def on_message_begin(self) -> None:
         """Prepare for a request. The scope of ASGI is made in `on_headers_complete` if the request needs it."""
@@ -195,7 +233,7 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
         if self.url == self._target and self._is_plain():
             request = DirectRequest(self.headers, self)
             if b"transfer-encoding" not in request.fields and b"upgrade" not in request.fields:
-                self._incoming = request
+                self._incoming, self._parts = request, []
                 self._progress, self._complete, self._upgrade_ignored = True, False, False
                 self.headers = []
                 return
@@ -207,7 +245,7 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
             HttpToolsServerProtocol.on_body(self, body)
             return
         self._progress = True
-        self._incoming.body += body
+        self._parts.append(body)
 
     def on_message_complete(self) -> None:
         """Answer the request if it goes directly."""
@@ -215,9 +253,13 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
         if request is None:
             HttpToolsServerProtocol.on_message_complete(self)
             return
-        self._incoming = None
+        self._incoming, self._latest = None, request
         self._progress = self._complete = True
-        cycle = DirectCycle(keep_alive=self.parser.should_keep_alive())
+        request.body = b"".join(self._parts)
+        self._start(request, DirectCycle(keep_alive=self.parser.should_keep_alive()))
+
+    def _start(self, request: DirectRequest, cycle: DirectCycle) -> None:
+        """Start the task that answers a request."""
         self.cycle = self._answering = request.cycle = cycle
         self.tasks.add(self.loop.create_task(self._answer(request, cycle)))
 
@@ -246,8 +288,8 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
             return
         self.headers = request.pairs
         self._continue_with_uvicorn()
-        if request.body:
-            HttpToolsServerProtocol.on_body(self, request.body)
+        if self._parts:
+            HttpToolsServerProtocol.on_body(self, b"".join(self._parts))
 
     async def _answer(self, request: DirectRequest, cycle: DirectCycle) -> None:
         """Answer a request."""
@@ -287,8 +329,32 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
         cycle.complete()
         if not cycle.keep_alive:
             self.transport.close()
-        self.on_response_complete()
+        if self.pipeline or self.held or self.transport.is_closing():
+            self.on_response_complete()
+        else:
+            self._wait_for_request()
         return True
+
+    def _wait_for_request(self) -> None:
+        """Do what `on_response_complete` does if no request waits, with one timer for many responses."""
+        self.server_state.total_requests += 1
+        if self.flow.read_paused:
+            self.flow.resume_reading()
+        self._idle_since = self.loop.time()
+        if self._idle_timer is None:
+            self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._idle_expired)
+
+    def _idle_expired(self) -> None:
+        """Close the connection if it is idle for long enough."""
+        self._idle_timer = None
+        is_idle = self._complete and self.cycle.response_complete and not self._ended()
+        if not is_idle or self.timeout_keep_alive_task is not None:
+            return  # a request is under way, or uvicorn's timer runs for a later response
+        remaining = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if remaining > 0:
+            self._idle_timer = self.loop.call_later(remaining, self._idle_expired)
+        else:
+            self.timeout_keep_alive_handler()
 
     def _log(self, status: int) -> None:
         """Write the line of uvicorn's access log."""
@@ -297,6 +363,7 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
 
     async def _finish(self, request: DirectRequest, cycle: DirectCycle, app: Application) -> None:
         """Send a response through ASGI."""
+        self._header = None  # a stream may be open for long, and saves its memory
         cycle.become_asgi(request, self)
         await cycle.run_asgi(partial(self.direct.run, app))
 

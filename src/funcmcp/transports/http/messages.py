@@ -25,6 +25,7 @@ class HttpRequest:
         path: The path below the mount path of the adapter, percent-decoded, without the query.
         pairs: The header lines as (lower-case name, value), duplicates included.
         server: The address that the connection was accepted on; None if unknown.
+        fields: The attribute *fields*, if the adapter has it already.
 
     Attributes:
         body: The body, if all of it has arrived before the request is answered; None if `read` has to be called.
@@ -35,7 +36,14 @@ class HttpRequest:
 
     __slots__ = ("body", "caller", "fields", "method", "pairs", "path", "principal", "server")
 
-    def __init__(self, method: str, path: str, pairs: list[tuple[bytes, bytes]], server: str | None = None) -> None:
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        pairs: list[tuple[bytes, bytes]],
+        server: str | None = None,
+        fields: dict[bytes, bytes] | None = None,
+    ) -> None:
         self.method = method
         self.path = path
         self.pairs = pairs
@@ -43,9 +51,11 @@ class HttpRequest:
         self.body: bytes | None = None
         self.principal: Principal | None = None
         self.caller: str | None = None
-        self.fields = dict(pairs)
-        if len(self.fields) < len(pairs):
-            self.fields = _joined(pairs)
+        if fields is None:
+            fields = dict(pairs)
+            if len(fields) < len(pairs):
+                fields = _joined(pairs)
+        self.fields = fields
 
     async def read(self, limit: int, received: Received | None = None) -> bytes:
         """Read the body.

@@ -1,0 +1,69 @@
+"""Headers that are compared with that of an earlier request."""
+
+from __future__ import annotations
+
+import pytest
+
+from funcmcp.adapters.uvicorn.repeated_header import RepeatedHeader, repeated_header
+
+BEFORE, AFTER = b"POST /mcp HTTP/1.1\r\nhost: a\r\nContent-Length: ", b"\r\naccept: b\r\n\r\n"
+PAIRS = [(b"host", b"a"), (b"content-length", b"2"), (b"accept", b"b")]
+
+
+def header() -> RepeatedHeader:
+    data = BEFORE + b"2" + AFTER + b"{}"
+    made = repeated_header(data, b"{}", PAIRS, dict(PAIRS))
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"", b"x" * 12, b"\r\n\r\n{}"])
+def test_a_request_with_the_same_header_and_another_length_matches(body: bytes) -> None:
+    digits = b"%d" % len(body)
+    match = header().match(BEFORE + digits + AFTER + body)
+    assert match == (
+        body,
+        [(b"host", b"a"), (b"content-length", digits), (b"accept", b"b")],
+        {b"host": b"a", b"content-length": digits, b"accept": b"b"},
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        BEFORE + b"2" + AFTER + b"{",
+        BEFORE + b"2" + AFTER + b"{}\r\n",
+        BEFORE + b"2" + AFTER + b"{}" + BEFORE + b"2" + AFTER + b"{}",
+        BEFORE + b"2" + AFTER[:-2] + b"x: y\r\n\r\n{}",
+        BEFORE + b"2" + AFTER.replace(b"b", b"c") + b"{}",
+        BEFORE.replace(b"a", b"b") + b"2" + AFTER + b"{}",
+        BEFORE + b"2 " + AFTER + b"{}",
+        BEFORE + b"+2" + AFTER + b"{}",
+        BEFORE + b"-2" + AFTER + b"",
+        BEFORE + b"" + AFTER + b"{}",
+        BEFORE + b"\xb2" + AFTER + b"{}",
+        BEFORE + b"0" * 9 + b"2" + AFTER + b"{}",
+        BEFORE + b"2",
+        BEFORE,
+        b"",
+    ],
+)
+def test_anything_else_does_not_match(data: bytes) -> None:
+    assert header().match(data) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "pairs"),
+    [
+        (BEFORE + b"2" + AFTER + b"{}\r\n", PAIRS),
+        (b"\r\n" + BEFORE + b"2" + AFTER + b"{}" + b"x", PAIRS),
+        (BEFORE + b"2" + AFTER.replace(b"\r\n\r\n", b"\r\n\n") + b"{}", PAIRS),
+        (BEFORE + b"2" + AFTER + b"{}", [*PAIRS, (b"content-length", b"3")]),
+        (BEFORE + b"2" + AFTER.replace(b"b", b"b" * 2048) + b"{}", PAIRS),
+        (BEFORE.replace(b"host: a", b"Content-Length: 2") + b"2" + AFTER + b"{}", PAIRS),
+        (BEFORE.replace(b"Content-Length", b"Content-Lengths") + b"2" + AFTER + b"{}", PAIRS),
+    ],
+    ids=["bytes behind", "bytes around", "line feeds", "two values", "too large", "two lines", "another name"],
+)
+def test_some_headers_are_not_remembered(data: bytes, pairs: list[tuple[bytes, bytes]]) -> None:
+    assert repeated_header(data, b"{}", pairs, dict(pairs)) is None
