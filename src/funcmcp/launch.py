@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import os
 import sys
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from funcmcp.serving import serving_of
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
     Transport: TypeAlias = Literal["stdio", "http", "streamable-http", "sse"]
 
+imported_by_command: ContextVar[bool] = ContextVar("imported_by_command", default=False)
+"""Whether a command of the command line imports the file of a server, and so decides itself how to serve it."""
+
 _HTTP_TRANSPORTS = {"http", "streamable-http", "sse"}
 _LOOPBACK = "127.0.0.1"
 _MAX_PORT = 65535
@@ -27,6 +31,7 @@ _MAX_PORT = 65535
 
 def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, port: int | None) -> None:
     """Serve an `MCPServer` as its method `run` documents."""
+    _check_not_imported("run")
     serving = serving_of(mcp)
     kind = _kind_of_transport(transport, host, port)
     _check_no_loop_runs()
@@ -51,6 +56,7 @@ def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, 
 
 async def run_async(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, port: int | None) -> None:
     """Serve an `MCPServer` as its method `run_async` documents."""
+    _check_not_imported("run_async")
     serving = serving_of(mcp)
     if _kind_of_transport(transport, host, port) == "stdio":
         from funcmcp.transports import stdio  # noqa: PLC0415 - only servers on stdio need it
@@ -85,6 +91,14 @@ def _kind_of_transport(transport: Transport | None, host: str | None, port: int 
     if transport not in _HTTP_TRANSPORTS:
         raise ValueError(f"transport must be 'stdio', 'http', 'streamable-http' or 'sse'; got {transport!r}.")
     return "http"
+
+
+def _check_not_imported(method: str) -> None:
+    """Raise RuntimeError if a command imports the file that calls the method."""
+    if imported_by_command.get():
+        raise RuntimeError(
+            f'mcp.{method}() is called while the file is imported. Write it under: if __name__ == "__main__":'
+        )
 
 
 def _check_no_loop_runs() -> None:

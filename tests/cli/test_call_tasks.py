@@ -170,3 +170,78 @@ def test_a_second_ctrl_c_ends_the_command_at_once(task_folder: Path) -> None:
         finally:
             over.set()
             terminal.close()
+
+
+DURABLE = """
+import asyncio
+from pathlib import Path
+
+from funcmcp import MCPServer
+from funcmcp.tasks import SQLiteTasks, TaskOptions
+
+mcp = MCPServer("Durable work", tasks=SQLiteTasks("tasks.db", lease=0.3))
+
+
+@mcp.tool(task=TaskOptions(poll=0.05), idempotent=True)
+async def work() -> str:
+    while not Path("go").exists():
+        await asyncio.sleep(0.02)
+    return "done"
+
+
+@mcp.tool
+async def wait() -> str:
+    Path("waits").touch()
+    await asyncio.sleep(30)
+    return "never"
+"""
+
+
+def test_a_durable_task_is_followed_across_a_restart_of_the_server(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(DURABLE)
+    with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=tmp_path) as first:
+        url = first.endpoint()
+        port = url.split(":")[2].partition("/")[0]
+        call = running([*FUNCMCP, "call", url, "work", "--verbose"], folder=tmp_path)
+        with call as caller:
+            caller.line_with("task: working")
+            first.process.kill()
+            line = caller.line_with("is lost")
+            assert line.startswith(f"The connection to {url} is lost. Asking for the task ")
+            assert line.endswith(" for 60 seconds.\n")
+            (tmp_path / "go").touch()
+            with running([*FUNCMCP, "run", "server.py", "--port", port], folder=tmp_path):
+                assert caller.ended() == 0
+            assert caller.lines[-1] == "done"
+
+
+def test_a_lost_connection_is_not_a_missing_server(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(DURABLE)
+    with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=tmp_path) as server:
+        url = server.endpoint()
+        with running([*FUNCMCP, "call", url, "wait"], folder=tmp_path) as caller:
+            while not (tmp_path / "waits").exists():
+                time.sleep(0.02)
+            server.process.kill()
+            assert caller.ended() == 1
+            assert caller.output.startswith(f"The connection to {url} ")
+            assert len(caller.lines) == 1
+
+
+def test_a_store_that_can_never_work_asks_for_no_patience(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(DURABLE.replace('"tasks.db"', '"missing/tasks.db"'))
+    with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=tmp_path) as server:
+        shown = funcmcp("call", server.endpoint(), "work", folder=tmp_path)
+    assert shown.returncode == 1
+    assert "The task store of the server can't be used. The server's log has the reason." in shown.stderr
+    assert "Try again later" not in shown.stderr
+
+
+def test_an_error_is_shown_once_with_verbose(tmp_path: Path) -> None:
+    code = "from funcmcp import MCPServer\nmcp = MCPServer('a', show_errors=True)\n"
+    (tmp_path / "server.py").write_text(
+        f"{code}@mcp.tool(task='optional')\nasync def fail() -> str:\n    raise ValueError('no')\n"
+    )
+    shown = funcmcp("call", "server.py", "fail", "--verbose", folder=tmp_path)
+    lines = [line for line in shown.stderr.splitlines() if line.startswith(("task:", "no"))]
+    assert lines == ["task: working", "task: completed", "no"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from funcmcp import __version__
+from funcmcp.cli.failure import Failure
+from funcmcp.cli.targets import load
 from tests.cli.processes import funcmcp
 
 ROOT = Path(__file__).parents[2]
@@ -139,3 +142,13 @@ def test_run_in_a_folder_without_a_server_says_what_to_name(tmp_path: Path) -> N
     ended = funcmcp("run", folder=tmp_path)
     line = ". is a folder without server.py. Pass the file in it that has the server.\n"
     assert (ended.returncode, ended.stderr) == (1, line)
+
+
+@pytest.mark.parametrize("call", ["mcp.run()", "mcp.run('http')", "asyncio.run(mcp.run_async('http'))"])
+def test_a_file_that_serves_when_it_is_imported_is_a_failure(tmp_path: Path, call: str) -> None:
+    file = tmp_path / f"unguarded_{len(call)}.py"
+    file.write_text(f"import asyncio\nfrom funcmcp import MCPServer\nmcp = MCPServer('a')\n{call}\n")
+    method = "run_async" if "run_async" in call else "run"
+    text = f"line 4: RuntimeError: mcp.{method}() is called while the file is imported. Write it under: if __name__"
+    with pytest.raises(Failure, match=re.escape(text)):
+        load(str(file))

@@ -34,6 +34,7 @@ _SERVERS = (
     ("mcp.server.mcpserver.server", "MCPServer"),
     ("mcp.server.lowlevel.server", "Server"),
     ("funcmcp.compat.server", "FastMCP"),
+    ("funcmcp.app", "MCPServer"),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -121,3 +122,29 @@ def test_folders_that_are_not_function_apps(tmp_path: Path) -> None:
     (tmp_path / "hello" / "function.json").write_text("{}")
     with pytest.raises(FolderError, match=r"no function_app\.py\. The app has function\.json files"):
         read_folder(tmp_path, {"FUNCTIONS_WORKER_RUNTIME": "python"})
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({"version": "1.0"}, 'version is "1.0". Write "version": "2.0".'),
+        ({"version": 2.0}, 'version is 2.0. Write "version": "2.0".'),
+        ({"extensions": 7}, "extensions must be an object, not 7."),
+        ({"Extensions": {"MCP": []}}, "extensions.mcp must be an object, not []."),
+        ({"logging": {"logLevel": "Debug"}}, 'logging.loglevel must be an object, not "Debug".'),
+        ({"extensions": {"mcp": {"system": {"webhookAuthorizationLevel": "Foo"}}}},
+         'webhookAuthorizationLevel is "Foo". Valid levels: "System", "Anonymous".'),
+        ({"logging": {"logLevel": {"A.B": "Loud"}}}, 'logging.loglevel.a.b is "Loud". Valid levels: Trace, Debug'),
+        ({"functionTimeout": "99:99:99"}, "functionTimeout is '99:99:99'."),
+        ({"functionTimeout": "24:00:00"}, "functionTimeout is '24:00:00'."),
+        ({"functionTimeout": "00:60:00"}, "functionTimeout is '00:60:00'."),
+    ],
+)  # fmt: skip
+def test_values_that_the_functions_host_refuses_are_errors(tmp_path: Path, content: Any, text: str) -> None:
+    with pytest.raises(FolderError, match=re.escape(f"host.json: {text}")):
+        read_folder(app(tmp_path, json.dumps(content)), {})
+
+
+def test_members_without_a_value_and_days_are_valid(tmp_path: Path) -> None:
+    content = {"version": "2.0", "extensions": None, "logging": {"logLevel": None}, "functionTimeout": "1.23:59:59"}
+    assert read_folder(app(tmp_path, json.dumps(content)), {}).options.timeout == 172_799.0

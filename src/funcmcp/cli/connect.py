@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import os
 import re
 import shlex
+import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -16,10 +19,13 @@ from funcmcp.cli.failure import Failure
 from funcmcp.cli.faults import faults_of
 from funcmcp.cli.json_values import as_object
 from funcmcp.cli.output import write_line
+from funcmcp.cli.server_log import log_lines
+from funcmcp.cli.server_stderr import ServerStderr
 from funcmcp.cli.terminal import ProgressDisplay, answer
 from funcmcp.client.connection import Client
-from funcmcp.client.errors import AuthenticationError, one_line
+from funcmcp.client.errors import AuthenticationError, ConnectionFailedError, one_line
 from funcmcp.client.targets import MEBIBYTE, HTTPEndpoint, StdioCommand, visible_url
+from funcmcp.protocol.durations import seconds_text
 from funcmcp.protocol.errors import ClientError, InvalidResponseError, MCPError
 from funcmcp.serving import serving_of
 
@@ -30,7 +36,8 @@ if TYPE_CHECKING:
     from funcmcp import MCPServer
     from funcmcp.cli.calls import Call
     from funcmcp.cli.faults import Fault
-    from funcmcp.protocol.objects import CallToolResult, Definition
+    from funcmcp.client.tool_tasks import ToolTask
+    from funcmcp.protocol.objects import CallToolResult, Definition, Task
     from funcmcp.transports.http.messages import Exchange
 
     D = TypeVar("D", bound=Definition)
@@ -38,6 +45,11 @@ if TYPE_CHECKING:
 _MAX_TOTAL_BYTES = 256 * MEBIBYTE
 """Bytes of all responses to one command: a server could send pages of a list until the memory is full."""
 
+_RECONNECT_SECONDS = 60.0
+"""Seconds that a command asks for a task after the connection to its server has broken."""
+
+_RETRY_SECONDS = 0.5
+_COMMAND_HOLD_SECONDS = 5.0
 _SUGGESTIONS = 10
 """Names in the message about a name that does not exist."""
 
@@ -213,7 +225,34 @@ async def call_tool(
                 arguments = json_arguments
             for warning in warnings_of(arguments, tool.input_schema):
                 write_line(warning, error=True)
-            return await client.call_tool(name, arguments)
+            return await _result_of(source, await client.start_tool(name, arguments))
+
+
+async def _result_of(source: Source, task: ToolTask) -> CallToolResult:
+    """Return the result of a call. While a task runs, connections may break: the server may be starting again.
+
+    Raises:
+        Failure: The server has not answered for too long. The task is not cancelled.
+    """
+    lost_since = 0.0
+    last_state: Task | None = None
+    while True:
+        try:
+            return await task.result()
+        except ConnectionFailedError as error:
+            if task.task_id is None or source.command:
+                raise
+            now = time.monotonic()
+            if task.state is not last_state:
+                lost_since, last_state = now, task.state
+                text = f"The connection to {source.name} is lost. Asking for the task {task.task_id} for"
+                write_line(f"{text} {seconds_text(_RECONNECT_SECONDS)}.", error=True)
+            if now - lost_since > _RECONNECT_SECONDS:
+                raise Failure(f"{one_line(error, 2000)} The task {task.task_id} may still run.") from error
+            await asyncio.sleep(_RETRY_SECONDS)
+        except BaseException:
+            await task.cancel_quietly()
+            raise
 
 
 def _reject_faulty(faults: list[Fault], kind: str, key: str) -> None:
@@ -248,18 +287,45 @@ async def _connected(source: Source, display: ProgressDisplay | None) -> AsyncIt
     """
     faults: list[Fault] = []
     async with AsyncExitStack() as stack:
+        stderr = stack.enter_context(ServerStderr(_hold_seconds(source))) if source.command else None
+        if source.command == ():
+            stack.enter_context(log_lines(verbose=source.verbose))
         if source.function_app is not None:
             from funcmcp.cli.function_app import serving_function_app  # noqa: PLC0415 - few targets are function apps
 
-            exchange = await stack.enter_async_context(serving_function_app(source.function_app))
+            shows_left_out = display is None or source.verbose  # inspect shows all of an app
+            served = serving_function_app(source.function_app, shows_left_out=shows_left_out)
+            exchange = await stack.enter_async_context(served)
             client = _client_of(exchange, source, display)
         else:
-            client = _client(source, display)
-        async with _reporting(source):
+            client = _client(source, display, stderr)
+        async with _reporting(source), AsyncExitStack() as connection:
             if source.server is not None:
                 faults = [fault async for fault in faults_of(source.server)]
-            async with client:
-                yield client, faults
+            try:
+                await connection.enter_async_context(client)
+            except ConnectionFailedError as error:
+                if stderr is None:
+                    raise
+                raise Failure(_end_of(source, error, stderr)) from error
+            if stderr is not None:
+                stderr.release()
+            yield client, faults
+
+
+def _hold_seconds(source: Source) -> float:
+    """Return how long to hold what a server writes on stderr: ``uvx`` and others show their progress there."""
+    return _COMMAND_HOLD_SECONDS if is_command(source.target) else math.inf
+
+
+def _end_of(source: Source, error: ConnectionFailedError, stderr: ServerStderr) -> str:
+    """Return one line about a process that has ended before it answered."""
+    cause = stderr.cause()
+    if not cause:
+        return one_line(error, 2000)
+    if is_command(source.target):
+        return f"{one_line(error, 2000)} {one_line(cause, 2000)}"
+    return one_line(cause, 2000)  # a target, whose process names the line of the author's code
 
 
 @asynccontextmanager
@@ -283,13 +349,14 @@ async def _reporting(source: Source) -> AsyncIterator[None]:
 def _id_of(error: MCPError) -> str:
     """Return the id of an error in the server's log, in parentheses. Empty if the server sent none."""
     error_id = as_object(error.data).get("errorId")
-    return "" if error_id is None else f" (error id {one_line(error_id)})"
+    return "" if error_id is None or str(error_id) in str(error) else f" (error id {one_line(error_id)})"
 
 
-def _client(source: Source, display: ProgressDisplay | None) -> Client:
+def _client(source: Source, display: ProgressDisplay | None, stderr: ServerStderr | None) -> Client:
     """Return a client of a server, not connected yet. It asks for what is displayed."""
-    if source.command:
-        return _client_of(StdioCommand(*source.command, env=os.environ), source, display)
+    if stderr is not None:
+        command = StdioCommand(*source.command, env=os.environ, stderr=stderr.descriptor)
+        return _client_of(command, source, display)
     if source.server is None:
         return _client_of(HTTPEndpoint(source.target, max_total_bytes=_MAX_TOTAL_BYTES), source, display)
     return _client_of(source.server, source, display)

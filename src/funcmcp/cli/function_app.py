@@ -31,24 +31,35 @@ def open_function_app(folder: Path, settings: HostSettings) -> FunctionsHost:
         raise Failure(str(error)) from error
 
 
-async def start_function_app(served: FunctionsHost, *, shows_summary: bool = True) -> None:
-    """Start a function app, and write on stderr what is served and what is left out; raise Failure."""
+async def start_function_app(served: FunctionsHost) -> None:
+    """Start a function app. Raise Failure if it can't be loaded."""
     from funcmcp.functions_host.workers.worker import LoadFailed
 
     try:
         await served.start()
     except LoadFailed as error:
         raise Failure(f"The function app can't be loaded. {error}") from error
-    if shows_summary:
-        write_line(f"{served.folder.path.name}: {served.summary}", error=True)
+
+
+def announce_function_app(served: FunctionsHost) -> None:
+    """Write on stderr what is served and what is left out."""
+    write_line(f"{served.folder.path.name}: {served.summary}", error=True)
+    write_left_out(served)
+
+
+def write_left_out(served: FunctionsHost) -> None:
+    """Write a line on stderr for each function that is left out."""
     for function, reason, is_listed in served.left_out:
         state = "is listed, but can't run" if is_listed else "is left out"
         write_line(f"{function} {state}: {reason}", error=True)
 
 
 @contextlib.asynccontextmanager
-async def serving_function_app(folder: Path) -> AsyncIterator[Exchange]:
-    """Serve a function app in this process for one command; yield what answers at any path."""
+async def serving_function_app(folder: Path, *, shows_left_out: bool) -> AsyncIterator[Exchange]:
+    """Serve a function app in this process for one command; yield what answers at any path.
+
+    Functions that are left out are named if *shows_left_out* is set, or if the command fails.
+    """
     from funcmcp.functions_host.served import HostSettings
 
     served = open_function_app(folder, HostSettings())
@@ -58,7 +69,14 @@ async def serving_function_app(folder: Path) -> AsyncIterator[Exchange]:
         return await served.exchange(request)
 
     try:
-        await start_function_app(served, shows_summary=False)
-        yield exchange
+        await start_function_app(served)
+        if shows_left_out:
+            write_left_out(served)
+        try:
+            yield exchange
+        except Failure:
+            if not shows_left_out:
+                write_left_out(served)
+            raise
     finally:
         await served.aclose()

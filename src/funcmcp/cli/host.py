@@ -16,7 +16,7 @@ import typer
 
 from funcmcp.cli.commands import app
 from funcmcp.cli.failure import Failure
-from funcmcp.cli.function_app import open_function_app, start_function_app
+from funcmcp.cli.function_app import announce_function_app, open_function_app, start_function_app
 from funcmcp.cli.output import write_line
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ def _serve_http(folder: Path, settings: HostSettings, address: str) -> None:
         loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, _SERVER))
         try:
             await start_function_app(served)
+            announce_function_app(served)
             server = await loading
             await server.serve_async(
                 ASGIApplication(served),
@@ -178,6 +179,7 @@ def _serve_stdio(folder: Path, settings: HostSettings) -> None:
     async def serve() -> None:
         try:
             await start_function_app(served)
+            announce_function_app(served)
             await run_async(served.server, served.aclose)
         finally:
             await served.aclose()

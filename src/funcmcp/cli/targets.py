@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from funcmcp.app import MCPServer
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.output import write_line
+from funcmcp.launch import imported_by_command
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -129,6 +130,7 @@ def _split(target: str) -> tuple[str, str | None]:
 def import_target(target: Target) -> ModuleType:
     """Import the module of a target. Raise Failure with the failing line of the user's code."""
     sys.path.insert(0, str(target.root))  # as Python does for a script, so that it can import its siblings
+    token = imported_by_command.set(True)
     try:
         module = importlib.import_module(target.module)
     except ModuleNotFoundError as error:
@@ -140,6 +142,8 @@ def import_target(target: Target) -> ModuleType:
         raise Failure(_import_failure(target, error)) from error
     except (Exception, SystemExit) as error:
         raise Failure(_import_failure(target, error)) from error
+    finally:
+        imported_by_command.reset(token)
     if target.file is not None and Path(module.__file__ or "").resolve() != target.file:
         raise Failure(f"{target.text} has the name of another module, {target.module}. Rename the file.")
     return module

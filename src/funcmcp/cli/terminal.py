@@ -84,7 +84,8 @@ class ProgressDisplay:
         self._follows_task = not state.has_ended
         text = state.status_message or state.status.replace("_", " ")
         if self._verbose:
-            write_line(f"task: {state.status} {state.status_message or ''}".rstrip(), error=True)
+            message = "" if _is_in_outcome(state) else state.status_message or ""
+            write_line(f"task: {state.status} {message}".rstrip(), error=True)
         elif self.shows_progress and self._follows_task:
             if self._task_line_id is None:
                 self._task_line_id = self._task_line.add_task("")
@@ -106,6 +107,13 @@ class ProgressDisplay:
     def show_log(self, message: LogMessage) -> None:
         """Show a log message as a line."""
         write_line(f"{message.level}: {message.data}", error=True)
+
+
+def _is_in_outcome(state: Task) -> bool:
+    """Return whether the status message is also the text of the result or of the error, which is shown afterwards."""
+    content = as_list(as_object(state.get("result")).get("content"))
+    texts = [as_object(block).get("text") for block in content]
+    return state.status_message in [*texts, as_object(state.get("error")).get("message")]
 
 
 def _amount(value: float | None) -> float | None:

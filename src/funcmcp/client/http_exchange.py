@@ -17,6 +17,7 @@ import httpx2
 from funcmcp.client.errors import ConnectionFailedError, one_line
 from funcmcp.client.streamable_http import StreamableHTTP
 from funcmcp.client.targets import MEBIBYTE, HTTPEndpoint, visible_url
+from funcmcp.protocol.durations import seconds_text
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import EVENT_STREAM
 
@@ -83,6 +84,7 @@ class HTTPExchange:
         self._url = httpx2.URL(endpoint.url)
         self._client: httpx2.AsyncClient | None = None
         self._total = 0
+        self._has_answered = False
 
     def open(self) -> None:
         """Make the pool of connections."""
@@ -105,10 +107,14 @@ class HTTPExchange:
         if self._client is None:
             raise RuntimeError("The exchange is not open.")
         try:
-            return await self._read(await self._send(self._client, request))
+            response = await self._send(self._client, request)
+            self._has_answered = True
+            return await self._read(response)
         except TimeoutError:
             seconds = self._endpoint.silence_seconds
-            raise ConnectionFailedError(f"{self._visible_url} takes more than {seconds:g} seconds to answer.") from None
+            raise ConnectionFailedError(
+                f"{self._visible_url} takes more than {seconds_text(seconds)} to answer."
+            ) from None
         except httpx2.HTTPError as error:
             raise self._failure(error) from error
 
@@ -171,6 +177,8 @@ class HTTPExchange:
     def _failure(self, error: httpx2.HTTPError) -> ConnectionFailedError:
         url = self._visible_url
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+            if self._has_answered:
+                return ConnectionFailedError(f"The connection to {url} is lost: the server no longer answers.")
             return ConnectionFailedError(
                 f"No server answers at {url}. Check that the server is running and that the address is right."
             )

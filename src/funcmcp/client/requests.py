@@ -22,6 +22,7 @@ from funcmcp.client.errors import ConnectionFailedError, RequestTimeoutError, Se
 from funcmcp.client.messages import member_of, result_of
 from funcmcp.protocol import envelope
 from funcmcp.protocol import headers as header_names
+from funcmcp.protocol.durations import seconds_text
 from funcmcp.protocol.errors import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -225,10 +226,10 @@ class Requests:
             async with scope:
                 response = await self._transport.request(message, headers)
         except TimeoutError:
-            if not scope.expired():
+            if seconds is None or not scope.expired():
                 raise
-            await self._cancel(request_id, method, f"no response within {seconds:g} seconds")
-            raise RequestTimeoutError(f"{method} got no response within {seconds:g} seconds.") from None
+            await self._cancel(request_id, method, f"no response within {seconds_text(seconds)}")
+            raise RequestTimeoutError(f"{method} got no response within {seconds_text(seconds)}.") from None
         except asyncio.CancelledError:
             await self._cancel(request_id, method, "the caller stopped waiting")
             raise

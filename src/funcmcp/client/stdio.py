@@ -21,6 +21,7 @@ from funcmcp.client.errors import ConnectionFailedError, one_line
 from funcmcp.client.messages import is_response, is_response_to, parse_message
 from funcmcp.client.targets import MEBIBYTE
 from funcmcp.protocol.codec import encode
+from funcmcp.protocol.durations import seconds_text
 from funcmcp.protocol.errors import InvalidResponseError
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class StdioTransport:
                 *command.command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
+                stderr=command.stderr,
                 env=default_environment() | command.env,
                 cwd=command.cwd,
                 limit=_MAX_LINE_BYTES,
@@ -104,7 +106,7 @@ class StdioTransport:
         except TimeoutError:
             if not scope.expired():
                 raise
-            raise ConnectionFailedError(f"{self._name} did not answer within {seconds:g} seconds.") from None
+            raise ConnectionFailedError(f"{self._name} did not answer within {seconds_text(seconds)}.") from None
 
     async def _response_to(self, message: Message, headers: Mapping[str, str]) -> Message:
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()

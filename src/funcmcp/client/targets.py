@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +49,7 @@ class StdioCommand:
     """A command that starts a server on stdin and stdout: ``StdioCommand("python", "server.py")``.
 
     The process receives only the environment variables that most programs need, such as PATH and HOME, and those in
-    *env*: a server of somebody else does not see this process's secrets. Its stderr is this process's stderr.
+    *env*: a server of somebody else does not see this process's secrets.
 
     Args:
         command: The program and its arguments. No shell reads them.
@@ -59,6 +59,7 @@ class StdioCommand:
             install the server first.
         stop_seconds: Seconds that the process may take to end after the client has closed its stdin. After that the
             client terminates the process.
+        stderr: A file, or the number of an open file, for the process's stderr. None for this process's stderr.
 
     Raises:
         ValueError: The command is empty.
@@ -71,6 +72,7 @@ class StdioCommand:
         cwd: str | Path | None = None,
         start_seconds: float = 60.0,
         stop_seconds: float = 5.0,
+        stderr: IO[Any] | int | None = None,
     ) -> None:
         if not command:
             raise ValueError('StdioCommand needs a program, such as StdioCommand("python", "server.py").')
@@ -79,6 +81,7 @@ class StdioCommand:
         self.cwd = cwd
         self.start_seconds = start_seconds
         self.stop_seconds = stop_seconds
+        self.stderr = stderr
 
     def __repr__(self) -> str:
         return f"StdioCommand({', '.join(map(repr, self.command))})"

@@ -30,6 +30,7 @@ from funcmcp.functions_host.extras import Extras, Storage, plan_extras
 from funcmcp.functions_host.invocation import prompt_trigger, resource_trigger, tool_trigger
 from funcmcp.functions_host.results import ReturnError, objects_only, prompt_result, resource_result, tool_result
 from funcmcp.functions_host.workers.worker import FunctionFailed, Invocation, Outcome, WorkerGone
+from funcmcp.protocol.durations import seconds_text
 from funcmcp.protocol.errors import INTERNAL_ERROR, InvalidParams, MCPError
 from funcmcp.protocol.uri_template import InvalidTemplateError, URITemplate
 from funcmcp.server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
@@ -286,7 +287,9 @@ class AppFeatures:
         return outcome
 
     def _log_failure(self, plan: Plan, error: Exception) -> None:
-        text = f"It did not finish within {self.seconds:g} s." if isinstance(error, TimeoutError) else str(error)
+        text = (
+            f"It did not finish within {seconds_text(self.seconds)}." if isinstance(error, TimeoutError) else str(error)
+        )
         _log.error("The function %s failed. %s", plan.function, text)
         trace = getattr(error, "trace", "")
         if trace:

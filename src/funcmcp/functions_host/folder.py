@@ -31,6 +31,18 @@ _LEVELS = {
     "critical": logging.CRITICAL,
     "none": logging.CRITICAL + 1,
 }
+_VERSION = "2.0"
+_AUTHORIZATION_LEVELS = {"anonymous", "system"}
+_OBJECTS = (
+    ("extensions",),
+    ("extensions", "http"),
+    ("extensions", "mcp"),
+    ("extensions", "mcp", "system"),
+    ("logging",),
+    ("logging", "loglevel"),
+)
+"""Paths in host.json that are objects."""
+
 _JSON_WITH_COMMENTS = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
 
 
@@ -181,10 +193,12 @@ def _runtime_of(path: Path, settings: Mapping[str, str]) -> str:
 
 
 def _host_options(content: dict[str, Any], environment: Mapping[str, str]) -> HostOptions:
+    _check_objects(content)
     values = _flat(content)
     for name, text in environment.items():
         if name.lower().startswith(_OVERRIDE):
             values[name.lower()[len(_OVERRIDE) :].replace("__", ".")] = text
+    _check_values(values)
     default = HostOptions()
     level = values.get("logging.loglevel.function", values.get("logging.loglevel.default", "information"))
     instructions = values.get("extensions.mcp.instructions")
@@ -196,8 +210,36 @@ def _host_options(content: dict[str, Any], environment: Mapping[str, str]) -> Ho
         anonymous=authorization.lower() == "anonymous",
         route_prefix=str(values.get("extensions.http.routeprefix", default.route_prefix)).strip("/"),
         timeout=_seconds(values.get("functiontimeout")),
-        log_level=_LEVELS.get(str(level).lower(), logging.INFO),
+        log_level=_LEVELS[str(level).lower()],
     )
+
+
+def _check_objects(content: dict[str, Any]) -> None:
+    """Raise FolderError if a member of host.json that the functions host reads is not an object."""
+    for path in _OBJECTS:
+        value: Any = content
+        for name in path:
+            members = {member.lower(): item for member, item in value.items()}
+            value = members.get(name)
+            if value is None:
+                break
+            if not isinstance(value, dict):
+                raise FolderError(f"host.json: {'.'.join(path)} must be an object, not {json.dumps(value)}.")
+
+
+def _check_values(values: dict[str, Any]) -> None:
+    """Raise FolderError if a member of host.json has a value that the functions host refuses."""
+    version = values.get("version", _VERSION)
+    if version != _VERSION:
+        raise FolderError(f'host.json: version is {json.dumps(version)}. Write "version": "{_VERSION}".')
+    level = values.get("extensions.mcp.system.webhookauthorizationlevel", "system")
+    if str(level).lower() not in _AUTHORIZATION_LEVELS:
+        text = json.dumps(level)
+        raise FolderError(f'host.json: webhookAuthorizationLevel is {text}. Valid levels: "System", "Anonymous".')
+    for path, value in values.items():
+        if path.startswith("logging.loglevel.") and str(value).lower() not in _LEVELS:
+            valid = ", ".join(name.capitalize() for name in _LEVELS)
+            raise FolderError(f"host.json: {path} is {json.dumps(value)}. Valid levels: {valid}.")
 
 
 def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -219,9 +261,11 @@ def _seconds(value: object) -> float | None:
     if text == "-1":
         return None
     match = _DURATION.fullmatch(text)
-    if match is None:
+    limits = (None, 24, 60, 60)
+    parts = [int(part or 0) for part in match.groups()] if match else []
+    if not parts or any(limit is not None and part >= limit for part, limit in zip(parts, limits, strict=True)):
         raise FolderError(f'host.json: functionTimeout is {text!r}. Write it as "00:05:00", or -1 for no limit.')
-    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    days, hours, minutes, seconds = parts
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds) or None
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.cli.processes import FUNCMCP, funcmcp, running
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OLD = '''
 from funcmcp import MCPServer
@@ -115,3 +112,22 @@ def test_a_server_that_does_not_answer_is_exit_code_2(folder: Path, arguments: t
     assert (shown.returncode, shown.stdout) == (2, "")
     assert message in shown.stderr
     assert shown.stderr.count("\n") == 1
+
+
+BROKEN = "from funcmcp import MCPServer\n\nmcp = MCPServer('a')\nraise ValueError('no database')\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (("diff", "broken.py", "old.json"), "broken.py, line 4: ValueError: no database"),
+        (("inspect", "broken.py"), "broken.py, line 4: ValueError: no database"),
+        (("inspect", f"{sys.executable} broken.py"),
+         "broken.py ended with exit code 1. broken.py, line 4: ValueError: no database"),
+    ],
+)  # fmt: skip
+def test_a_server_that_cannot_be_loaded_is_one_line(folder: Path, command: tuple[str, ...], text: str) -> None:
+    (folder / "broken.py").write_text(BROKEN)
+    shown = funcmcp(*command, folder=folder)
+    assert shown.stdout == ""
+    assert shown.stderr.removeprefix(f"{Path(sys.executable).name} ") == f"{text}\n"

@@ -200,7 +200,7 @@ async def test_a_task_that_is_not_over_at_its_ttl_has_failed_and_its_run_is_stop
 
     async with serving(job(handler=wait, ttl=1)) as served:
         task = await until(served, await create(served, "job"), "failed")
-        assert task["error"] == {"code": -32603, "message": "The task did not finish within 1 seconds."}
+        assert task["error"] == {"code": -32603, "message": "The task did not finish within 1 second."}
         await asyncio.wait_for(stopped.wait(), PATIENCE)
 
 

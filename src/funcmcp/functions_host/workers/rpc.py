@@ -42,6 +42,7 @@ from funcmcp.functions_host.workers.rpc_messages import (
 from funcmcp.functions_host.workers.rpc_stream import MAX_MESSAGE, MAX_TEXT, Call, Stream, start_server
 from funcmcp.functions_host.workers.rpc_values import write_typed_data
 from funcmcp.functions_host.workers.worker import FunctionFailed, FunctionInfo, LoadFailed, Outcome, WorkerGone
+from funcmcp.protocol.durations import seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -181,7 +182,7 @@ class RpcWorker:
         except TimeoutError as error:
             step = f"send {stream.expected}" if stream.is_connected else "connect to the host"
             await self.aclose()
-            raise LoadFailed(f"The worker did not {step} within {self._start_seconds:g} s.") from error
+            raise LoadFailed(f"The worker did not {step} within {seconds_text(self._start_seconds)}.") from error
         except WorkerGone as error:
             await self.aclose()
             text = f"The worker ended before the app was loaded (exit code {self.exit_code})."

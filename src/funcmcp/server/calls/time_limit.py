@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
+from funcmcp.protocol.durations import seconds_text
 from funcmcp.protocol.errors import ToolError
 
 if TYPE_CHECKING:
@@ -24,6 +25,6 @@ async def within(seconds: float | None, run: Waiting[T]) -> T:
     except TimeoutError:
         if not deadline.expired():
             raise
-    if deadline.expired():
-        raise ToolError(f"It did not finish within {seconds:g} seconds.")
+    if seconds is not None and deadline.expired():
+        raise ToolError(f"It did not finish within {seconds_text(seconds)}.")
     return result

@@ -81,15 +81,19 @@ class SessionsFullError(Exception):
 
 
 class StoreUnavailableError(Exception):
-    """A store of the server can't be used now. Requests that need it get status 503 with `Retry-After`.
+    """A store of the server can't be used now. Requests that need it get status 503.
 
     Args:
-        retry_after: Seconds after which the client may try again.
+        retry_after: Seconds after which the client may try again. None if the operator has to change something first,
+            such as a path that does not exist.
         store: The name of the store in the error that the client gets.
     """
 
-    def __init__(self, retry_after: int = 1, *, store: str = "store") -> None:
-        super().__init__(f"The {store} of the server is unavailable now.")
+    def __init__(self, retry_after: int | None = 1, *, store: str = "store") -> None:
+        if retry_after is None:
+            super().__init__(f"The {store} of the server can't be used. The server's log has the reason.")
+        else:
+            super().__init__(f"The {store} of the server is unavailable now.")
         self.retry_after = retry_after
 
 

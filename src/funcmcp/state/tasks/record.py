@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp.protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, decode, encode
+from funcmcp.protocol.durations import seconds_text
 from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.protocol.tasks import CANCELLED, COMPLETED, FAILED, INPUT_REQUIRED, STATUSES, TERMINAL, WORKING
 
@@ -211,7 +212,7 @@ def current(record: TaskRecord, now: float) -> TaskRecord | None:
     if record.over or now < record.expires:
         return record
     seconds = record.expires - record.created
-    outcome = failure(f"The task did not finish within {round(seconds, 3):g} seconds.")
+    outcome = failure(f"The task did not finish within {seconds_text(round(seconds, 3))}.")
     return _ended(record, FAILED, outcome, record.expires)
 
 

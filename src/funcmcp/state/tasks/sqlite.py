@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_LASTING_ERRORS = ("SQLITE_AUTH", "SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_PERM", "SQLITE_READONLY")
+"""The beginnings of the names of SQLite's errors that a later attempt does not mend."""
+
 _logger = logging.getLogger("funcmcp")
 
 _WAIT = 1.0
@@ -177,7 +180,8 @@ class SQLiteTasks(TransitionStore):
                     self._path,
                     error,
                 )
-            raise StoreUnavailableError(store="task store") from error
+            is_lasting = getattr(error, "sqlite_errorname", "").startswith(_LASTING_ERRORS)
+            raise StoreUnavailableError(None if is_lasting else 1, store="task store") from error
         if self._away:
             self._away = False
             _logger.warning("The task store %s can be used again.", self._path)

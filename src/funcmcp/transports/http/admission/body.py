@@ -7,6 +7,7 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
+from funcmcp.protocol.durations import seconds_text
 from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.server.load import Body
 from funcmcp.server.run import Waiting, begin
@@ -97,7 +98,7 @@ async def read_body(request: HttpRequest, limits: Limits, incoming: Body) -> byt
     except TimeoutError:
         pass
     incoming.raise_if_dropped()
-    return refuse(408, INVALID_REQUEST, f"The body has to come within {limits.message_seconds:g} seconds.")
+    return refuse(408, INVALID_REQUEST, f"The body has to come within {seconds_text(limits.message_seconds)}.")
 
 
 def _expire(deadline: asyncio.Timeout) -> None:

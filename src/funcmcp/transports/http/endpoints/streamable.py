@@ -149,5 +149,7 @@ class StreamableHTTP:
 
 def _away(error: StoreUnavailableError, request_id: RequestId | None = None) -> HttpResponse:
     """Return the refusal of a request that needs a store which can't be reached."""
+    if error.retry_after is None:
+        return refuse(503, INTERNAL_ERROR, str(error), request_id=request_id)
     retry = (("retry-after", str(error.retry_after)),)
     return refuse(503, INTERNAL_ERROR, f"{error} Try again later.", request_id=request_id, headers=retry)

@@ -1,0 +1,177 @@
+"""Migrates the servers of the corpus with `funcmcp migrate --write`, and compares old and new with `funcmcp diff`.
+
+Run it with `python -m tests.corpus.migration [NAME...]`. Without names it writes docs/development/migrate.md.
+
+How it works: the packages are those of `run`. Each is copied to `.corpus/migrated/`, and the copy is rewritten twice;
+the second time nothing may change. Then `funcmcp diff` starts the old and the new server on stdio, each in the
+environment of its library and without a network, and makes the calls of servers.toml on both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.corpus.run import REPOSITORY, STORE, Server, install, servers
+
+PAGE = REPOSITORY / "docs" / "development" / "migrate.md"
+_SECONDS = 180
+_RULES: tuple[tuple[str, str], ...] = (
+    ("text result", r"results have no schema|structuredContent is missing; it was \{\"result\": \""),
+    ("nullable", r"type changed from [\w |]*null|alternatives removed: .*null|values removed: null"),
+    ("unknown arguments", r"additionalProperties"),
+    ("error prefix", r"isError"),
+)
+REASONS = {
+    "text result": "A text has no output schema and no structured content: its text block has all of it.",
+    "nullable": "`T | None` is the schema of `T`: a client leaves the argument out instead of sending null.",
+    "unknown arguments": "The schema of a tool without arguments forbids others, which are refused in any case.",
+}
+
+
+class MigrationError(Exception):
+    """A server could not be migrated, or one of the two did not answer."""
+
+
+@dataclass
+class Trial:
+    """What came of migrating one server.
+
+    Attributes:
+        server: The server.
+        target: The API that the migrated server is written with.
+        files: The number of files that changed.
+        obstacles: The uses that keep the server on `funcmcp.compat`.
+        calls: The number of calls that were made.
+        counts: The numbers of differences, by level.
+        reasons: The numbers of breaking differences, by reason.
+        unexplained: Breaking differences without a reason.
+    """
+
+    server: Server
+    target: str = ""
+    files: int = 0
+    obstacles: list[str] = field(default_factory=list)
+    calls: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    reasons: Counter[str] = field(default_factory=Counter)
+    unexplained: list[str] = field(default_factory=list)
+
+
+def eligible() -> list[Server]:
+    """Return the servers that `funcmcp migrate` is for: those of FastMCP and of the official SDK's decorators."""
+    return [server for server in servers() if not server.library.startswith("low-level")]
+
+
+def migrated(server: Server) -> tuple[Path, Trial]:
+    """Return a migrated copy of a server's package, and what `funcmcp migrate` reported."""
+    folder = STORE / "migrated" / f"{server.package.replace('==', '-')}-{server.library.replace(' ', '')}"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(server.folder, folder)
+    name = server.options["load"].partition(":")[0].partition(".")[0]
+    path = folder / name if (folder / name).is_dir() else folder / f"{name}.py"
+    report = json.loads(_funcmcp("migrate", str(path), "--write", "--json"))
+    again = json.loads(_funcmcp("migrate", str(path), "--write", "--json"))
+    if again["files"]:
+        raise MigrationError(f"{server.name}: the second run changed {', '.join(again['files'])}")
+    trial = Trial(server, report["target"], len(report["files"]))
+    if report["target"] != "funcmcp":
+        differs = [note["text"] for note in report["notes"] if note["level"] == "differs"]
+        trial.obstacles = list(dict.fromkeys(differs))
+    return folder, trial
+
+
+def _funcmcp(*arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "funcmcp", *arguments], capture_output=True, text=True, timeout=_SECONDS, check=False
+    )
+    if done.returncode:
+        raise MigrationError(f"funcmcp {arguments[0]}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def compared(server: Server) -> Trial:
+    """Migrate a server, and compare it with the old one; raise MigrationError."""
+    folder, trial = migrated(server)
+    calls = [{**call, "arguments": call.get("arguments", {})} for call in server.options.get("calls", [])]
+    with tempfile.TemporaryDirectory() as home:
+        file = Path(home, "calls.json")
+        file.write_text(json.dumps(calls), encoding="utf-8")
+        sides = [_command(server, place) for place in (server.folder, folder)]
+        done = subprocess.run(
+            [sys.executable, "-m", "funcmcp", "diff", *sides, "--calls", str(file), "--json"],
+            cwd=home,
+            env={**os.environ, "HOME": home, "TZ": "UTC", "PYTHONHASHSEED": "0", "PYTHONPATH": str(REPOSITORY / "src")},
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    if done.returncode not in (0, 1):
+        raise MigrationError(f"{server.name}: {done.stderr.strip()[-500:]}")
+    result: dict[str, Any] = json.loads(done.stdout)
+    trial.calls = len(calls)
+    trial.counts = result["counts"]
+    for difference in result["differences"]:
+        if difference["level"] == "breaking":
+            reason = _reason_of(difference, server.options.get("varies", []))
+            trial.reasons[reason] += bool(reason)
+            if not reason:
+                trial.unexplained.append(f"{difference['subject']}: {difference['text']}")
+    return trial
+
+
+def _reason_of(difference: dict[str, str], varies: list[str]) -> str:
+    """Return the reason for a breaking difference; "" if there is none."""
+    for reason, pattern in _RULES:
+        if re.search(pattern, difference["text"]):
+            return reason
+    return "varies" if varies and difference["subject"].startswith("call ") else ""
+
+
+def _command(server: Server, folder: Path) -> str:
+    """Return the command that serves a server on stdio."""
+    path = os.pathsep.join(map(str, (REPOSITORY / "src", REPOSITORY, folder)))
+    python = STORE / server.generation / "bin" / "python"
+    variables = [f"PYTHONPATH={path}", "PYTHONWARNINGS=ignore", "NO_COLOR=1"]
+    return shlex.join(["env", *variables, str(python), "-m", "tests.corpus.serve", server.description()])
+
+
+def compared_or_error(server: Server) -> Trial | str:
+    """Return the trial, or the text of the MigrationError."""
+    try:
+        return compared(server)
+    except (MigrationError, subprocess.TimeoutExpired) as error:
+        return str(error)
+
+
+def main(names: list[str]) -> int:
+    """Migrate the servers with these names, or all; return the exit status."""
+    chosen = [server for server in eligible() if not names or any(name in server.name for name in names)]
+    install(chosen)
+    with ThreadPoolExecutor(2) as pool:
+        trials = list(pool.map(compared_or_error, chosen))
+    for server, trial in zip(chosen, trials, strict=True):
+        print(f"{server.name} {server.version} ({server.library})", flush=True)
+        if isinstance(trial, str):
+            print(f"    {trial}", flush=True)
+            continue
+        print(f"    {trial.target}, {trial.files} files, {trial.counts}, {dict(trial.reasons)}", flush=True)
+        for line in trial.unexplained:
+            print(f"    {line}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
