@@ -287,9 +287,9 @@ class AppFeatures:
         return outcome
 
     def _log_failure(self, plan: Plan, error: Exception) -> None:
-        text = (
-            f"It did not finish within {seconds_text(self.seconds)}." if isinstance(error, TimeoutError) else str(error)
-        )
+        text = str(error)
+        if self.seconds is not None and isinstance(error, TimeoutError):
+            text = f"It did not finish within {seconds_text(self.seconds)}."
         _log.error("The function %s failed. %s", plan.function, text)
         trace = getattr(error, "trace", "")
         if trace:
