@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp import MCPServer
+from funcmcp import HTTPOptions, MCPServer
 from funcmcp.serving import serving_of
 from funcmcp.transports.http.messages import HttpResponse
 from tests.azure.serving import write_app, write_sample
@@ -248,6 +248,18 @@ def test_a_functions_name_is_one_that_the_host_takes(route: str, name: str) -> N
     pytest.importorskip("azure.functions")
     functions = azure.http_app(MCPServer("shop"), route=route).get_functions()
     assert [function.get_function_name() for function in functions] == [name, f"{name}_preflight"]
+
+
+@pytest.mark.parametrize(("page", "status"), [(None, 405), (True, 200)])
+async def test_browsers_get_the_page_only_if_it_is_switched_on(page: bool | None, status: int) -> None:
+    azure = pytest.importorskip("funcmcp.azure")
+    functions = pytest.importorskip("azure.functions")
+    [endpoint, _] = azure.http_app(MCPServer("shop", http=HTTPOptions(page=page))).get_functions()
+    headers = {"host": "localhost:7071", "accept": "text/html"}
+    request = functions.HttpRequest("GET", "http://localhost:7071/api/mcp?code=key", headers=headers, body=b"")
+    response = await endpoint.get_user_function()(request)
+    assert response.status_code == status
+    assert response.get_body().startswith(b"<!doctype html>") is (status == 200)
 
 
 @needs_worker

@@ -314,9 +314,16 @@ def test_it_serves_on_an_ipv6_address(folder: Path) -> None:
     assert (shown.returncode, shown.stdout) == (0, "Hello, Ada!\n")
 
 
+def test_the_page_can_be_switched_off(folder: Path) -> None:
+    with served(folder, "server.py", "--no-page") as (_, url):
+        response = httpx2.get(url, headers={"accept": "text/html"}, timeout=STOP_SECONDS)
+    assert (response.status_code, response.headers["content-type"]) == (405, "application/json")
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [
+        (["--stdio", "--no-page"], "--no-page"),
         (["--allowed-host", "http://orders.example.com/"], "--allowed-host"),
         (["--port", "65536"], "--port"),
         (["--port", "x"], "--port"),

@@ -158,6 +158,7 @@ def test_texts_of_a_hostile_server_are_shown_and_not_interpreted(browser: Browse
             await page.getByRole("button", { name: "Get the prompt" }).click();
             await page.getByRole("heading", { name: "Done" }).waitFor();
             await page.locator("nav section[data-kind=template] li a").click();
+            await page.getByRole("button", { name: "Read" }).waitFor();
             await page.getByRole("combobox", { name: "__proto__" }).fill("a/b");
             await page.getByRole("button", { name: "Read" }).click();
             await page.getByRole("heading", { name: "Done" }).waitFor();

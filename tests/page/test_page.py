@@ -130,13 +130,15 @@ def test_an_empty_form_leaves_optional_fields_out_and_names_what_is_missing(
     browser: Browser, url: str, features: Features
 ) -> None:
     features.calls.clear()
-    problem, focused = browser.play(
+    problems, focused = browser.play(
         OPEN
         + """
         await tool("fields");
         await call();
         const problems = await page.locator(".problem:visible").allInnerTexts();
         const focused = await page.evaluate(() => document.activeElement.labels[0].innerText);
+        await page.getByLabel("text").fill("Hello");
+        await page.getByLabel("name").first().fill("Ada");
         await page.getByLabel("whole").fill("1.5");
         await call();
         problems.push(...await page.locator(".problem:visible").allInnerTexts());
@@ -148,10 +150,10 @@ def test_an_empty_form_leaves_optional_fields_out_and_names_what_is_missing(
         """,
         {"url": url},
     )
-    assert problem == ["Enter a value.", "Enter an integer."]
-    assert focused.startswith("whole")
+    assert problems == [*["Enter a value."] * 3, "Enter an integer."]
+    assert focused.startswith("text")
     assert features.calls == [
-        {"text": "", "whole": 0, "sure": False, "size": "l", "tags": [], "person": {"name": ""}, "note": ""}
+        {"text": "Hello", "whole": 0, "sure": False, "size": "l", "tags": [], "person": {"name": "Ada"}, "note": ""}
     ]
 
 

@@ -239,9 +239,9 @@ function inputField(context, attributes, { read = (text) => text, write = asText
 }
 
 function stringField(context) {
-  const { schema, required, nullable } = context;
+  const { schema } = context;
   const hasDefault = typeof own(schema, "default") === "string" && schema.default !== "";
-  const empty = () => (hasDefault || (required && !nullable && !own(schema, "minLength")) ? "" : ABSENT);
+  const empty = () => (hasDefault ? "" : ABSENT);
   const types = { email: "email", uri: "url", password: "password" };
   const isLong = own(schema, "maxLength") > 200 || /\n/.test(own(schema, "default")) || own(schema, "contentMediaType");
   const type = own(schema, "writeOnly") === true ? "password" : types[own(schema, "format")] ?? "text";
@@ -252,8 +252,7 @@ function stringField(context) {
     event.preventDefault();
     control.form.requestSubmit();
   });
-  const note = isLong ? "" : null;
-  return controlField(context, control, { read: (text) => text, write: asText, empty, note });
+  return controlField(context, control, { read: (text) => text, write: asText, empty });
 }
 
 function numberField(context) {
@@ -499,6 +498,16 @@ function choicesField(context) {
   };
 }
 
+/** Returns the value of a form; null if there are problems, the first of which gets the focus. */
+function checked(read) {
+  const problems = [];
+  const value = read(problems);
+  if (problems.length === 0) return value === ABSENT ? {} : value;
+  problems[0].focus();
+  announce(`${problems[0].label}: ${problems[0].sentence}`);
+  return null;
+}
+
 // A form with its JSON
 
 /** Returns a form for an object schema that can be changed to JSON text: {element, read}. */
@@ -537,13 +546,6 @@ function schemaForm(schema, label) {
       form?.element, text.element, problem,
       isEmpty && element("p", { class: "quiet" }, "No arguments."),
     ),
-    /** Returns the value; null if there are problems, the first of which gets the focus. */
-    read() {
-      const problems = [];
-      const value = (showsText ? text : form).read(problems);
-      problems[0]?.focus();
-      if (problems.length) announce(`${problems[0].label}: ${problems[0].sentence}`);
-      return problems.length ? null : value === ABSENT ? {} : value;
-    },
+    read: () => checked((problems) => (showsText ? text : form).read(problems)),
   };
 }

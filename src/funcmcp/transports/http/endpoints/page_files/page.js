@@ -240,8 +240,7 @@ function resourceView(feature) {
 }
 
 function templateView(feature) {
-  const names = variablesOf(feature.key);
-  const form = textForm(names.map((name) => ({ name, schema: { type: "string" }, required: true })), {
+  const form = textForm(variablesOf(feature.key).map(({ name, required }) => ({ name, schema: { type: "string" }, required })), {
     type: "ref/resource", uri: feature.key,
   });
   return requestView(featureHead(feature), form, "Read", (values) => ({
@@ -268,26 +267,28 @@ function requestView(head, form, label, requestOf, after) {
 /** Returns a form of strings, with completions if the server has them. */
 function textForm(fields, reference) {
   const members = fields.map(({ name, schema, required }) => {
-    const field = inputField({ schema, name, required, nullable: false, label: labelOf(schema, name) }, { type: "text" }, {
-      empty: () => (required ? "" : ABSENT),
-    });
-    return { name, field };
+    const field = inputField({ schema, name, required, nullable: false, label: labelOf(schema, name) }, { type: "text" });
+    return { name, field, input: field.element.querySelector("input") };
   });
-  const read = () => {
+  const read = (problems) => {
     const values = Object.create(null);
     for (const { name, field } of members) {
-      const value = field.read([]);
+      const value = field.read(problems);
       if (value !== ABSENT) values[name] = value;
     }
     return values;
   };
   if (own(server.capabilities, "completions") !== undefined) {
-    for (const { name, field } of members) complete(field.element.querySelector("input"), name, reference, read);
+    for (const member of members) complete(member, members.filter((other) => other !== member), reference);
   }
-  return { element: members.length ? element("div", {}, members.map(({ field }) => field.element)) : null, read };
+  return {
+    element: members.length ? element("div", {}, members.map(({ field }) => field.element)) : null,
+    read: () => checked(read),
+  };
 }
 
-function complete(input, name, reference, read) {
+/** Lets a field of a form suggest values of the server, which may depend on the values of the other fields. */
+function complete({ name, input }, others, reference) {
   const list = element("datalist", { id: `${input.id}-values` });
   input.setAttribute("list", list.id);
   input.after(list);
@@ -296,13 +297,14 @@ function complete(input, name, reference, read) {
   const ask = async () => {
     if (input.value === asked) return;
     asked = input.value;
-    const { [name]: _, ...others } = read();
+    const values = Object.create(null);
+    for (const other of others) if (other.input.value !== "") values[other.name] = other.input.value;
     try {
       const result = await request("completion/complete", {
-        ref: reference, argument: { name, value: input.value }, context: { arguments: others },
+        ref: reference, argument: { name, value: input.value }, context: { arguments: values },
       });
-      const values = listOf(own(own(result, "completion"), "values"));
-      list.replaceChildren(...values.map((value) => element("option", { value: asText(value) })));
+      const suggestions = listOf(own(own(result, "completion"), "values"));
+      list.replaceChildren(...suggestions.map((value) => element("option", { value: asText(value) })));
     } catch {
       // A form without completions works, too.
     }
@@ -330,9 +332,13 @@ const EXPRESSION = /\{([+#./;?&]?)([^{}]+)\}/g;
 
 const specifications = (list) => list.split(",").map((text) => /^([^:*]+)(?::(\d+))?/.exec(text) ?? [text, text]);
 
+/** Returns the variables of a template. Those of a query may be left out. */
 function variablesOf(template) {
-  const names = [...template.matchAll(EXPRESSION)].flatMap(([, , list]) => specifications(list).map(([, name]) => name));
-  return [...new Set(names)];
+  const required = new Map();
+  for (const [, operator, list] of template.matchAll(EXPRESSION)) {
+    for (const [, name] of specifications(list)) required.set(name, required.get(name) || !OPERATORS[operator].named);
+  }
+  return [...required].map(([name, isRequired]) => ({ name, required: isRequired }));
 }
 
 function expanded(template, values) {
