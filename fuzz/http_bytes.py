@@ -3,6 +3,8 @@
 An input is one byte that chooses how the rest comes in (the size of the segments, whether the client reads), and the
 bytes that a client sends. Whatever they are: nothing fails, what waits is bounded, responses are whole and in the order
 of their requests, the two parsers agree about what a request holds, and nothing is left when the client has gone.
+
+Inputs with a POST to `/direct` are also played to an exchange, without and through ASGI. Both must send the same bytes.
 """
 
 from __future__ import annotations
@@ -17,19 +19,24 @@ import uvicorn
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.server import ServerState
 
+from funcmcp.adapters.asgi.application import ASGIApplication, Served
 from funcmcp.adapters.uvicorn.bounded_connection import MAX_FIELDS, SLICE_BYTES
+from funcmcp.adapters.uvicorn.direct_path import direct_path
 from funcmcp.adapters.uvicorn.protocols import http_protocol
 from funcmcp.server.limits import Limits
+from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Literal
+    from collections.abc import AsyncIterator, Iterator
+
+    from funcmcp.adapters.uvicorn.bounded_connection import BoundedConnection
+    from funcmcp.transports.http.messages import HttpRequest
 
 _LIMITS = Limits(header_bytes=1000)
 _SEGMENTS = (1, 7, 64, 1000, SLICE_BYTES, 100_000)
 _MARK = 1000  # bytes of the transport's buffer above which it asks to pause
 _MOST_TURNS = 2000
-_STATUSES = {b"100", b"200", b"400", b"408", b"431"}
+_STATUSES = {b"100", b"200", b"400", b"408", b"431", b"500"}
 _SMALLEST_FIELD, _SMALLEST_REQUEST = 3, 16
 _RESPONSE = re.compile(rb"HTTP/1\.1 (\d{3}) [^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n", re.DOTALL)
 _TOKENS = (
@@ -57,6 +64,11 @@ _TOKENS = (
     b"x" * 1500,
     b"1\r\ny\r\n" * 50,
     b"GET /wait HTTP/1.1\r\nhost: a\r\n\r\n" * 20,
+    b"POST /direct HTTP/1.1\r\nhost: a\r\nContent-Length: 5\r\n\r\nhello",
+    b"POST /direct HTTP/1.1\r\nhost: a\r\n",
+    b"Content-Length: 6\r\n\r\nstream",
+    b"Content-Length: 4\r\n\r\nwait",
+    b"Content-Length: 5\r\n\r\nfault",
     b"GET /listen HTTP/1.1\r\nhost: a\r\n\r\n",
     b"CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n",
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -96,6 +108,43 @@ class Recorder:
         for part in parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+
+
+class RecordingExchange(Served):
+    """An exchange that records its requests like `Recorder`. The body chooses the response."""
+
+    def __init__(self) -> None:
+        super().__init__(self._answer, _LIMITS)
+        self.requests: list[tuple[str, list[bytes], bytes | None]] = []
+
+    @property
+    def endpoint(self) -> str:
+        """The path of the requests that need no ASGI."""
+        return "/direct"
+
+    async def _answer(self, request: HttpRequest) -> HttpResponse:
+        number = len(self.requests)
+        names = sorted(name for name, _ in request.pairs)
+        self.requests.append((request.method, names, None))
+        try:
+            body = await request.read(_LIMITS.message_bytes)
+        except BodyTooLargeError:
+            body = b""
+        self.requests[number] = (request.method, names, body)
+        headers = (("x-number", str(number)),)
+        if body == b"fault":
+            return HttpResponse(200, (*headers, ("x-fault", "\n")), b"the header is invalid")
+        if body == b"wait":
+            for _ in range(3):
+                await asyncio.sleep(0)
+        if body == b"stream":
+            return HttpResponse(200, headers, _parts(b"part", b"%d" % number))
+        return HttpResponse(200, headers, b"%d" % number)
+
+
+async def _parts(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
 
 
 async def _body(receive: Any) -> tuple[bytes, bool]:
@@ -202,19 +251,47 @@ class Player:
         choice, data = (data[0], data[1:]) if data else (0, b"")
         recorded = []
         for parser in ("httptools", "h11"):
-            recorder = self._loop.run_until_complete(self._play(parser, choice, data))
-            assert not self._faults, self._faults
+            recorder = Recorder()
+            self._play(http_protocol(_LIMITS, parser), recorder, recorder, choice, data)
             recorded.append(recorder.requests)
         _compare(recorded[0], recorded[1], data)
+        if b"/direct" in data:
+            self._check_direct(choice, data)
 
     def close(self) -> None:
         """End the loop."""
         self._loop.close()
 
-    async def _play(self, parser: Literal["httptools", "h11"], choice: int, data: bytes) -> Recorder:
-        recorder = Recorder()
-        protocol_class: Any = http_protocol(_LIMITS, parser)
-        config = uvicorn.Config(recorder, http=protocol_class, ws="none", lifespan="off", log_config=None)
+    def _check_direct(self, choice: int, data: bytes) -> None:
+        """Play an input to an exchange without and through ASGI; fail if the outcomes differ."""
+        outcomes = []
+        for direct in (True, False):
+            served = RecordingExchange()
+            app = ASGIApplication(served)
+            protocol = http_protocol(_LIMITS, "httptools", direct=direct_path(app) if direct else None)
+            written = self._play(protocol, app, served, choice, data)
+            outcomes.append((written, served.requests))
+        assert outcomes[0] == outcomes[1], outcomes
+
+    def _play(
+        self,
+        protocol: type[BoundedConnection],
+        app: Any,
+        recorder: Recorder | RecordingExchange,
+        choice: int,
+        data: bytes,
+    ) -> bytes:
+        written = self._loop.run_until_complete(self._connect(protocol, app, recorder, choice, data))
+        assert not self._faults, self._faults
+        return written
+
+    async def _connect(
+        self, protocol_class: Any, app: Any, recorder: Recorder | RecordingExchange, choice: int, data: bytes
+    ) -> bytes:
+        """Play an input on one connection; return what the server has sent."""
+        config = uvicorn.Config(
+            app, http=protocol_class, ws="none", lifespan="off", log_config=None, proxy_headers=False
+        )
         config.load()
         state = ServerState()
         transport = Transport(reads=choice & 8 == 0)
@@ -228,13 +305,14 @@ class Player:
             protocol.data_received(data[start : start + size])
             _check_bounds(protocol, size)
         await _turns(state)
-        _check_responses(bytes(transport.written), recorder, closed=transport.closing)
+        written = bytes(transport.written)
+        _check_responses(written, recorder, closed=transport.closing)
         transport.abort()
         await _turns(state)
         assert not state.tasks, "a task is left"
         assert not state.connections, "a connection is left"
         assert not protocol.timers, "a timer is left"
-        return recorder
+        return written
 
 
 async def _readable(transport: Transport) -> bool:
@@ -282,7 +360,7 @@ def _check_bounds(protocol: Any, size: int) -> None:
             assert len(connection.trailing_data[0]) <= _LIMITS.header_bytes + SLICE_BYTES
 
 
-def _check_responses(written: bytes, recorder: Recorder, *, closed: bool) -> None:
+def _check_responses(written: bytes, recorder: Recorder | RecordingExchange, *, closed: bool) -> None:
     """Fail unless all that was sent is responses, one to each request in order, the last of them perhaps cut off."""
     numbers = []
     for status, headers, body in _responses(written, closed=closed):

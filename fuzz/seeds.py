@@ -475,7 +475,18 @@ def http_bytes() -> list[bytes]:
         post + b"\x00\r\n\r\n",
         b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3000\r\n\r\n" + b"x" * 3000 + get,
     ]
-    return [bytes([number % 16]) + data for number, data in enumerate(connections * 2)]
+    direct = post.replace(b"/ ", b"/direct ")
+    without_asgi = [
+        direct + get + direct,
+        direct.replace(b"5\r\n\r\nhello", b"6\r\n\r\nstream") * 2,
+        direct.replace(b"5\r\n\r\nhello", b"4\r\n\r\nwait") + direct,
+        direct.replace(b"hello", b"fault") + direct,
+        direct.replace(b"5\r\n\r\nhello", b"3000\r\n\r\n" + b"x" * 3000) + direct,
+        direct.replace(b"\r\n\r\n", b"\r\nexpect: 100-continue\r\n\r\n") + direct,
+        chunked.replace(b"/ ", b"/direct ") + b"5\r\nhello\r\n0\r\nx-trailer: 1\r\n\r\n" + direct,
+        direct + b"\r\n" + direct + b"\x00",
+    ]
+    return [bytes([number % 16]) + data for number, data in enumerate([*connections * 2, *without_asgi * 2])]
 
 
 def main() -> None:
