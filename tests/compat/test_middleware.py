@@ -20,6 +20,7 @@ from funcmcp.compat import (
     ToolError,
     ToolResult,
 )
+from funcmcp.content import Text
 from funcmcp.middleware import log_requests
 from funcmcp.testing import Client
 
@@ -140,3 +141,46 @@ async def test_middleware_functions_of_the_sdk() -> None:
     async with Client(mcp) as client:
         with pytest.raises(MCPError, match="Unknown tool: other"):
             await client.call_tool("other")
+
+
+async def test_middleware_filters_by_tags_and_changes_results_in_place() -> None:
+    class Filter(Middleware):
+        async def on_list_tools(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            return [tool for tool in await call_next(context) if "admin" not in tool.tags]
+
+        async def on_list_prompts(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            return [prompt for prompt in await call_next(context) if not prompt.tags]
+
+        async def on_list_resources(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            return [resource for resource in await call_next(context) if not resource.tags]
+
+        async def on_list_resource_templates(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            return [template for template in await call_next(context) if not template.tags]
+
+        async def on_call_tool(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            tool = await context.fastmcp_context.fastmcp.get_tool(context.message.name)  # type: ignore[union-attr]
+            result = await call_next(context)
+            if "loud" in tool.tags:
+                result.content.append(Text("more"))
+                result.structured_content["result"] += 1
+            return result
+
+    mcp = FastMCP("m", middleware=[Filter()])
+    for tags in ({"admin"}, {"loud"}, set()):
+        name = next(iter(tags), "plain")
+        mcp.tool(one, name=name, tags=tags)
+        mcp.prompt(lambda: "p", name=name, tags=tags)
+        mcp.resource(f"a://{name}", tags=tags)(lambda: "r")
+        mcp.resource(f"b://{name}/{{x}}", tags=tags)(lambda x: x)
+    async with Client(mcp) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["loud", "plain"]
+        assert [prompt.name for prompt in await client.list_prompts()] == ["plain"]
+        assert [resource.uri for resource in await client.list_resources()] == ["a://plain"]
+        assert [template.uri_template for template in await client.list_templates()] == ["b://plain/{x}"]
+        loud, plain = await client.call_tool("loud"), await client.call_tool("plain")
+    assert (loud.text, loud.structured_content) == ("1\nmore", {"result": 2})
+    assert (plain.text, plain.structured_content) == ("1", {"result": 1})
+
+
+def one() -> int:
+    return 1

@@ -18,6 +18,7 @@ from funcmcp.compat import (
     Context,
     FastMCP,
     Icon,
+    Image,
     MCPServer,
     Message,
     NotFoundError,
@@ -444,3 +445,100 @@ async def test_options_that_only_the_sdk_has(caplog: pytest.LogCaptureFixture) -
 
 def missing(path: str) -> str:
     raise ResourceNotFoundError(f"There is no {path}.")
+
+
+class Profile:
+    """An ordinary class with type hints."""
+
+    name: str
+    age: int
+
+    def __init__(self, name: str, age: int) -> None:
+        self.name = name
+        self.age = age
+
+
+class Untyped:
+    def __str__(self) -> str:
+        return "untyped"
+
+
+async def test_a_plain_class_is_a_result_as_in_the_sdk() -> None:
+    mcp = MCPServer("p")
+
+    @mcp.tool()
+    def profile() -> Profile:
+        return Profile("Ann", 30)
+
+    @mcp.tool()
+    async def untyped() -> Untyped:
+        return Untyped()
+
+    tools = await mcp.get_tools()
+    schema = tools["profile"].output_schema
+    assert schema is not None
+    assert (list(schema["properties"]), schema["required"]) == (["name", "age"], ["name", "age"])
+    assert tools["untyped"].output_schema is None
+    assert (await mcp.call_tool("profile")).structured_content == {"name": "Ann", "age": 30}
+    assert (await mcp.call_tool("untyped")).text == "untyped"
+
+
+@pytest.mark.parametrize("returns", ["text", "model", "list", "media"])
+async def test_a_function_may_return_a_result_that_its_annotation_does_not_describe(returns: str) -> None:
+    mcp = FastMCP("r")
+    results: dict[str, Any] = {
+        "text": ToolResult("as text", structured_content={"result": "as text"}),
+        "model": types.CallToolResult(content=[types.TextContent(type="text", text="failed")], is_error=True),
+        "list": ToolResult([types.TextContent(type="text", text="one")], meta={"m": 1}),
+        "media": [Image(data=b"x"), "two", {"a": 1}],
+    }
+
+    @mcp.tool
+    def text() -> str:
+        return results["text"]  # type: ignore[no-any-return]
+
+    @mcp.tool
+    async def model() -> Forecast:
+        return results["model"]  # type: ignore[no-any-return]
+
+    @mcp.tool(name="list")
+    def listed(ctx: Context) -> list[str]:
+        assert ctx.request_id
+        return results["list"]  # type: ignore[no-any-return]
+
+    @mcp.tool
+    def media() -> list:  # type: ignore[type-arg] # as people write it
+        return results["media"]  # type: ignore[no-any-return]
+
+    result = await mcp.call_tool(returns)
+    expected = {
+        "text": ("as text", False, {"result": "as text"}, 1),
+        "model": ("failed", True, None, 1),
+        "list": ("one", False, None, 1),
+        "media": (
+            'two\n{"a":1}',
+            False,
+            {"result": [{"type": "image", "data": "eA==", "mimeType": "image/png"}, "two", {"a": 1}]},
+            3,
+        ),
+    }
+    content = (result.text, result.is_error, result.structured_content, len(result.content))
+    assert content == expected[returns], result
+
+
+async def test_a_prompt_returns_messages_as_dicts() -> None:
+    mcp = MCPServer("p")
+
+    @mcp.prompt()
+    async def ask(ctx: Context) -> list[Any]:
+        assert ctx.fastmcp is mcp
+        block = {"type": "text", "text": "two"}
+        return [{"role": "user", "content": "one"}, {"role": "assistant", "content": block}, "three"]
+
+    async with Client(mcp) as client:
+        messages = (await client.get_prompt("ask")).messages
+    assert [(message.role, message["content"]["text"]) for message in messages] == [
+        ("user", "one"),
+        ("assistant", "two"),
+        ("user", "three"),
+    ]

@@ -14,7 +14,7 @@ import sys
 import types
 from typing import Any
 
-_FRAMEWORKS = ("fastmcp", "mcp.server.fastmcp", "mcp.server.mcpserver")
+_FRAMEWORKS = ("fastmcp", "mcp.server.fastmcp", "mcp.server.mcpserver", "mcp.server.elicitation")
 
 
 class ChangedImports(importlib.abc.MetaPathFinder, importlib.abc.Loader):

@@ -12,7 +12,7 @@ from funcmcp.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from funcmcp.compat.annotations import ToolAnnotations
-    from funcmcp.compat.auth import StaticTokenVerifier, TokenVerifier
+    from funcmcp.compat.auth import AuthProvider, StaticTokenVerifier, TokenVerifier
     from funcmcp.compat.components import (
         BinaryResource,
         DirectoryResource,
@@ -93,7 +93,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "compat.annotations": ["ToolAnnotations"],
-    "compat.auth": ["StaticTokenVerifier", "TokenVerifier"],
+    "compat.auth": ["AuthProvider", "StaticTokenVerifier", "TokenVerifier"],
     "compat.components": [
         "BinaryResource",
         "DirectoryResource",
@@ -173,6 +173,7 @@ __all__ = [
     "AccessToken",
     "AssistantMessage",
     "Audio",
+    "AuthProvider",
     "AuthorizationError",
     "BinaryResource",
     "CallNext",
@@ -251,6 +252,15 @@ _ELSEWHERE = {
     "create_proxy": "funcmcp has no proxy yet.",
     "Server": "funcmcp has no low-level server. Use @mcp.tool(input_schema=...) of funcmcp.MCPServer.",
     "OAuthProxy": "funcmcp has no OAuth proxy. Use an authenticator of funcmcp.auth, such as BearerTokens.",
+    "GitHubProvider": "funcmcp has no OAuth proxy. Use an authenticator of funcmcp.auth, such as BearerTokens.",
+    "GoogleProvider": "funcmcp has no OAuth proxy. Use an authenticator of funcmcp.auth, such as BearerTokens.",
+    "WorkOSProvider": "funcmcp has no OAuth proxy. Use an authenticator of funcmcp.auth, such as BearerTokens.",
+    "AuthKitProvider": "funcmcp has no OAuth proxy. Use an authenticator of funcmcp.auth, such as BearerTokens.",
+    "Auth0Provider": "funcmcp has no OAuth proxy. Use an authenticator of funcmcp.auth, such as BearerTokens.",
+    "OIDCProxy": "funcmcp has no OAuth proxy. Use an authenticator of funcmcp.auth, such as BearerTokens.",
+    "EventStore": "Use MCPServer(sessions=...), such as funcmcp.redis.RedisSessions.",
+    "Extension": "Use middleware, or the options of funcmcp.MCPServer.",
+    "ServerExtension": "Use middleware, or the options of funcmcp.MCPServer.",
     "OAuthProvider": "funcmcp has no authorization server. Use an authenticator of funcmcp.auth.",
     "RemoteAuthProvider": "Use funcmcp.auth.Auth with a ProtectedResource.",
     "JWTVerifier": "Use funcmcp.auth.BearerTokens.",

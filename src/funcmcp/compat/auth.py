@@ -80,8 +80,8 @@ class StaticTokenVerifier:
         return None if claims is None else VerifiedToken(token, claims)
 
 
-class TokenVerifier:
-    """The base class of verifiers: a subclass has an async method ``verify_token``."""
+class AuthProvider:
+    """The base class of verifiers under its name in FastMCP."""
 
     def __init__(self, required_scopes: list[str] | None = None, **_: Any) -> None:
         self.required_scopes = required_scopes
@@ -89,6 +89,10 @@ class TokenVerifier:
     async def verify_token(self, token: str) -> Any:
         """Return the access token, or None if the token is invalid."""
         raise NotImplementedError
+
+
+class TokenVerifier(AuthProvider):
+    """The base class of verifiers: a subclass has an async method ``verify_token``."""
 
 
 class VerifiedToken:

@@ -217,7 +217,13 @@ class DirectoryResource(Resource):
 
 
 class ListedTool(objects.Tool):
-    """A tool in the list of a server: its definition, with the names of FastMCP and the official SDK."""
+    """A tool in the list of a server: its definition, with the names of FastMCP and the official SDK.
+
+    Attributes:
+        tags: The tags.
+    """
+
+    tags: set[str]
 
     @property
     def key(self) -> str:
@@ -242,3 +248,17 @@ class ListedTool(objects.Tool):
     def model_dump(self, **_: Any) -> dict[str, Any]:
         """Return the definition."""
         return dict(self)
+
+
+def with_tags(item: Any, server: Any) -> Any:
+    """Return an item of a list of a server with the attribute ``tags``, which middleware filters by."""
+    catalog = server._server.catalog  # noqa: SLF001 - a part of FastMCP
+    if isinstance(item, objects.Resource):
+        feature = catalog.resources.get(item.uri)
+    elif isinstance(item, objects.ResourceTemplate):
+        feature = catalog.templates.get(item.uri_template)
+    else:
+        registry = catalog.prompts if isinstance(item, objects.Prompt) else catalog.tools
+        feature = registry.get(item.name)
+    item.tags = set() if feature is None else set(feature.tags)
+    return item

@@ -9,7 +9,7 @@ from funcmcp.compat.annotations import plain
 from funcmcp.compat.content import read_contents
 from funcmcp.compat.elicitation import answered, question_of
 from funcmcp.compat.request_parts import AccessToken, http_request_of
-from funcmcp.compat.sampling import SamplingResult, sampling_messages, sampling_options
+from funcmcp.compat.sampling import SamplingResult, sampling_messages, sampling_options, sdk_result
 from funcmcp.protocol.levels import LEVELS
 
 if TYPE_CHECKING:
@@ -368,9 +368,13 @@ class Session:
         names = [name for name in ("sampling", "elicitation", "roots") if getattr(capability, name, None) is not None]
         return all(inner.can(name) for name in names)
 
-    async def create_message(self, messages: Any, *, max_tokens: int = _MAX_TOKENS, **options: Any) -> SamplingResult:
-        """Ask the client's model for a message."""
-        return await self._context.sample(messages, max_tokens=max_tokens, **options)
+    async def create_message(self, messages: Any, *, max_tokens: int = _MAX_TOKENS, **options: Any) -> Any:
+        """Ask the client's model for a message.
+
+        Returns:
+            A ``CreateMessageResult`` of ``mcp.types``; a `SamplingResult` if the package `mcp` is not installed.
+        """
+        return sdk_result(await self._context.sample(messages, max_tokens=max_tokens, **options))
 
     async def elicit(self, message: str, requestedSchema: Any = None, **options: Any) -> Any:  # noqa: N803 - the SDK's name
         """Ask the user to fill in a form."""

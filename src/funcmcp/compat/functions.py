@@ -19,7 +19,7 @@ from funcmcp.compat.content import ResourceContent, ResourceResult
 from funcmcp.compat.context import is_context
 from funcmcp.compat.current import get_context
 from funcmcp.compat.dependencies import dependency_of
-from funcmcp.compat.result_types import readable, schema_of_annotated_result
+from funcmcp.compat.result_types import ResultConversion, readable, schema_of_annotated_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -72,12 +72,54 @@ def schema_of_result(function: Callable[..., Any]) -> dict[str, Any] | None:
     return schema_of_annotated_result((Signature(function).try_hints() or {}).get("return"))
 
 
+def with_result(function: Callable[..., Any], hint: Any, convert: Callable[[Any], Any]) -> Any:
+    """Return a function that converts what another one returns.
+
+    Args:
+        function: A function that `adapted` returned.
+        hint: The return annotation; None for no annotation.
+        convert: Returns the value for the annotation.
+    """
+    hints = Signature(function).try_hints()
+    if hints is None:
+        return function
+    call = _converting_async(function, convert) if is_async(function) else _converting(function, convert)
+    annotations = {name: annotation for name, annotation in hints.items() if name != "return"}
+    if hint is not None:
+        annotations["return"] = hint
+    _set_signature(call, function, annotations, ())
+    return call
+
+
+def tool_function(function: Callable[..., Any], *, exclude: Collection[str] = (), has_schema: bool = True) -> Any:
+    """Return a function for a tool; the arguments are those of `adapted`."""
+    conversion = ResultConversion((Signature(function).try_hints() or {}).get("return"))
+    wrapper = adapted(function, exclude=exclude, has_schema=has_schema)
+    if not has_schema or not conversion.is_needed:
+        return wrapper
+    return with_result(wrapper, conversion.hint, conversion.convert)
+
+
 def returns_contents(function: Callable[..., Any]) -> bool:
     """Return whether a function is annotated to return contents of a resource in the classes of FastMCP."""
     hint = (Signature(function).try_hints() or {}).get("return")
     return any(
         isinstance(part, type) and issubclass(part, ResourceResult | ResourceContent) for part in parts_of_type(hint)
     )
+
+
+def _converting(function: Callable[..., Any], convert: Callable[[Any], Any]) -> Any:
+    def call(**arguments: Any) -> Any:
+        return convert(function(**arguments))
+
+    return call
+
+
+def _converting_async(function: Callable[..., Any], convert: Callable[[Any], Any]) -> Any:
+    async def call(**arguments: Any) -> Any:
+        return convert(await function(**arguments))
+
+    return call
 
 
 def _plain(function: Callable[..., Any], contexts: Collection[str]) -> Any:

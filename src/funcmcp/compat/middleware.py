@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from funcmcp.authoring.values.sdk_results import is_sdk_type
 from funcmcp.compat.annotations import plain
-from funcmcp.compat.components import ListedTool
+from funcmcp.compat.components import ListedTool, with_tags
 from funcmcp.compat.content import ToolResult
 from funcmcp.compat.current import context_variable
 from funcmcp.compat.errors import ToolError
@@ -230,6 +230,9 @@ def native_middleware(middleware: Any) -> NativeMiddleware:
             _write_back(request, context.message)
             reply = await call_next(request)
             value = _value_of(method, reply)
+            current = context_variable.get()
+            if method in _LISTS and current is not None:
+                value = [with_tags(item, current.fastmcp) for item in value]
             original.append((reply, value))
             return value
 
@@ -237,7 +240,7 @@ def native_middleware(middleware: Any) -> NativeMiddleware:
         context = MiddlewareContext(message=message, fastmcp_context=context_variable.get(), method=method)
         value = await middleware(context, innermost)
         for reply, same in original:
-            if value is same and not isinstance(value, list):
+            if value is same and not isinstance(value, list) and not _is_changed(value, reply):
                 return reply
         return _result_of(method, value, original[-1][0] if original else None)
 
@@ -331,6 +334,18 @@ def _value_of(method: str, reply: Reply) -> Any:
     if method == "prompts/get":
         return objects.GetPromptResult(result)
     return result
+
+
+def _is_changed(value: Any, reply: Reply) -> bool:
+    """Return whether middleware has changed an answer in place."""
+    result = reply.result() or {}
+    if not isinstance(value, _CalledTool):
+        return isinstance(value, dict) and dict(value) != result
+    return (
+        value.content != result.get("content")
+        or value.structured_content != result.get("structuredContent")
+        or (value.meta or {}) != result.get("_meta", {})
+    )
 
 
 class _CalledTool(ToolResult):

@@ -109,7 +109,7 @@ class Resolve(Dependency):
             answer: ElicitationResult[Any] = await context.elicit(value.message, value.schema)
             return answer
         if isinstance(value, Sample):
-            value = await context.sample(value.messages, max_tokens=value.max_tokens, **value.options)
+            value = await context.session.create_message(value.messages, max_tokens=value.max_tokens, **value.options)
         elif isinstance(value, ListRoots):
             value = SimpleNamespace(roots=await context.list_roots())
         return AcceptedElicitation(value)

@@ -18,6 +18,7 @@ class SamplingResult:
 
     Attributes:
         text: The text of all its text blocks.
+        blocks: The content blocks as the client sent them.
         model: The model's name.
         role: The role, as a rule ``"assistant"``.
         type: ``"text"``.
@@ -30,7 +31,7 @@ class SamplingResult:
         self.model = answer.model
         self.role = answer.role
         self.stop_reason = self.stopReason = answer.stop_reason
-        self._blocks = answer.content
+        self.blocks = answer.content
 
     @property
     def result(self) -> str:
@@ -86,3 +87,17 @@ def sampling_options(
     if model_preferences is not None:
         chosen["model_preferences"] = model_preferences
     return chosen
+
+
+def sdk_result(answer: SamplingResult) -> Any:
+    """Return an answer as ``CreateMessageResult`` of ``mcp.types``, whose classes authors compare with.
+
+    Without the package `mcp` the answer is returned unchanged.
+    """
+    try:
+        from mcp.types import CreateMessageResult  # noqa: PLC0415 - an author's own dependency
+    except ModuleNotFoundError:
+        return answer
+    content: Any = answer.blocks[0] if len(answer.blocks) == 1 else {"type": "text", "text": answer.text}
+    members = {"role": answer.role, "model": answer.model, "content": content, "stopReason": answer.stop_reason}
+    return CreateMessageResult.model_validate(members)

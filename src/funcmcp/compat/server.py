@@ -13,13 +13,14 @@ from funcmcp.authoring.calling.feature_context import FeatureContext
 from funcmcp.authoring.features.prompts import make_prompt
 from funcmcp.authoring.features.resources import checked_uri, make_resource
 from funcmcp.authoring.features.tools import make_tool
+from funcmcp.authoring.values.tool_results import rendering_of
 from funcmcp.compat.annotations import options_of_hints, plain
 from funcmcp.compat.completion import with_completion
-from funcmcp.compat.components import Component, ListedTool, Prompt, Resource, Tool
+from funcmcp.compat.components import Component, ListedTool, Prompt, Resource, Tool, with_tags
 from funcmcp.compat.context import Context
 from funcmcp.compat.current import context_variable
 from funcmcp.compat.errors import NotFoundError, UnknownFeatureError
-from funcmcp.compat.functions import adapted, returns_contents, schema_of_result
+from funcmcp.compat.functions import adapted, returns_contents, schema_of_result, tool_function, with_result
 from funcmcp.compat.middleware import as_mcp_error, native_middleware, sdk_middleware
 from funcmcp.compat.options import (
     checked_server_options,
@@ -31,6 +32,7 @@ from funcmcp.compat.options import (
     selections,
     task_option,
 )
+from funcmcp.compat.result_types import ReturnedResult, messages_of
 from funcmcp.compat.server_settings import Settings, options_of_environment
 from funcmcp.compat.transports import ServerTransports
 from funcmcp.protocol.errors import MCPError
@@ -150,7 +152,7 @@ class FastMCP(ServerTransports):
 
     @property
     def instructions(self) -> str | None:
-        """The guidance for the client's model."""
+        """The guidance for the client's model. Choose it in the constructor."""
         return self._server.options.instructions
 
     @property
@@ -285,7 +287,9 @@ class FastMCP(ServerTransports):
             return component
         options = component_options(component.options, component.kind, component.name)
         feature = _MAKERS[component.kind](self, component, options)
-        feature = replace(feature, handler=_with_sdk_errors(feature.handler, all_errors=self._raises_sdk_errors))
+        feature = replace(
+            feature, handler=_with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors)
+        )
         if self._completion is not None:
             feature = with_completion(feature, self._completion)
         catalog = self._server.catalog
@@ -382,7 +386,7 @@ class FastMCP(ServerTransports):
 
     async def list_tools(self, **_: Any) -> list[ListedTool]:  # type: ignore[override] # a list of a subclass
         """Return the tools."""
-        return [ListedTool(tool) for tool in await super().list_tools()]
+        return [with_tags(ListedTool(tool), self) for tool in await super().list_tools()]
 
     async def get_tools(self) -> dict[str, ListedTool]:
         """Return the tools by name."""
@@ -515,8 +519,8 @@ class ToolManager:
         return self._tools.get(name)
 
 
-def _with_sdk_errors(handler: Callable[..., Any], *, all_errors: bool) -> Callable[..., Any]:
-    """Return a handler that raises errors of the official SDK as funcmcp's: JSON-RPC errors with their code.
+def _with_results_and_errors(handler: Callable[..., Any], *, all_errors: bool) -> Callable[..., Any]:
+    """Return a handler that raises errors of the official SDK as funcmcp's, and returns results without an annotation.
 
     Args:
         handler: The handler of a feature.
@@ -526,6 +530,8 @@ def _with_sdk_errors(handler: Callable[..., Any], *, all_errors: bool) -> Callab
     async def handle(*arguments: Any) -> Any:
         try:
             return await handler(*arguments)
+        except ReturnedResult as returned:
+            return rendering_of(Any, "the tool").render(returned.result)
         except Exception as error:
             native = as_mcp_error(error)
             if not isinstance(native, MCPError) or not (all_errors or native.code == _URL_ELICITATION_REQUIRED):
@@ -557,14 +563,15 @@ def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -
     elif has_schema and (schema := schema_of_result(component.fn)) is not None:
         chosen["output_schema"] = schema
     exclude = chosen.pop("exclude_args", None) or ()
-    function = adapted(component.fn, exclude=exclude, has_schema=has_schema)
+    function = tool_function(component.fn, exclude=exclude, has_schema=has_schema)
     tool = make_tool(function, _common(component, chosen), server.services)
     return replace(tool, interactive=True)
 
 
 def _make_prompt(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
     options.pop("annotations", None)
-    prompt = make_prompt(adapted(component.fn), _common(component, options), server.services)
+    function = with_result(adapted(component.fn), None, messages_of)
+    prompt = make_prompt(function, _common(component, options), server.services)
     return replace(prompt, interactive=True)
 
 

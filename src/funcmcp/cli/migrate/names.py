@@ -20,7 +20,7 @@ COMPAT_NAMES = frozenset(
         "ResourceContent", "ResourceError", "ResourceResult", "SamplingResult", "Settings", "StaticTokenVerifier",
         "StructuredLoggingMiddleware", "TextResource", "TimingMiddleware", "TokenClaim", "TokenVerifier", "Tool",
         "ToolAnnotations", "ToolError", "ToolResult", "UserMessage", "ValidationError", "get_access_token",
-        "get_context", "get_http_headers", "get_http_request", "get_server", "Elicit", "FunctionPrompt",
+        "get_context", "get_http_headers", "get_http_request", "get_server", "AuthProvider", "Elicit", "FunctionPrompt",
         "FunctionResource", "FunctionTool", "Icon", "ListRoots", "RequestStateSecurity", "Resolve",
         "ResourceNotFoundError", "ResourceSecurity", "ResourceTemplate", "Sample", "configure_logging", "get_logger",
     }
