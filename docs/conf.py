@@ -15,6 +15,8 @@ extensions = ["myst_parser", "sphinx_copybutton"]
 # The anchors of headings are those that GitHub makes, so a link works in both places.
 myst_heading_anchors = 4
 
+smartquotes = False  # quotation marks and dashes stay as they are written
+
 html_theme = "furo"
 html_title = f"funcmcp {version}"
 html_show_copyright = False

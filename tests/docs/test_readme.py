@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
 
 from tests.cli.processes import environment, running
 from tests.requirements import require
@@ -145,14 +147,19 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(2 * SECONDS)
-def test_every_command_of_the_readme_works_after_the_install_lines_above_it(
+async def test_every_command_of_the_readme_works_after_the_install_lines_above_it(
     python: Path, wheel: Path, tmp_path: Path
 ) -> None:
     newcomer = Newcomer(python, wheel, tmp_path, tmp_path)
     newcomer.follow(ROOT / "README.md")
     assert any(line.startswith("funcmcp install ") for line in newcomer.lines)
-    entry = json.loads((tmp_path / ".config/Claude/claude_desktop_config.json").read_text(encoding="utf-8"))
-    assert list(entry["mcpServers"]) == ["kitchen"]
+    configuration = json.loads((tmp_path / ".config/Claude/claude_desktop_config.json").read_text(encoding="utf-8"))
+    entry = configuration["mcpServers"]["kitchen"]
+    command = StdioServerParameters(command=entry["command"], args=entry["args"], cwd="/")
+    async with stdio_client(command) as streams, ClientSession(*streams) as session:
+        await session.initialize()
+        result = await session.call_tool("find_dish", {"name": "len"})
+    assert result.structured_content == {"result": ["Lentil soup", "Lentil stew"]}
 
 
 @pytest.mark.timeout(2 * SECONDS)
