@@ -41,6 +41,7 @@ class RedisServer:
         self._command = [
             *(program("redis-server"), "--port", "0", "--unixsocket", f"{folder}/redis.sock", "--dir", str(folder)),
             *("--save", "", "--appendonly", "yes", "--appendfsync", "always"),
+            *("--hz", "100"),  # Redis ends blocking reads at its ticks; by default they are 100 ms apart
             *("--enable-debug-command", "yes"),
         ]
         self._process: subprocess.Popen[str] | None = None

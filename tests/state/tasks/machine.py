@@ -15,7 +15,7 @@ from funcmcp.state.tasks.record import NewTask, Outcome, Question, TaskKey
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from funcmcp.state.tasks.record import Claim
+    from funcmcp.state.tasks.record import Claim, TaskRecord
     from funcmcp.state.tasks.store import TaskStore
 
 T = TypeVar("T")
@@ -179,8 +179,10 @@ class TaskStoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def tasks_are_what_they_should_be(self) -> None:
-        for index, (key, model) in enumerate(self.models.items()):
-            record = self.run(self.store(index).read(key))
+        async def read_all() -> list[TaskRecord | None]:
+            return await asyncio.gather(*(self.store(index).read(key) for index, key in enumerate(self.models)))
+
+        for model, record in zip(self.models.values(), self.run(read_all()), strict=True):
             assert record is not None
             assert (record.status, set(record.questions)) == (model.status, model.questions)
             assert (record.outcome is not None) == (model.status in TERMINAL)
