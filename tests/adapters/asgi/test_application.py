@@ -165,6 +165,7 @@ async def test_a_request_tells_when_its_client_has_left() -> None:
         ),
         (HttpResponse(202, ()), {b"content-length": b"0"}),
         (HttpResponse(204, ()), {}),
+        (HttpResponse(304, (("etag", '"1"'),)), {b"etag": b'"1"'}),
         (
             HttpResponse(405, (("allow", "POST"), ("x-name", "caf\xe9")), b"no"),
             {b"allow": b"POST", b"x-name": b"caf\xe9", b"content-length": b"2"},

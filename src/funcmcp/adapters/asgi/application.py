@@ -28,7 +28,8 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-_NO_CONTENT = 204
+_WITHOUT_LENGTH = frozenset({204, 304})
+"""Statuses of responses without a body, whose Content-Length could only be that of another response."""
 
 SEPARATES_TRAILERS: dict[str, dict[object, object]] = {"funcmcp.separates_trailers": {}}
 """Extensions of a scope whose server never adds trailers, or parts of a body, to the headers of a request."""
@@ -260,7 +261,7 @@ async def respond(response: HttpResponse, receive: Receive, send: Send, *, secon
         await send_in_time(send, start, seconds=seconds)
         await _stream(body, receive, send, seconds)
         return
-    if response.status != _NO_CONTENT:
+    if response.status not in _WITHOUT_LENGTH:
         start["headers"] = [*headers, (b"content-length", b"%d" % len(body))]
     await send_in_time(send, start, {"type": "http.response.body", "body": body}, seconds=seconds)
 

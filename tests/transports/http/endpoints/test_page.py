@@ -13,6 +13,7 @@ from funcmcp import HTTPOptions, MCPServer
 from funcmcp.auth import APIKeys, Auth, ProtectedResource
 from funcmcp.client.streamable_http import MemoryRequest
 from funcmcp.serving import serving_of
+from funcmcp.state import MemoryRates
 from funcmcp.transports.http.endpoints.page import SCRIPTS, page_document
 from funcmcp.transports.http.options import PAGE_VARIABLE
 from tests.serving import REPOSITORY
@@ -197,6 +198,12 @@ async def test_a_browser_that_has_the_page_gets_304() -> None:
         response = await answer(get(if_none_match=tags))
         assert (response.status, response.body, dict(response.headers)["etag"]) == (304, b"", etag)
     assert (await answer(get(if_none_match='"other"'))).status == 200
+
+
+async def test_the_page_counts_for_the_rate_of_a_caller() -> None:
+    mcp = MCPServer("Page", http=HTTPOptions(rates=MemoryRates(per_second=0.1, burst=2)))
+    responses = [await serving_of(mcp).exchange(get()) for _ in range(3)]
+    assert [response.status for response in responses] == [200, 200, 429]
 
 
 async def test_the_page_needs_no_credentials_and_names_the_origins_of_the_authorization_servers() -> None:

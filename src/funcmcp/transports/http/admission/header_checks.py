@@ -39,8 +39,9 @@ class HeaderChecks(Generic[H]):
     Args:
         options: The allowed hosts and origins.
         limits: The sizes of header and body.
-        examine: The endpoint's own checks, which run last. It returns what the endpoint needs of the headers, or the
-            refusal. It may read the method, the path and the headers in `check`.
+        examine: The endpoint's own checks, which run last. It returns what the endpoint needs of the headers. That may
+            depend on the method, the path and the headers in `check`. Or it returns the response to the request, which
+            is a refusal or a browser's page.
     """
 
     def __init__(

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.options import HTTPOptions
 
+_OK = 200
+
 
 class Era(Protocol):
     """Answers POSTs."""
@@ -87,7 +89,7 @@ class StreamableHTTP:
         if checked is None:
             checked = await self._admission.admit(request)
         if isinstance(checked, HttpResponse):
-            return checked
+            return await self._page_in_time(request, checked) if checked.status == _OK else checked
         try:
             if request.method == "POST":
                 answer = partial(self._answer, request, checked)
@@ -99,6 +101,12 @@ class StreamableHTTP:
                 self._load.requests.give_back(request.caller)
         except LimitReachedError as error:
             return limit_reached(error)
+
+    async def _page_in_time(self, request: HttpRequest, page: HttpResponse) -> HttpResponse:
+        """Return the page, or the refusal of a caller who sends too many requests."""
+        if self._admission.rate_limit is None:
+            return page
+        return await self._admission.rate_limit.refusal(request) or page
 
     async def _get_or_delete(self, request: HttpRequest, checked: CheckedHeaders) -> HttpResponse:
         try:

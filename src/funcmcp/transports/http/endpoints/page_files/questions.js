@@ -10,6 +10,7 @@ async function askUser(container, requests, signal) {
     return promise.then((answer) => {
       answers[key] = answer;
       card.remove();
+      (container.querySelector("h4") ?? container.closest(".run").querySelector("h3")).focus();
     });
   });
   announce("The server asks a question.");

@@ -105,7 +105,8 @@ async function registeredClient(metadata) {
 async function beginSignIn({ resource, issuer, clientId, scope }) {
   if (!crypto.subtle) throw new Error("Browsers allow a sign-in on HTTPS pages and on 127.0.0.1 and localhost only.");
   const metadata = await issuerMetadata(issuer);
-  const client = clientId || (await registeredClient(metadata));
+  const earlierClient = own(credentials, "issuer") === issuer ? credentials.client : null;
+  const client = clientId || earlierClient || (await registeredClient(metadata));
   const verifier = randomText();
   const state = randomText();
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));
