@@ -24,7 +24,7 @@ from tests.cli.processes import environment, running
 from tests.requirements import require
 
 ROOT = Path(__file__).parents[2]
-TUTORIAL = [ROOT / "docs" / "tutorial" / f"{name}.md" for name in ("first-server", "tests", "sign-in", "azure")]
+TUTORIAL = [ROOT / "docs" / "tutorial" / f"{name}.md" for name in ("first-server", "tests", "authentication", "azure")]
 FENCE = re.compile(r"(?:`(\w+\.py)`[^\n`]*:\n\n)?^```(sh|python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 """A block, with the name of the file in the line above it."""
 PACKAGE = re.compile(r'"funcmcp(\[[\w,-]+\])"')
