@@ -452,6 +452,7 @@ class Profile:
 
     name: str
     age: int
+    email: str | None = None
 
     def __init__(self, name: str, age: int) -> None:
         self.name = name
@@ -477,9 +478,9 @@ async def test_a_plain_class_is_a_result_as_in_the_sdk() -> None:
     tools = await mcp.get_tools()
     schema = tools["profile"].output_schema
     assert schema is not None
-    assert (list(schema["properties"]), schema["required"]) == (["name", "age"], ["name", "age"])
+    assert (list(schema["properties"]), schema["required"]) == (["name", "age", "email"], ["name", "age"])
     assert tools["untyped"].output_schema is None
-    assert (await mcp.call_tool("profile")).structured_content == {"name": "Ann", "age": 30}
+    assert (await mcp.call_tool("profile")).structured_content == {"name": "Ann", "age": 30, "email": None}
     assert (await mcp.call_tool("untyped")).text == "untyped"
 
 

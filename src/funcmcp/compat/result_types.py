@@ -99,9 +99,10 @@ class ResultConversion:
         describes_content = any(map(_is_content, parts_of_type(hint)))
         self.is_needed = hint is not None and hint is not type(None) and not describes_content
         if self.is_needed and _is_plain_class(hint):
-            members = get_type_hints(hint)
-            self._members = tuple(members)
-            self.hint = _typed_dict(hint.__name__, dict(members), hint.__doc__) if members else None
+            types = get_type_hints(hint)
+            self._members = tuple(types)
+            members = {name: NotRequired[kind] if hasattr(hint, name) else kind for name, kind in types.items()}
+            self.hint = _typed_dict(hint.__name__, members, hint.__doc__) if members else None
 
     def convert(self, value: Any) -> Any:
         """Return the value for the annotation; raise ReturnedResult if the annotation does not describe it."""
