@@ -94,12 +94,17 @@ def page(rows: Sequence[tuple[Server, Comparison | Unsupported | str]]) -> str:
 
 
 def _servers_that_run(rows: Sequence[tuple[Server, Comparison | Unsupported | str]]) -> str:
-    """Return the section that counts the servers of high-level libraries, and names those that don't run."""
+    """Return the section that counts the servers of high-level libraries, and names those that don't run.
+
+    A server that is compared on two libraries counts once.
+    """
     results = [(server, result) for server, result in rows if not server.library.startswith("low-level")]
-    running = [server for server, result in results if not isinstance(result, Unsupported) and not failures(result)]
+    names = {server.name for server, _ in results}
+    failing = {server.name for server, result in results if isinstance(result, Unsupported) or failures(result)}
     lines = [f"- {server.name}: {result.reason}" for server, result in results if isinstance(result, Unsupported)]
-    share = 100 * len(running) / len(results)
-    count = f"{len(running)} of {len(results)}"
+    running = len(names) - len(failing)
+    count = f"{running} of {len(names)}"
+    share = 100 * running / len(names)
     text = f"{count} servers of FastMCP and the official SDK's high-level API run ({share:.0f} %)."
     if lines:
         text += " The others:\n\n" + "\n".join(lines)

@@ -3,7 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.corpus.compare import Comparison, compare, normalised
-from tests.corpus.report import failures
+from tests.corpus.report import Unsupported, failures, page
+from tests.corpus.run import Server
 
 NOTHING: dict[str, Any] = {"tools": [], "prompts": [], "resources": [], "templates": [], "calls": []}
 
@@ -106,3 +107,30 @@ def test_errors_of_arguments_may_be_worded_differently_and_other_errors_may_not(
     prefixed = text("Error executing tool add: too large", isError=True)
     assert reasons(called(prefixed, text("too large", isError=True))) == {"error prefix"}
     assert failures(called(prefixed, text("The tool failed.", isError=True)))
+
+
+def test_the_page_counts_each_server_once_and_names_those_that_do_not_run() -> None:
+    rows: list[tuple[Server, Comparison | Unsupported | str]] = [
+        (Server("a==1", "fastmcp 2", {}), compare(offering(), offering())),
+        (Server("a==1", "fastmcp 4", {}), compare(offering(), NOTHING)),
+        (Server("b==1", "mcp 1", {}), compare(offering(), offering())),
+        (Server("c==1", "mcp 2", {}), Unsupported("It needs more.")),
+        (Server("d==1", "low-level 1", {}), compare(offering(), offering())),
+    ]
+    written = page(rows)
+    assert "\n1 of 3 servers of FastMCP and the official SDK's high-level API run (33 %). The others:\n" in written
+    assert "\n- c: It needs more.\n" in written
+    assert "\n| c | 1 | mcp 2 | | | | | | | | does not run |\n" in written
+    assert failures(Unsupported("It needs more.")) == []
+
+
+def test_a_result_of_an_object_in_another_object_has_a_reason() -> None:
+    theirs = {**NOTHING, "tools": [{**offering()["tools"][0], "outputSchema": WRAPPED}]}
+    ours = {**NOTHING, "tools": [{**offering()["tools"][0], "outputSchema": {"type": "object"}}]}
+    assert reasons(compare(theirs, ours)) == {"bare object"}
+    wrapped = text('{"a":1}', structuredContent={"result": {"a": 1}})
+    assert reasons(called(wrapped, text('{"a":1}', structuredContent={"a": 1}))) == {"bare object"}
+    assert failures(called(wrapped, text('{"a":1}', structuredContent={"a": 2})))
+
+
+WRAPPED = {"type": "object", "properties": {"result": {"type": "object"}}, "required": ["result"]}
