@@ -37,8 +37,8 @@ class Dependency:
         self.factory = factory
         self.use_cache = use_cache
 
-    def bound_to(self, hint: Any) -> Dependency:  # noqa: ARG002 - of subclasses
-        """Return the mark of a parameter with an annotation."""
+    def bound_to(self, name: str, hint: Any) -> Dependency:  # noqa: ARG002 - of subclasses
+        """Return the mark of a parameter with a name and an annotation."""
         return self
 
     async def resolve(self, stack: AsyncExitStack, cache: dict[Any, Any], arguments: Mapping[str, Any]) -> Any:
@@ -150,13 +150,13 @@ def dependencies_of(function: Callable[..., Any]) -> dict[str, Dependency]:
     except (NameError, TypeError, ValueError):
         return {}
     marks = {
-        parameter.name: dependency_of(parameter.annotation, parameter.default)
+        parameter.name: dependency_of(parameter.name, parameter.annotation, parameter.default)
         for parameter in signature.parameters.values()
     }
     return {name: mark for name, mark in marks.items() if mark is not None}
 
 
-def dependency_of(annotation: Any, default: Any) -> Dependency | None:
+def dependency_of(name: str, annotation: Any, default: Any) -> Dependency | None:
     """Return the mark of a parameter that is not an argument; None if it is one."""
     if isinstance(default, Dependency):
         return default
@@ -165,7 +165,7 @@ def dependency_of(annotation: Any, default: Any) -> Dependency | None:
     if get_origin(annotation) is Annotated:
         for mark in get_args(annotation)[1:]:
             if isinstance(mark, Dependency):
-                return mark.bound_to(get_args(annotation)[0])
+                return mark.bound_to(name, get_args(annotation)[0])
     return None
 
 

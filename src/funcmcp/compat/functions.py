@@ -46,7 +46,7 @@ def adapted(function: Callable[..., Any], *, exclude: Collection[str] = (), has_
     contexts = [name for name in parameters if is_context(hints.get(name))]
     dependencies: dict[str, Dependency] = {}
     for name, parameter in parameters.items():
-        mark = dependency_of(hints.get(name), parameter.default)
+        mark = dependency_of(name, hints.get(name), parameter.default)
         if mark is not None:
             dependencies[name] = mark
     hidden = {*contexts, *dependencies, *exclude}

@@ -69,16 +69,17 @@ class Resolve(Dependency):
         resolver: Returns the value, or a question to the client. It may be async.
     """
 
-    __slots__ = ("_gets_outcome",)
+    __slots__ = ("_gets_outcome", "_name")
 
     def __init__(self, resolver: Callable[..., Any]) -> None:
         super().__init__(resolver)
+        self._name = ""
         self._gets_outcome = False
 
-    def bound_to(self, hint: Any) -> Resolve:
-        """Return the mark of a parameter with an annotation."""
+    def bound_to(self, name: str, hint: Any) -> Resolve:
+        """Return the mark of a parameter with a name and an annotation."""
         bound = Resolve(self.factory)
-        bound._gets_outcome = _is_outcome(hint)
+        bound._name, bound._gets_outcome = name, _is_outcome(hint)
         return bound
 
     async def resolve(self, stack: AsyncExitStack, cache: dict[Any, Any], arguments: Mapping[str, Any]) -> Any:
@@ -93,7 +94,9 @@ class Resolve(Dependency):
         if self._gets_outcome:
             return outcome
         if outcome.action != "accept":
-            raise ToolError(f"The user chose to {outcome.action} the question of {function_name(self.factory)}.")
+            raise ToolError(
+                f"Resolver for parameter {self._name!r} could not resolve: elicitation was {outcome.action}"
+            )
         return outcome.data
 
     async def _outcome(
@@ -121,7 +124,7 @@ class Resolve(Dependency):
         hints = Signature(self.factory).try_hints() or {}
         kwargs: dict[str, Any] = {}
         for name, parameter in inspect.signature(self.factory).parameters.items():
-            dependency = dependency_of(hints.get(name), parameter.default)
+            dependency = dependency_of(name, hints.get(name), parameter.default)
             if dependency is not None:
                 kwargs[name] = await dependency.resolve(stack, cache, arguments)
             elif is_context(hints.get(name)):
