@@ -10,7 +10,7 @@ const require = createRequire(`${packages}/package.json`);
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf-8");
 const AsyncFunction = (async () => {}).constructor;
-const SECONDS = 5_000;
+const SECONDS = 10_000;
 
 // Names do not resolve: what is not on this machine can't be reached.
 const browser = await chromium.launch({
@@ -22,8 +22,8 @@ const browser = await chromium.launch({
 async function violations(page, rules = null) {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
   const options = rules === null ? {} : { runOnly: { type: "rule", values: rules } };
-  const { violations: found } = await page.evaluate((chosen) => window.axe.run(chosen), { resultTypes: ["violations"], ...options });
-  return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" | ")}`);
+  const report = await page.evaluate((chosen) => window.axe.run(chosen), { resultTypes: ["violations"], ...options });
+  return report.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" | ")}`);
 }
 
 async function play({ script, args, options }) {

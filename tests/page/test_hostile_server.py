@@ -127,8 +127,8 @@ class Hostile:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with running_browser() as found:
-        yield found
+    with running_browser() as chromium:
+        yield chromium
 
 
 def test_texts_of_a_hostile_server_are_shown_and_not_interpreted(browser: Browser) -> None:

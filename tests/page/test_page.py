@@ -28,8 +28,8 @@ OPEN = """
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with running_browser() as found:
-        yield found
+    with running_browser() as chromium:
+        yield chromium
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +39,8 @@ def features() -> Features:
 
 @pytest.fixture(scope="module")
 def url(features: Features) -> Iterator[str]:
-    with serving(features.mcp) as found:
-        yield found
+    with serving(features.mcp) as endpoint:
+        yield endpoint
 
 
 def test_the_lists_and_the_overview_show_what_the_server_offers(browser: Browser, url: str) -> None:
@@ -404,7 +404,7 @@ def test_templates_are_expanded_and_prompts_are_completed(browser: Browser, url:
         await page.waitForFunction(() => document.querySelectorAll("datalist option").length === 2);
         await page.getByLabel("city").fill("Berl");
         await page.waitForFunction(() => document.querySelectorAll("datalist option").length === 1);
-        const values = await page.locator("datalist option").evaluateAll((found) => found.map(({ value }) => value));
+        const values = await page.locator("datalist option").evaluateAll((list) => list.map(({ value }) => value));
         await page.getByRole("button", { name: "Get the prompt" }).click();
         await ended("Done");
         return [file, values, await result.innerText()];
@@ -456,12 +456,12 @@ def test_the_page_can_be_used_by_keyboard_only(browser: Browser, url: str) -> No
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_to_complain_about(browser: Browser, url: str, features: Features, scheme: str) -> None:
     features.proceed.clear()
-    found, background = browser.play(
+    problems, background = browser.play(
         OPEN
         + """
-        const found = [];
+        const problems = [];
         const rules = args.scheme === "dark" ? ["color-contrast"] : null; // the other rules do not depend on colours
-        const check = async () => found.push(...await violations(page, rules));
+        const check = async () => problems.push(...await violations(page, rules));
         const background = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
         await check();
         await tool("fields");
@@ -498,12 +498,12 @@ def test_axe_finds_nothing_to_complain_about(browser: Browser, url: str, feature
             await page.goto(`${args.url}#${view}`);
             await check();
         }
-        return [found, background];
+        return [problems, background];
         """,
         {"url": url, "scheme": scheme},
         colorScheme=scheme,
     )
-    assert found == []
+    assert problems == []
     assert background == {"light": "rgb(248, 248, 246)", "dark": "rgb(20, 23, 26)"}[scheme]
 
 
@@ -552,18 +552,18 @@ def test_a_thousand_tools_are_listed_and_found(browser: Browser) -> None:
             await page.getByRole("searchbox").fill("thing 7 97");
             await page.getByText(/match$/).waitFor();
             const time = performance.now() - begin;
-            const found = await page.locator("nav li:visible").allInnerTexts();
+            const names = await page.locator("nav li:visible").allInnerTexts();
             const matches = await page.locator("#matches").innerText();
             await page.keyboard.press("Enter");
             await page.getByRole("heading", { name: "Tool 97", exact: true }).waitFor();
             await page.getByRole("button", { name: "Call" }).click();
             await page.getByRole("heading", { name: "Done" }).waitFor();
-            return { count, found, matches, time };
+            return { count, names, matches, time };
             """,
             {"url": url},
         )
     assert seen["count"] == 1000
-    assert len(seen["found"]) == 20
-    assert seen["found"][0] == "Tool 97"
+    assert len(seen["names"]) == 20
+    assert seen["names"][0] == "Tool 97"
     assert seen["matches"] == "20 of 1,000 match"
     assert seen["time"] < 2000

@@ -29,14 +29,14 @@ SIGN_IN = """
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with running_browser() as found:
-        yield found
+    with running_browser() as chromium:
+        yield chromium
 
 
 @pytest.fixture(scope="module")
 def signing_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignIn]:
-    with serve_sign_in(tmp_path_factory.mktemp("orders") / "orders.db") as found:
-        yield found
+    with serve_sign_in(tmp_path_factory.mktemp("orders") / "orders.db") as servers:
+        yield servers
 
 
 @pytest.fixture

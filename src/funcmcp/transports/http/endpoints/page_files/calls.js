@@ -18,8 +18,8 @@ async function run(container, { method, params, headers, meta, render, onEnd }) 
   announce("Calling.");
   try {
     let result = await answered(view, controller.signal, method, params, { headers, meta });
-    if (own(result, "resultType") === "task") result = await taskResult(view, controller, result);
-    view.end(own(result, "isError") === true ? "failed" : "done", render(result));
+    if (get(result, "resultType") === "task") result = await taskResult(view, controller, result);
+    view.end(get(result, "isError") === true ? "failed" : "done", render(result));
   } catch (error) {
     showError(view, error);
   } finally {
@@ -39,11 +39,11 @@ async function answered(view, signal, method, params, options) {
       onNotification: (notification) => view.notify(notification, token),
       onExchange: view.exchange,
     });
-    if (own(result, "resultType") !== "input_required") return result;
+    if (get(result, "resultType") !== "input_required") return result;
     answers = {};
-    const state = own(result, "requestState");
+    const state = get(result, "requestState");
     if (state !== undefined) answers.requestState = state;
-    const questions = own(result, "inputRequests");
+    const questions = get(result, "inputRequests");
     if (isObject(questions)) {
       view.state("The server waits for an answer");
       answers.inputResponses = await askUser(view.questions, questions, signal);
@@ -56,7 +56,7 @@ async function answered(view, signal, method, params, options) {
 
 /** Follows a task to its end and returns its result. The cancel button cancels the task. */
 async function taskResult(view, controller, created) {
-  const taskId = asText(own(created, "taskId"));
+  const taskId = asText(get(created, "taskId"));
   let cancels = false;
   let task = created;
   view.onCancel(async () => {
@@ -64,15 +64,15 @@ async function taskResult(view, controller, created) {
     await request("tasks/cancel", { taskId }, { onExchange: view.exchange }).catch(() => null);
   });
   for (;;) {
-    const status = own(task, "status");
+    const status = get(task, "status");
     view.task(task);
-    if (status === "completed") return own(task, "result");
+    if (status === "completed") return get(task, "result");
     if (status === "failed") {
-      const error = own(task, "error");
-      throw new RequestError(asText(own(error, "message") ?? own(task, "statusMessage")) || "The task failed.", { code: own(error, "code") });
+      const error = get(task, "error");
+      throw new RequestError(asText(get(error, "message") ?? get(task, "statusMessage")) || "The task failed.", { code: get(error, "code") });
     }
     if (status === "cancelled") throw new DOMException("Cancelled", "AbortError");
-    const questions = own(task, "inputRequests");
+    const questions = get(task, "inputRequests");
     if (status === "input_required" && isObject(questions) && !cancels) {
       const stop = new AbortController();
       view.onQuestionCancel = () => stop.abort();
@@ -84,7 +84,7 @@ async function taskResult(view, controller, created) {
       }
       view.onQuestionCancel = null;
     }
-    const interval = Number(own(task, "pollIntervalMs") ?? 1000);
+    const interval = Number(get(task, "pollIntervalMs") ?? 1000);
     await pause(Math.min(Math.max(interval || 0, MIN_POLL), MAX_POLL));
     task = await request("tasks/get", { taskId }, { onExchange: view.exchange });
   }
@@ -154,37 +154,37 @@ function runView() {
     onCancel: (listener) => (cancelTask = listener),
     state: (text) => (state.textContent = text),
     notify(notification, token) {
-      const params = own(notification, "params");
-      if (notification.method === "notifications/progress" && own(params, "progressToken") === token) view.progress(params);
+      const params = get(notification, "params");
+      if (notification.method === "notifications/progress" && get(params, "progressToken") === token) view.progress(params);
       if (notification.method === "notifications/message") view.log(params);
     },
     progress(params) {
       progress.hidden = false;
-      const total = own(params, "total");
+      const total = get(params, "total");
       if (typeof total === "number" && total > 0) {
         bar.max = total;
-        bar.value = Number(own(params, "progress")) || 0;
+        bar.value = Number(get(params, "progress")) || 0;
       } else {
         bar.removeAttribute("value");
       }
-      const numbers = total === undefined ? asText(own(params, "progress")) : `${asText(own(params, "progress"))} of ${asText(total)}`;
-      progressText.textContent = [asText(own(params, "message")), numbers].filter(Boolean).join(" · ");
+      const numbers = total === undefined ? asText(get(params, "progress")) : `${asText(get(params, "progress"))} of ${asText(total)}`;
+      progressText.textContent = [asText(get(params, "message")), numbers].filter(Boolean).join(" · ");
     },
     log(params) {
       log.hidden = false;
-      const level = asText(own(params, "level"));
-      const logger = asText(own(params, "logger"));
+      const level = asText(get(params, "level"));
+      const logger = asText(get(params, "logger"));
       if (lines.childElementCount >= MAX_LOG) lines.firstChild.remove();
       lines.append(element("li", {},
         element("span", { class: `level level-${/^[a-z]+$/.test(level) ? level : "info"}` }, level), " ",
-        logger && element("code", {}, logger), logger && " ", compactText(own(params, "data"))));
+        logger && element("code", {}, logger), logger && " ", compactText(get(params, "data"))));
       log.scrollTop = log.scrollHeight;
     },
     task(task) {
-      const text = asText(own(task, "statusMessage"));
-      state.textContent = `Task: ${asText(own(task, "status")).replaceAll("_", " ")}`;
+      const text = asText(get(task, "statusMessage"));
+      state.textContent = `Task: ${asText(get(task, "status")).replaceAll("_", " ")}`;
       progress.hidden = false;
-      progressText.textContent = [text, asText(own(task, "taskId"))].filter(Boolean).join(" · ");
+      progressText.textContent = [text, asText(get(task, "taskId"))].filter(Boolean).join(" · ");
       const [, at, total] = /(\d+(?:\.\d+)?) of (\d+(?:\.\d+)?)/.exec(text) ?? [];
       if (Number(total) > 0) {
         bar.max = Number(total);

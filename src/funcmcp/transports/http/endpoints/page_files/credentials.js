@@ -5,7 +5,7 @@ const endpoint = endpointOf(location);
 const STORED = `funcmcp credentials ${endpoint}`;
 const PENDING = `funcmcp sign-in ${endpoint}`;
 
-/** Returns the URL that requests go to: that of the page, without what a sign-in has added to it. */
+/** Returns the URL that requests go to. It is that of the page, without the query of an authorization server. */
 function endpointOf(place) {
   const query = new URLSearchParams(place.search);
   if (query.has("state") && (query.has("code") || query.has("error"))) return place.pathname;
@@ -21,8 +21,12 @@ const stored = (key) => {
 };
 
 const store = (key, value) => {
-  if (value === null) sessionStorage.removeItem(key);
-  else sessionStorage.setItem(key, JSON.stringify(value));
+  try {
+    if (value === null) sessionStorage.removeItem(key);
+    else sessionStorage.setItem(key, JSON.stringify(value));
+  } catch {
+    // The browser forbids the storage. The credentials then last until the page is left.
+  }
 };
 
 let credentials = stored(STORED);

@@ -2,7 +2,8 @@
 // nothing here interprets it as HTML.
 
 const byId = (id) => document.getElementById(id);
-const own = (object, name) => (isObject(object) && Object.hasOwn(object, name) ? object[name] : undefined);
+/** Returns a member of an object of the server; never an inherited one. */
+const get = (object, name) => (isObject(object) && Object.hasOwn(object, name) ? object[name] : undefined);
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 const listOf = (value) => (Array.isArray(value) ? value : []);
 

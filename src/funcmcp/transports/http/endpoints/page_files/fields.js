@@ -11,14 +11,14 @@ const ANNOTATIONS = ["title", "description", "default", "examples"];
 /** Returns the schema that a reference within the document leads to, with the annotations beside the reference. */
 function resolved(schema, root) {
   let node = isObject(schema) ? schema : {};
-  for (let count = 0; typeof own(node, "$ref") === "string"; count += 1) {
+  for (let count = 0; typeof get(node, "$ref") === "string"; count += 1) {
     const target = count < MAX_REFERENCES ? targetOf(node.$ref, root) : undefined;
     if (!isObject(target)) return {};
     const { $ref: _, ...siblings } = node;
     node = { ...target, ...siblings };
   }
-  const [only, ...others] = listOf(own(node, "allOf"));
-  if (isObject(only) && others.length === 0) {
+  const [only, ...further] = listOf(get(node, "allOf"));
+  if (isObject(only) && further.length === 0) {
     const { allOf: _, ...siblings } = node;
     return { ...resolved(only, root), ...siblings };
   }
@@ -30,26 +30,26 @@ function targetOf(reference, root) {
   let node = root;
   for (const part of reference.slice(1).split("/").slice(1)) {
     const name = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
-    node = Array.isArray(node) ? node[Number(name)] : own(node, name);
+    node = Array.isArray(node) ? node[Number(name)] : get(node, name);
   }
   return node;
 }
 
 /** Returns a schema without null, and whether null is allowed. */
 function withoutNull(schema, root) {
-  const types = own(schema, "type");
+  const types = get(schema, "type");
   if (Array.isArray(types) && types.includes("null")) {
-    const others = types.filter((type) => type !== "null");
-    return { schema: { ...schema, type: others.length === 1 ? others[0] : others }, nullable: true };
+    const remaining = types.filter((type) => type !== "null");
+    return { schema: { ...schema, type: remaining.length === 1 ? remaining[0] : remaining }, nullable: true };
   }
   for (const keyword of ["anyOf", "oneOf"]) {
-    const branches = listOf(own(schema, keyword));
-    const others = branches.filter((branch) => own(branch, "type") !== "null");
-    if (others.length === branches.length || branches.length === 0) continue;
+    const branches = listOf(get(schema, keyword));
+    const remaining = branches.filter((branch) => get(branch, "type") !== "null");
+    if (remaining.length === branches.length || branches.length === 0) continue;
     const { [keyword]: _, ...siblings } = schema;
-    if (others.length > 1) return { schema: { ...siblings, [keyword]: others }, nullable: true };
-    const merged = { ...resolved(others[0], root), ...siblings };
-    for (const name of ANNOTATIONS) if (own(schema, name) !== undefined) merged[name] = schema[name];
+    if (remaining.length > 1) return { schema: { ...siblings, [keyword]: remaining }, nullable: true };
+    const merged = { ...resolved(remaining[0], root), ...siblings };
+    for (const name of ANNOTATIONS) if (get(schema, name) !== undefined) merged[name] = schema[name];
     return { schema: merged, nullable: true };
   }
   return { schema, nullable: false };
@@ -57,35 +57,35 @@ function withoutNull(schema, root) {
 
 /** Returns the values that a schema allows, with a label for each; null if it does not list them. */
 function choicesOf(schema) {
-  if (own(schema, "const") !== undefined) return [{ value: schema.const, label: asText(schema.const) }];
-  const names = listOf(own(schema, "enumNames"));
-  if (Array.isArray(own(schema, "enum"))) {
+  if (get(schema, "const") !== undefined) return [{ value: schema.const, label: asText(schema.const) }];
+  const names = listOf(get(schema, "enumNames"));
+  if (Array.isArray(get(schema, "enum"))) {
     return schema.enum.map((value, index) => ({ value, label: asText(names[index] ?? String(asText(value))) }));
   }
-  const branches = listOf(own(schema, "oneOf") ?? own(schema, "anyOf"));
-  if (branches.length === 0 || !branches.every((branch) => own(branch, "const") !== undefined)) return null;
-  return branches.map((branch) => ({ value: branch.const, label: asText(own(branch, "title") ?? branch.const) }));
+  const branches = listOf(get(schema, "oneOf") ?? get(schema, "anyOf"));
+  if (branches.length === 0 || !branches.every((branch) => get(branch, "const") !== undefined)) return null;
+  return branches.map((branch) => ({ value: branch.const, label: asText(get(branch, "title") ?? branch.const) }));
 }
 
 function kindOf(schema, root, depth) {
   if (choicesOf(schema)) return "choice";
-  const hasMembers = Object.keys(own(schema, "properties") ?? {}).length > 0;
-  if (hasMembers && ["object", undefined].includes(own(schema, "type")) && depth < MAX_DEPTH) return "object";
-  if (own(schema, "anyOf") || own(schema, "oneOf") || own(schema, "allOf") || own(schema, "not") || own(schema, "if")) {
+  const hasMembers = Object.keys(get(schema, "properties") ?? {}).length > 0;
+  if (hasMembers && ["object", undefined].includes(get(schema, "type")) && depth < MAX_DEPTH) return "object";
+  if (get(schema, "anyOf") || get(schema, "oneOf") || get(schema, "allOf") || get(schema, "not") || get(schema, "if")) {
     return "json";
   }
-  const type = own(schema, "type");
-  if (type === "string") return { date: "date", "date-time": "dateTime" }[own(schema, "format")] ?? "string";
+  const type = get(schema, "type");
+  if (type === "string") return { date: "date", "date-time": "dateTime" }[get(schema, "format")] ?? "string";
   if (type === "integer" || type === "number") return "number";
   if (type === "boolean") return "boolean";
   if (depth >= MAX_DEPTH) return "json";
-  if (type === "array" && isObject(own(schema, "items")) && !own(schema, "prefixItems")) {
+  if (type === "array" && isObject(get(schema, "items")) && !get(schema, "prefixItems")) {
     const items = resolved(schema.items, root);
-    return own(schema, "uniqueItems") === true && choicesOf(items) ? "choices" : "list";
+    return get(schema, "uniqueItems") === true && choicesOf(items) ? "choices" : "list";
   }
-  if (type === "array" && choicesOf(own(schema, "items") ?? {})) return "choices";
-  if (own(schema, "patternProperties")) return "json";
-  if (type === "object" && isObject(own(schema, "additionalProperties"))) return "map";
+  if (type === "array" && choicesOf(get(schema, "items") ?? {})) return "choices";
+  if (get(schema, "patternProperties")) return "json";
+  if (type === "object" && isObject(get(schema, "additionalProperties"))) return "map";
   return "json";
 }
 
@@ -102,14 +102,14 @@ function makeField(rawSchema, place) {
   place.budget.left -= 1;
   const kind = place.budget.left < 0 ? "json" : kindOf(schema, place.root, place.depth);
   const field = FIELDS[kind](context);
-  const initial = own(schema, "default");
+  const initial = get(schema, "default");
   if (initial !== undefined && !(initial === null && !place.required)) field.write(initial);
   return field;
 }
 
 function labelOf(schema, name, label) {
   if (label) return label;
-  return (typeof own(schema, "title") === "string" && schema.title) || name || "Value";
+  return (typeof get(schema, "title") === "string" && schema.title) || name || "Value";
 }
 
 const FIELDS = {
@@ -144,14 +144,14 @@ const constraints = [
 ];
 
 function helpOf(schema, note) {
-  const limits = constraints.filter(([name]) => ["number", "string"].includes(typeof own(schema, name)))
+  const limits = constraints.filter(([name]) => ["number", "string"].includes(typeof get(schema, name)))
     .map(([name, describe]) => describe(schema[name]));
-  if (own(schema, "type") === "integer") limits.unshift("an integer");
-  if (typeof own(schema, "format") === "string" && schema.type === "string" && !schema.format.startsWith("date")) {
+  if (get(schema, "type") === "integer") limits.unshift("an integer");
+  if (typeof get(schema, "format") === "string" && schema.type === "string" && !schema.format.startsWith("date")) {
     limits.unshift(`format ${schema.format}`);
   }
   const sentence = limits.join(", ");
-  const parts = [asText(own(schema, "description")), sentence && sentence[0].toUpperCase() + sentence.slice(1), note];
+  const parts = [asText(get(schema, "description")), sentence && sentence[0].toUpperCase() + sentence.slice(1), note];
   return parts.filter(Boolean).map((part) => part.replace(/([^.!?:…])$/, "$1.")).join(" ");
 }
 
@@ -240,11 +240,11 @@ function inputField(context, attributes, { read = (text) => text, write = asText
 
 function stringField(context) {
   const { schema } = context;
-  const hasDefault = typeof own(schema, "default") === "string" && schema.default !== "";
+  const hasDefault = typeof get(schema, "default") === "string" && schema.default !== "";
   const empty = () => (hasDefault ? "" : ABSENT);
   const types = { email: "email", uri: "url", password: "password" };
-  const isLong = own(schema, "maxLength") > 200 || /\n/.test(own(schema, "default")) || own(schema, "contentMediaType");
-  const type = own(schema, "writeOnly") === true ? "password" : types[own(schema, "format")] ?? "text";
+  const isLong = get(schema, "maxLength") > 200 || /\n/.test(get(schema, "default")) || get(schema, "contentMediaType");
+  const type = get(schema, "writeOnly") === true ? "password" : types[get(schema, "format")] ?? "text";
   if (!isLong && type !== "text") return inputField(context, { type }, { empty });
   const control = element("textarea", { id: newId("field"), rows: isLong ? 4 : 1, spellcheck: "false", class: "line" });
   control.addEventListener("keydown", (event) => {
@@ -256,7 +256,7 @@ function stringField(context) {
 }
 
 function numberField(context) {
-  const isInteger = own(context.schema, "type") === "integer";
+  const isInteger = get(context.schema, "type") === "integer";
   const read = (text) => {
     const trimmed = text.trim();
     if (isInteger && !/^[+-]?\d+$/.test(trimmed)) throw new Error("Enter an integer.");
@@ -358,7 +358,7 @@ function group(context, ...content) {
 
 function objectField(context) {
   const { schema, root, depth, budget } = context;
-  const required = listOf(own(schema, "required"));
+  const required = listOf(get(schema, "required"));
   const members = Object.entries(schema.properties).map(([name, property]) => ({
     name, field: makeField(property, { name, root, required: required.includes(name), depth: depth + 1, budget }),
   }));
@@ -379,7 +379,7 @@ function objectField(context) {
     write(value) {
       outer.include(isObject(value));
       for (const { name, field } of members) {
-        const member = own(value, name);
+        const member = get(value, name);
         field.write(member === undefined ? ABSENT : member);
       }
     },
@@ -390,9 +390,9 @@ function objectField(context) {
 function rows(context, makeRow, noun) {
   const items = [];
   const container = element("div", { class: "items" });
-  const limit = own(context.schema, "maxItems") ?? own(context.schema, "maxProperties") ?? Infinity;
+  const limit = get(context.schema, "maxItems") ?? get(context.schema, "maxProperties") ?? Infinity;
   const isFirst = context.required && context.depth <= 1;
-  const least = isFirst ? Math.min(own(context.schema, "minItems") ?? 0, MAX_FIRST_ITEMS) : 0;
+  const least = isFirst ? Math.min(get(context.schema, "minItems") ?? 0, MAX_FIRST_ITEMS) : 0;
   const add = element("button", { type: "button", class: "small", "aria-label": `Add ${noun} to ${context.label}` }, "Add");
   const outer = group(context, container, add);
   const number = () => {
@@ -425,7 +425,7 @@ function rows(context, makeRow, noun) {
   return { outer, items, append, clear };
 }
 
-const isEmptied = (schema, name) => stringify(own(schema, "default") ?? name) !== stringify(name);
+const isEmptied = (schema, name) => stringify(get(schema, "default") ?? name) !== stringify(name);
 
 function listField(context) {
   const { schema, root, depth } = context;
@@ -514,8 +514,8 @@ function checked(read) {
 function schemaForm(schema, label) {
   const root = isObject(schema) ? schema : {};
   const isPlain = kindOf(resolved(root, root), root, 0) === "object";
-  const isEmpty = !isPlain && !Object.keys(own(root, "properties") ?? {}).length &&
-    (own(root, "additionalProperties") === false || Object.keys(root).every((name) => ["type", "title", "$schema"].includes(name)));
+  const isEmpty = !isPlain && !Object.keys(get(root, "properties") ?? {}).length &&
+    (get(root, "additionalProperties") === false || Object.keys(root).every((name) => ["type", "title", "$schema"].includes(name)));
   const form = isPlain ? objectField({ schema: resolved(root, root), root, required: true, depth: 0, name: null, label, budget: newBudget() }) : null;
   const text = jsonField({ schema: {}, name: null, required: false, label: `${label} as JSON` });
   text.write({});

@@ -28,21 +28,21 @@ async function start() {
   showView();
   try {
     const discovered = await request("server/discover");
-    const info = own(own(discovered, "_meta"), `${META}serverInfo`) ?? {};
+    const info = get(get(discovered, "_meta"), `${META}serverInfo`) ?? {};
     server = {
-      name: asText(own(info, "name")) || "server",
-      title: asText(own(info, "title") ?? own(info, "name")) || "MCP server",
-      version: asText(own(info, "version")),
-      website: own(info, "websiteUrl"),
-      description: asText(own(info, "description")),
-      instructions: asText(own(discovered, "instructions")),
-      versions: listOf(own(discovered, "supportedVersions")).map(asText),
-      capabilities: own(discovered, "capabilities") ?? {},
+      name: asText(get(info, "name")) || "server",
+      title: asText(get(info, "title") ?? get(info, "name")) || "MCP server",
+      version: asText(get(info, "version")),
+      website: get(info, "websiteUrl"),
+      description: asText(get(info, "description")),
+      instructions: asText(get(discovered, "instructions")),
+      versions: listOf(get(discovered, "supportedVersions")).map(asText),
+      capabilities: get(discovered, "capabilities") ?? {},
     };
     document.title = server.title;
     byId("server-title").textContent = server.title;
     byId("server-version").textContent = server.version && `Version ${server.version}`;
-    const lists = Object.entries(KINDS).filter(([, kind]) => own(server.capabilities, kind.capability) !== undefined);
+    const lists = Object.entries(KINDS).filter(([, kind]) => get(server.capabilities, kind.capability) !== undefined);
     features = (await Promise.all(lists.map(([kind]) => load(kind)))).flat();
   } catch (error) {
     loadError = error;
@@ -57,10 +57,10 @@ async function load(kind) {
   const { list, member, id } = KINDS[kind];
   const definitions = await listAll(list, member);
   return definitions.map((definition) => {
-    const key = asText(own(definition, id));
-    const name = asText(own(definition, "name")) || key;
-    const title = asText(own(definition, "title") ?? own(own(definition, "annotations"), "title")) || name;
-    const description = asText(own(definition, "description"));
+    const key = asText(get(definition, id));
+    const name = asText(get(definition, "name")) || key;
+    const title = asText(get(definition, "title") ?? get(get(definition, "annotations"), "title")) || name;
+    const description = asText(get(definition, "description"));
     return { kind, key, name, title, description, definition, text: `${title} ${name} ${key} ${description}`.toLowerCase() };
   });
 }
@@ -92,17 +92,17 @@ function featureLink({ kind, key, name, title }) {
 const simplified = (text) => text.toLowerCase().replace(/[\s_-]+/g, "");
 
 function filter() {
-  const words = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const terms = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
   let count = 0;
   for (const feature of features) {
-    const matches = words.every((word) => feature.text.includes(word));
+    const matches = terms.every((term) => feature.text.includes(term));
     feature.link.parentElement.hidden = !matches;
     if (matches) count += 1;
   }
   for (const section of byId("lists").children) {
     section.hidden = section.querySelector("li:not([hidden])") === null;
   }
-  byId("matches").textContent = words.length ? `${count.toLocaleString()} of ${features.length.toLocaleString()} match` : "";
+  byId("matches").textContent = terms.length ? `${count.toLocaleString()} of ${features.length.toLocaleString()} match` : "";
 }
 
 const focusHeading = () => byId("main").querySelector("h2")?.focus({ preventScroll: true });
@@ -157,7 +157,7 @@ const unlisted = (kind, key) => ({ kind, key, name: key, title: key, description
 function errorView(error) {
   if (error.needsSignIn) return signInView("This server wants to know who you are.");
   return element("div", {}, heading("The server did not answer as expected"), failure(error.message),
-    own(error.data, "supported") && element("p", {}, `It supports the revisions ${listOf(error.data.supported).join(", ")}; this page needs ${VERSION}.`),
+    get(error.data, "supported") && element("p", {}, `It supports the revisions ${listOf(error.data.supported).join(", ")}; this page needs ${VERSION}.`),
     element("p", {}, element("button", { type: "button", click: start }, "Try again")));
 }
 
@@ -197,10 +197,10 @@ const BADGES = [
 
 function toolView(feature) {
   const { definition } = feature;
-  const annotations = own(definition, "annotations");
-  const badges = BADGES.filter(([name, value]) => own(annotations, name) === value && !(name === "destructiveHint" && own(annotations, "readOnlyHint")))
+  const annotations = get(definition, "annotations");
+  const badges = BADGES.filter(([name, value]) => get(annotations, name) === value && !(name === "destructiveHint" && get(annotations, "readOnlyHint")))
     .map(([, , label, title]) => element("span", { class: `badge ${label.replaceAll(" ", "-")}`, title }, label));
-  const schema = own(definition, "inputSchema");
+  const schema = get(definition, "inputSchema");
   const level = element("select", { id: newId("level") }, element("option", { value: "" }, "none"),
     LEVELS.map((name) => element("option", { value: name, selected: name === "debug" }, name)));
   const form = schemaForm(schema, "Arguments");
@@ -219,11 +219,11 @@ function toolView(feature) {
 }
 
 function promptView(feature) {
-  const args = listOf(own(feature.definition, "arguments")).filter(isObject);
+  const args = listOf(get(feature.definition, "arguments")).filter(isObject);
   const form = textForm(args.map((argument) => ({
-    name: asText(own(argument, "name")),
-    schema: { type: "string", title: own(argument, "title"), description: own(argument, "description") },
-    required: own(argument, "required") === true,
+    name: asText(get(argument, "name")),
+    schema: { type: "string", title: get(argument, "title"), description: get(argument, "description") },
+    required: get(argument, "required") === true,
   })), { type: "ref/prompt", name: feature.key });
   return requestView(featureHead(feature), form, "Get the prompt", (values) => ({
     method: "prompts/get", params: { name: feature.key, arguments: values }, render: promptMessages,
@@ -231,7 +231,7 @@ function promptView(feature) {
 }
 
 function resourceView(feature) {
-  const type = asText(own(feature.definition, "mimeType"));
+  const type = asText(get(feature.definition, "mimeType"));
   const badges = type ? [element("span", { class: "badge" }, type)] : [];
   const form = { element: null, read: () => ({}) };
   return requestView(featureHead(feature, badges), form, "Read", () => ({
@@ -278,7 +278,7 @@ function textForm(fields, reference) {
     }
     return values;
   };
-  if (own(server.capabilities, "completions") !== undefined) {
+  if (get(server.capabilities, "completions") !== undefined) {
     for (const member of members) complete(member, members.filter((other) => other !== member), reference);
   }
   return {
@@ -288,22 +288,22 @@ function textForm(fields, reference) {
 }
 
 /** Lets a field of a form suggest values of the server, which may depend on the values of the other fields. */
-function complete({ name, input }, others, reference) {
+function complete({ name, input }, siblings, reference) {
   const list = element("datalist", { id: `${input.id}-values` });
   input.setAttribute("list", list.id);
   input.after(list);
   let timer;
-  let asked = null;
+  let completed = null;
   const ask = async () => {
-    if (input.value === asked) return;
-    asked = input.value;
+    if (input.value === completed) return;
+    completed = input.value;
     const values = Object.create(null);
-    for (const other of others) if (other.input.value !== "") values[other.name] = other.input.value;
+    for (const sibling of siblings) if (sibling.input.value !== "") values[sibling.name] = sibling.input.value;
     try {
       const result = await request("completion/complete", {
         ref: reference, argument: { name, value: input.value }, context: { arguments: values },
       });
-      const suggestions = listOf(own(own(result, "completion"), "values"));
+      const suggestions = listOf(get(get(result, "completion"), "values"));
       list.replaceChildren(...suggestions.map((value) => element("option", { value: asText(value) })));
     } catch {
       // A form without completions works, too.

@@ -70,9 +70,9 @@ async function request(method, params = {}, { signal, onNotification, onExchange
   for await (const received of messages) {
     exchange.messages.push(received);
     onExchange?.(exchange);
-    if (own(received, "error") !== undefined) throw errorOf(received.error, response);
-    if (own(received, "result") !== undefined) return received.result;
-    if (typeof own(received, "method") === "string") onNotification?.(received);
+    if (get(received, "error") !== undefined) throw errorOf(received.error, response);
+    if (get(received, "result") !== undefined) return received.result;
+    if (typeof get(received, "method") === "string") onNotification?.(received);
   }
   throw new RequestError("The connection ended before the answer.", { status: response.status });
 }
@@ -99,23 +99,23 @@ async function jsonMessage(response, type) {
 }
 
 function errorOf(error, response) {
-  const message = asText(own(error, "message")) || `HTTP status ${response.status}`;
+  const message = asText(get(error, "message")) || `HTTP status ${response.status}`;
   const challenge = challengeOf(response.headers.get("WWW-Authenticate"));
   return new RequestError(message, {
-    status: response.status, code: own(error, "code"), data: own(error, "data"), challenge,
+    status: response.status, code: get(error, "code"), data: get(error, "data"), challenge,
   });
 }
 
 /** Yields the messages of an event stream. */
 async function* eventMessages(body) {
-  let rest = "";
+  let incomplete = "";
   let data = [];
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
-    const lines = (rest + value).split(/\r\n|\n|\r(?!$)/);
-    rest = lines.pop();
+    const lines = (incomplete + value).split(/\r\n|\n|\r(?!$)/);
+    incomplete = lines.pop();
     for (const line of lines) {
       if (line === "" && data.length) {
         yield parse(data.join("\n"));
@@ -150,9 +150,9 @@ function base64(bytes) {
 
 /** Returns the header fields that repeat arguments, as the schema asks with x-mcp-header. */
 function mirroredHeaders(schema, values, headers = {}) {
-  for (const [name, property] of Object.entries(own(schema, "properties") ?? {})) {
-    const value = own(values, name);
-    const header = own(property, "x-mcp-header");
+  for (const [name, property] of Object.entries(get(schema, "properties") ?? {})) {
+    const value = get(values, name);
+    const header = get(property, "x-mcp-header");
     if (typeof header === "string" && value !== undefined && value !== null) {
       headers[`Mcp-Param-${header}`] = headerValue(value);
     }
@@ -168,8 +168,8 @@ async function listAll(method, member) {
   const seen = new Set();
   do {
     const result = await request(method, cursor === undefined ? {} : { cursor });
-    items.push(...listOf(own(result, member)).filter(isObject));
-    cursor = own(result, "nextCursor");
+    items.push(...listOf(get(result, member)).filter(isObject));
+    cursor = get(result, "nextCursor");
     if (seen.has(cursor)) break;
     seen.add(cursor);
   } while (typeof cursor === "string");

@@ -27,10 +27,10 @@ async function askUser(container, requests, signal) {
 }
 
 function questionCard(question, resolve) {
-  const params = own(question, "params") ?? {};
-  const method = own(question, "method");
+  const params = get(question, "params") ?? {};
+  const method = get(question, "method");
   const card = element("section", { class: "question", "aria-label": "Question of the server" });
-  if (method === "elicitation/create" && own(params, "mode") === "url") card.append(...urlQuestion(params, resolve));
+  if (method === "elicitation/create" && get(params, "mode") === "url") card.append(...urlQuestion(params, resolve));
   else if (method === "elicitation/create") card.append(...formQuestion(params, resolve));
   else if (method === "sampling/createMessage") card.append(...modelQuestion(params, resolve));
   else if (method === "roots/list") card.append(...rootsQuestion(resolve));
@@ -50,7 +50,7 @@ function actions(accept, resolve) {
 }
 
 function formQuestion(params, resolve) {
-  const form = schemaForm(own(params, "requestedSchema"), "Answer");
+  const form = schemaForm(get(params, "requestedSchema"), "Answer");
   const submit = (event) => {
     event.preventDefault();
     const content = form.read();
@@ -58,18 +58,18 @@ function formQuestion(params, resolve) {
   };
   return [
     questionTitle("The server asks"),
-    message(own(params, "message")),
+    message(get(params, "message")),
     element("form", { submit, novalidate: true },
       form.element, actions(element("button", { class: "primary" }, "Send"), resolve)),
   ];
 }
 
 function urlQuestion(params, resolve) {
-  const url = asText(own(params, "url"));
+  const url = asText(get(params, "url"));
   const accept = element("button", { type: "button", class: "primary", click: () => resolve({ action: "accept" }) }, "Continue");
   return [
     questionTitle("The server asks you to open a page"),
-    message(own(params, "message")),
+    message(get(params, "message")),
     element("p", { class: "text" }, externalLink(url, url)),
     element("p", { class: "quiet" }, "Check that you trust this address. The page opens in a new tab; come back and continue."),
     actions(accept, resolve),
@@ -86,7 +86,7 @@ function modelQuestion(params, resolve) {
   return [
     questionTitle("The server asks a language model"),
     element("p", { class: "quiet" }, "There is none here. Write its answer, or cancel the call."),
-    own(params, "systemPrompt") && textBlock("system prompt", asText(params.systemPrompt)),
+    get(params, "systemPrompt") && textBlock("system prompt", asText(params.systemPrompt)),
     ...promptMessages(params),
     element("form", { submit },
       plainField("Answer of the model", reply),

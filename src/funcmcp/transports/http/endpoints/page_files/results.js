@@ -7,9 +7,9 @@ const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 /** Returns the elements for a result of tools/call. */
 function toolResult(result) {
   const parts = [];
-  if (own(result, "isError") === true) parts.push(failure("The tool reports an error."));
-  const blocks = listOf(own(result, "content"));
-  const structured = own(result, "structuredContent");
+  if (get(result, "isError") === true) parts.push(failure("The tool reports an error."));
+  const blocks = listOf(get(result, "content"));
+  const structured = get(result, "structuredContent");
   const isRepeated = structured !== undefined && blocks.length === 1 && repeats(blocks[0], structured);
   if (!isRepeated) parts.push(...blocks.map(contentBlock));
   if (structured !== undefined) {
@@ -21,7 +21,7 @@ function toolResult(result) {
 
 /** Returns whether a block is the structured content, or its only member, as JSON. */
 function repeats(block, structured) {
-  if (own(block, "type") !== "text") return false;
+  if (get(block, "type") !== "text") return false;
   const members = isObject(structured) && Object.keys(structured).length === 1 ? Object.values(structured) : [];
   try {
     const text = stringify(parse(block.text));
@@ -32,11 +32,11 @@ function repeats(block, structured) {
 }
 
 function contentBlock(block) {
-  const type = own(block, "type");
-  if (type === "text") return textContent("text", asText(own(block, "text")));
-  if (type === "image" || type === "audio") return media(own(block, "mimeType"), own(block, "data"), `${type} of the result`);
+  const type = get(block, "type");
+  if (type === "text") return textContent("text", asText(get(block, "text")));
+  if (type === "image" || type === "audio") return media(get(block, "mimeType"), get(block, "data"), `${type} of the result`);
   if (type === "resource_link") return resourceLink(block);
-  if (type === "resource") return resourceContents(own(block, "resource"));
+  if (type === "resource") return resourceContents(get(block, "resource"));
   return jsonBlock("content", block);
 }
 
@@ -52,7 +52,7 @@ function jsonValue(label, value) {
   const isFlat = columns.length <= MAX_COLUMNS && rows.every((row) => Object.values(row).every(isScalar));
   if (!isFlat || columns.length === 0) return jsonBlock(label, value);
   const cell = (row, column) => {
-    const content = own(row, column);
+    const content = get(row, column);
     return element("td", { class: typeof content === "number" ? "number" : null }, asText(content));
   };
   const table = element("table", {},
@@ -76,24 +76,24 @@ function textContent(label, text) {
 }
 
 function resourceLink(block) {
-  const uri = asText(own(block, "uri"));
-  const title = asText(own(block, "title") ?? own(block, "name") ?? uri);
+  const uri = asText(get(block, "uri"));
+  const title = asText(get(block, "title") ?? get(block, "name") ?? uri);
   const read = element("a", { class: "button small", href: `#${place("resource", uri)}` }, "Read");
   return element("div", { class: "link-card" },
     element("p", {}, element("strong", {}, title), " ", element("code", {}, uri)),
-    own(block, "description") && element("p", { class: "quiet" }, asText(block.description)),
+    get(block, "description") && element("p", { class: "quiet" }, asText(block.description)),
     read,
   );
 }
 
 /** Returns the element for one of the contents of a resource. */
 function resourceContents(contents) {
-  const uri = asText(own(contents, "uri"));
-  const type = asText(own(contents, "mimeType"));
+  const uri = asText(get(contents, "uri"));
+  const type = asText(get(contents, "mimeType"));
   const caption = element("p", { class: "quiet" }, element("code", {}, uri), type && ` ${type}`);
-  const body = typeof own(contents, "text") === "string"
+  const body = typeof get(contents, "text") === "string"
     ? textContent(`text of ${uri}`, contents.text)
-    : media(type, own(contents, "blob"), uri);
+    : media(type, get(contents, "blob"), uri);
   return element("div", { class: "contents" }, caption, body);
 }
 
@@ -122,15 +122,15 @@ function download(data, label) {
 }
 
 function promptMessages(result) {
-  const messages = listOf(own(result, "messages")).map((message) =>
+  const messages = listOf(get(result, "messages")).map((message) =>
     element("div", { class: "message" },
-      element("h4", {}, own(message, "role") === "assistant" ? "Assistant" : "User"),
-      listOf(Array.isArray(own(message, "content")) ? message.content : [own(message, "content")]).map(contentBlock),
+      element("h4", {}, get(message, "role") === "assistant" ? "Assistant" : "User"),
+      listOf(Array.isArray(get(message, "content")) ? message.content : [get(message, "content")]).map(contentBlock),
     ));
   return messages.length ? messages : [element("p", { class: "quiet" }, "The prompt has no messages.")];
 }
 
 function readContents(result) {
-  const contents = listOf(own(result, "contents")).map(resourceContents);
+  const contents = listOf(get(result, "contents")).map(resourceContents);
   return contents.length ? contents : [element("p", { class: "quiet" }, "The resource is empty.")];
 }

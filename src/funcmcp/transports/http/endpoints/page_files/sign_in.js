@@ -20,7 +20,7 @@ async function fetchJson(url, options) {
   const document = await response.json().catch(() => null);
   if (!isObject(document)) throw new Error(`${url} answers with HTTP status ${response.status} and no JSON object.`);
   if (!response.ok) {
-    const reason = own(document, "error_description") ?? own(document, "error") ?? `HTTP status ${response.status}`;
+    const reason = get(document, "error_description") ?? get(document, "error") ?? `HTTP status ${response.status}`;
     throw new Error(`${url}: ${asText(reason)}`);
   }
   return document;
@@ -51,7 +51,7 @@ async function resourceMetadata() {
     urls.unshift(url.href);
   }
   const document = await firstOf(urls);
-  const resource = new URL(asText(own(document, "resource")));
+  const resource = new URL(asText(get(document, "resource")));
   if (resource.origin !== location.origin || !`${location.pathname}/`.startsWith(resource.pathname.replace(/\/?$/, "/"))) {
     throw new Error(`The server's public address is ${resource.href}. Open this page there to sign in.`);
   }
@@ -67,11 +67,11 @@ async function issuerMetadata(issuer) {
     `${url.origin}/.well-known/openid-configuration${path}`,
     `${url.origin}${path}/.well-known/openid-configuration`,
   ]);
-  if (own(document, "issuer") !== issuer) throw new Error(`The metadata of ${issuer} are those of another issuer.`);
-  if (!listOf(own(document, "code_challenge_methods_supported")).includes("S256")) {
+  if (get(document, "issuer") !== issuer) throw new Error(`The metadata of ${issuer} are those of another issuer.`);
+  if (!listOf(get(document, "code_challenge_methods_supported")).includes("S256")) {
     throw new Error(`${issuer} does not support PKCE with S256.`);
   }
-  for (const name of ["authorization_endpoint", "token_endpoint"]) checkSecure(own(document, name), name);
+  for (const name of ["authorization_endpoint", "token_endpoint"]) checkSecure(get(document, name), name);
   return document;
 }
 
@@ -82,7 +82,7 @@ function checkSecure(url, name) {
 }
 
 async function registeredClient(metadata) {
-  const registration = own(metadata, "registration_endpoint");
+  const registration = get(metadata, "registration_endpoint");
   if (registration === undefined) {
     throw new Error("The authorization server does not register clients by itself. Enter a client ID.");
   }
@@ -98,21 +98,21 @@ async function registeredClient(metadata) {
       token_endpoint_auth_method: "none",
     }),
   });
-  return asText(own(client, "client_id"));
+  return asText(get(client, "client_id"));
 }
 
 /** Leaves the page for the authorization server, which returns to it. */
 async function beginSignIn({ resource, issuer, clientId, scope }) {
   if (!crypto.subtle) throw new Error("Browsers allow a sign-in on HTTPS pages and on 127.0.0.1 and localhost only.");
   const metadata = await issuerMetadata(issuer);
-  const earlierClient = own(credentials, "issuer") === issuer ? credentials.client : null;
+  const earlierClient = get(credentials, "issuer") === issuer ? credentials.client : null;
   const client = clientId || earlierClient || (await registeredClient(metadata));
   const verifier = randomText();
   const state = randomText();
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));
   store(PENDING, {
     state, verifier, issuer, client, resource, scope, tokenEndpoint: metadata.token_endpoint, place: returnPlace(),
-    search: location.search, sendsIssuer: own(metadata, "authorization_response_iss_parameter_supported") === true,
+    search: location.search, sendsIssuer: get(metadata, "authorization_response_iss_parameter_supported") === true,
   });
   const target = new URL(metadata.authorization_endpoint);
   const query = { response_type: "code", client_id: client, redirect_uri: REDIRECT, state, resource,
@@ -132,7 +132,7 @@ async function completeSignIn() {
   if (!query.has("state") || !(query.has("code") || query.has("error"))) return;
   const pending = stored(PENDING);
   store(PENDING, null);
-  history.replaceState(null, "", location.pathname + (own(pending, "search") ?? "") + (own(pending, "place") ?? ""));
+  history.replaceState(null, "", location.pathname + (get(pending, "search") ?? "") + (get(pending, "place") ?? ""));
   if (pending === null || query.get("state") !== pending.state) {
     throw new Error("This sign-in was not started in this tab. Sign in again.");
   }
@@ -151,13 +151,13 @@ async function requestToken(signIn, grant) {
     method: "POST",
     body: new URLSearchParams({ ...grant, client_id: signIn.client, resource: signIn.resource }),
   });
-  if (asText(own(answer, "token_type")).toLowerCase() !== "bearer" || !own(answer, "access_token")) {
+  if (asText(get(answer, "token_type")).toLowerCase() !== "bearer" || !get(answer, "access_token")) {
     throw new Error("The authorization server did not return a bearer token.");
   }
   useCredentials({
     token: answer.access_token,
-    refreshToken: own(answer, "refresh_token") ?? grant.refresh_token ?? null,
-    scope: own(answer, "scope") ?? signIn.scope,
+    refreshToken: get(answer, "refresh_token") ?? grant.refresh_token ?? null,
+    scope: get(answer, "scope") ?? signIn.scope,
     issuer: signIn.issuer, client: signIn.client, resource: signIn.resource, tokenEndpoint: signIn.tokenEndpoint,
   });
 }
@@ -214,12 +214,12 @@ function oauthCard() {
 }
 
 function issuerForm(metadata) {
-  const issuers = listOf(own(metadata, "authorization_servers")).filter((issuer) => typeof issuer === "string");
-  const scopes = new Set(asText(lastChallenge.scope || own(credentials, "scope")).split(" ").filter(Boolean));
+  const issuers = listOf(get(metadata, "authorization_servers")).filter((issuer) => typeof issuer === "string");
+  const scopes = new Set(asText(lastChallenge.scope || get(credentials, "scope")).split(" ").filter(Boolean));
   if (lastChallenge.error === "insufficient_scope") {
-    for (const scope of asText(own(credentials, "scope")).split(" ").filter(Boolean)) scopes.add(scope);
+    for (const scope of asText(get(credentials, "scope")).split(" ").filter(Boolean)) scopes.add(scope);
   }
-  const scopeText = [...scopes].join(" ") || listOf(own(metadata, "scopes_supported")).map(asText).join(" ");
+  const scopeText = [...scopes].join(" ") || listOf(get(metadata, "scopes_supported")).map(asText).join(" ");
   const ids = { issuer: newId("issuer"), client: newId("client"), scope: newId("scope") };
   const issuer = element("select", { id: ids.issuer }, issuers.map((url) => element("option", { value: url }, url)));
   const client = element("input", { id: ids.client, autocomplete: "off", spellcheck: "false" });
