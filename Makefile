@@ -1,5 +1,5 @@
 # `make run` serves the sample, `make test` passes the tests. Both set up what they need in this folder.
-.PHONY: run run-host test setup node servers .venv-3.13 lint reference docs pictures bench fuzz soak soak-tasks corpus clean
+.PHONY: run run-host test setup node servers .venv-3.13 lint reference docs pictures bench profile fuzz soak soak-tasks corpus clean
 
 run: .venv/.ready
 	.venv/bin/funcmcp run samples/orders/server.py
@@ -48,6 +48,11 @@ pictures: .venv/.ready
 bench: .venv/.ready .venv-3.13
 	.venv/bin/python benchmarks/run.py
 	if [ -f .venv-3.13/.ready ]; then .venv-3.13/bin/python benchmarks/run.py; fi
+
+# benchmarks/results/profile-VERSION: the hot path as text and as a flame graph.
+profile: .venv/.ready .venv-3.13
+	.venv/bin/python benchmarks/profile_calls.py
+	if [ -f .venv-3.13/.ready ]; then .venv-3.13/bin/python benchmarks/profile_calls.py; fi
 
 # FUZZ_RUNS=1000000 inputs for each target, or for those in TARGETS; the log is .fuzz/log.md, see docs/development/fuzzing.md.
 fuzz: .venv/.fuzz

@@ -1,11 +1,12 @@
-"""Calls of one source tree in this process: the worker of `hot_path.py`, which reads commands from stdin.
+"""Calls of one source tree in this process, without sockets: the worker of `hot_path.py` and `profile_calls.py`.
 
-A command is a line with the name of a case and the number of calls. The answer is a line with the CPU time of one call
-in microseconds.
+It reads commands from stdin. A command is a line with the name of a case and the number of calls. The answer is a line
+with the CPU time of one call in microseconds. With ``--seconds`` it calls `add` in both eras for so long.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import sys
@@ -13,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from models import Customer, Line, Receipt, dish_of, receipt_of, review_of
-from traffic import CALLS, DISH, ERAS, HANDSHAKE, PER_REQUEST, Request, request
+from traffic import CALLS, DISH, ERAS, HANDSHAKE, Request, request
 
 from funcmcp import Auth, HTTPOptions, MCPServer
 from funcmcp.auth import BearerTokens, StaticKeys
@@ -206,11 +207,22 @@ async def serve() -> None:
         print(json.dumps((time.process_time() - started) / count * 1e6), flush=True)
 
 
+async def repeat(seconds: float) -> None:
+    """Call `add` in both eras for a time, to be profiled."""
+    cases = await make_cases()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for era in ERAS:
+            await cases[f"exchange, {era}, add"](1000)
+
+
+def main() -> None:
+    """Make the calls."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float)
+    seconds = parser.parse_args().seconds
+    asyncio.run(serve() if seconds is None else repeat(seconds))
+
+
 if __name__ == "__main__":
-    assert PER_REQUEST in ERAS
-    try:
-        import uvloop
-    except ModuleNotFoundError:
-        asyncio.run(serve())
-    else:
-        uvloop.run(serve())
+    main()
