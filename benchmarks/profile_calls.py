@@ -53,8 +53,8 @@ def record(form: str, seconds: int, output: Path) -> None:
     """Run the calls under py-spy and write its output."""
     paths = [HERE.parent / "src", HERE, HERE / "servers"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
-    spy = [PY_SPY, "record", "--format", form, "--rate", str(RATE), "--output", output, "--function"]
-    calls = [sys.executable, HERE / "calls_in_process.py", "--seconds", str(seconds)]
+    spy = [str(PY_SPY), "record", "--format", form, "--rate", str(RATE), "--output", str(output), "--function"]
+    calls = [sys.executable, str(HERE / "calls_in_process.py"), "--seconds", str(seconds)]
     subprocess.run(
         [*spy, "--", *calls], env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -74,15 +74,15 @@ def text_of(raw: str) -> str:
     total: Counter[str] = Counter()
     samples = 0
     for line in raw.splitlines():
-        stack, _, count = line.rpartition(" ")
+        stack, _, number = line.rpartition(" ")
         functions = stack.split(";")
         starts = [index for index, function in enumerate(functions) if function.startswith(FIRST)]
         if not starts:
             continue
-        samples += int(count)
-        own[functions[-1]] += int(count)
+        samples += int(number)
+        own[functions[-1]] += int(number)
         for function in set(functions[starts[0] :]):
-            total[function] += int(count)
+            total[function] += int(number)
     lines = [
         f"Python {platform.python_version()}, calls of add in both eras, {samples} samples.",
         "Per cent of the time, with what a function calls and without:",

@@ -20,13 +20,13 @@ from funcmcp.server.log import log_failure, quote
 from funcmcp.server.middleware import check_middleware, fold
 from funcmcp.server.results import Results
 from funcmcp.server.routes import Parts, Routes
-from funcmcp.server.run import is_failure
+from funcmcp.server.run import begin, is_failure
 from funcmcp.server.tasks.service import Tasks
 from funcmcp.state.bus import LocalBus
 from funcmcp.state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Sequence
 
     from funcmcp.auth.policy import Auth
     from funcmcp.protocol.jsonrpc import Malformed, Notification, Response
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from funcmcp.server.connections.hub import Change
     from funcmcp.server.middleware import Middleware, Respond
     from funcmcp.server.options import ServerOptions
+    from funcmcp.server.run import Waiting
     from funcmcp.state.bus import Bus
     from funcmcp.state.seal import KeyRing
     from funcmcp.state.tasks.store import TaskStore
@@ -137,29 +138,63 @@ class Server:
         lists = [change for name, change in LISTS.items() if name in self.catalog.offered]
         return lists + [updated(uri) for uri in conversation.subscribed]
 
+    def begin(self, context: RequestContext) -> Reply | Waiting[Reply]:
+        """Do as `answer` up to the first wait; return the `Reply`, or a `Waiting` to await if there was a wait."""
+        if self._middleware:
+            return begin(self.answer(context))
+        reply = self._begin(context)
+        return reply if isinstance(reply, Reply) else begin(self._wait_for(reply, context))
+
     async def _respond(self, context: RequestContext) -> Reply:
         """Run the handler of a request and return the response."""
-        request, revision = context.request, context.client.revision
-        runs, caller = self.load.runs, context.caller
-        runs.take(caller)
+        reply = self._begin(context)
+        return reply if isinstance(reply, Reply) else await self._wait_for(reply, context)
+
+    def _begin(self, context: RequestContext) -> Reply | Awaitable[Any]:
+        """Call the handler of a request, if there is room for a run; return the response or what the handler awaits.
+
+        A run that never waits ends before any other one begins, so it is not counted.
+        """
+        self.load.runs.check(context.caller)
+        result: Any
         try:
-            result = await self.routes.handler(context.routed, revision)(context)
-            if isinstance(result, bytes):
-                return encoded_result_reply(request.id, result)
-            if isinstance(result, RawResponse):
-                return Reply(encode(result.message), result.message.get("error", {}).get("code"))
-            return result_reply(request.id, self.results.complete(result, revision))
-        except (StoreUnavailableError, LimitReachedError):
-            raise
-        except MCPError as error:
-            return self._error(error, context)
+            result = self.routes.handler(context.routed, context.client.revision)(context)
+            if isinstance(result, (bytes, dict, RawResponse)):
+                return self._reply(result, context)
         except Exception as error:  # noqa: BLE001 - a fault of the server is -32603, never a broken connection
-            return self._internal_error(error, request)
+            return self._reply_to_failure(error, context)
+        work: Awaitable[Any] = result
+        return work
+
+    async def _wait_for(self, work: Awaitable[Any], context: RequestContext) -> Reply:
+        """Return the response for the result that a handler awaits."""
+        runs, caller = self.load.runs, context.caller
+        runs.count(caller)
+        try:
+            return self._reply(await work, context)
+        except Exception as error:  # noqa: BLE001 - as in `_begin`
+            return self._reply_to_failure(error, context)
         finally:
             runs.give_back(caller)
 
+    def _reply(self, result: bytes | dict[str, Any] | RawResponse, context: RequestContext) -> Reply:
+        """Return the response for the result of a handler."""
+        if isinstance(result, bytes):
+            return encoded_result_reply(context.request.id, result)
+        if isinstance(result, RawResponse):
+            return Reply(encode(result.message), result.message.get("error", {}).get("code"))
+        return self._completed(result, context)
+
+    def _reply_to_failure(self, error: Exception, context: RequestContext) -> Reply:
+        """Return the response for an exception of a handler; re-raise one for which transports have a status."""
+        if isinstance(error, StoreUnavailableError | LimitReachedError):
+            raise error
+        if isinstance(error, MCPError):
+            return self._error(error, context)
+        return self._internal_error(error, context.request)
+
     def _completed(self, result: dict[str, Any], context: RequestContext) -> Reply:
-        """Return the response for a result that a middleware returned."""
+        """Return the response for a result that is not encoded yet."""
         return result_reply(context.request.id, self.results.complete(result, context.client.revision))
 
     def _failed(self, error: BaseException, context: RequestContext) -> Reply:

@@ -11,14 +11,14 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from funcmcp.protocol.errors import MCPError
     from funcmcp.protocol.jsonrpc import Malformed, Notification, Request, Response
     from funcmcp.protocol.uri_template import Values
     from funcmcp.server.calls.feature import Feature
 
-    Handler: TypeAlias = Callable[[Any], Awaitable[Any]]
+    Handler: TypeAlias = Callable[[Any], Any]
     RoutedBody: TypeAlias = "RoutedRequest | Notification | Response | Malformed | list[Any]"
     FindFeature: TypeAlias = Callable[[dict[str, Any]], tuple[Feature, Values]]
 
@@ -54,7 +54,7 @@ class Route:
 
     Attributes:
         method: The method's name.
-        handler: Answers a request; it gets the request's `Context`.
+        handler: Answers a request. It gets the `RequestContext`, and returns the result, or an awaitable of the result.
         audience: Who may send the request.
         find: Returns the feature that a request's params name, with the values of a template's variables. It raises
             MCPError if there is none. None for methods without a feature.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from funcmcp.state.tasks.record import TaskRecord
 
     ToolAnswer: TypeAlias = dict[str, Any] | bytes | RawResponse
+    ToolResult: TypeAlias = dict[str, Any] | JSONResult | RawResponse
 
 
 class ToolCalls:
@@ -43,8 +44,8 @@ class ToolCalls:
         self._results = results
         self._tasks = tasks
 
-    def call(self, context: RequestContext) -> Awaitable[ToolAnswer]:
-        """Answer `tools/call`."""
+    def call(self, context: RequestContext) -> ToolAnswer | Awaitable[ToolAnswer]:
+        """Answer `tools/call`: at once, or with an awaitable if the tool waits."""
         tool: Tool = context.routed.require_feature()
         params = context.request.params
         arguments = params.get("arguments", {})
@@ -54,20 +55,39 @@ class ToolCalls:
             return self._call_or_create(context, tool, arguments, self._tasks)
         if tool.interactive:
             self._calls.open_rounds(context, tool)
-        return self.run(context, tool, arguments, tool.timeout)
+        return self._begin(context, tool, arguments, tool.timeout)
 
     async def run(
         self, context: RequestContext, tool: Tool, arguments: dict[str, Any], seconds: float | None
     ) -> ToolAnswer:
         """Run a tool, within so many seconds, and return its result; raise MCPError or Detached."""
-        result: Any
+        answer = self._begin(context, tool, arguments, seconds)
+        return answer if isinstance(answer, (bytes, dict, RawResponse)) else await answer
+
+    def _begin(
+        self, context: RequestContext, tool: Tool, arguments: dict[str, Any], seconds: float | None
+    ) -> ToolAnswer | Awaitable[ToolAnswer]:
+        """Run a tool up to its first wait. Most tools never wait."""
         try:
-            # As FeatureCalls.run, without its coroutine: most calls are over when `begin` returns.
             result = begin(tool.handler(context, arguments))
-            if isinstance(result, Waiting):
-                result = await within(seconds, result)
         except BaseException as error:  # noqa: BLE001 - `outcome_of` raises what is not a failure again
             return self._outcome_of(error, tool)
+        if isinstance(result, Waiting):
+            return self._wait_for(result, context, tool, seconds)
+        return self._answer(result, context)
+
+    async def _wait_for(
+        self, work: Waiting[ToolResult], context: RequestContext, tool: Tool, seconds: float | None
+    ) -> ToolAnswer:
+        """Wait for a tool that has begun, at most so many seconds."""
+        try:
+            result = await within(seconds, work)
+        except BaseException as error:  # noqa: BLE001 - as in `_begin`
+            return self._outcome_of(error, tool)
+        return self._answer(result, context)
+
+    def _answer(self, result: ToolResult, context: RequestContext) -> ToolAnswer:
+        """Return the result of a tool as the client's revision has it."""
         revision = context.client.revision
         if isinstance(result, JSONResult):
             return self._results.tool(result, revision)

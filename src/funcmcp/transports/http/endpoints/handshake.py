@@ -36,7 +36,7 @@ from funcmcp.server.connections.relay import Relay
 from funcmcp.server.connections.session_clients import Clients
 from funcmcp.server.handlers.lifecycle import negotiate
 from funcmcp.server.limits import LimitReachedError
-from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
+from funcmcp.server.run import Run, RunCancelledError, Waiting
 from funcmcp.state.sessions.store import (
     Handshake,
     LiveSessions,
@@ -139,7 +139,7 @@ class HandshakeEra:
         try:
             if checked.accept.events and message.interactive:
                 return await self._stream(http, context, client)
-            reply = begin(self._server.answer(context))
+            reply = self._server.begin(context)
             if isinstance(reply, Waiting):
                 reply = await _run(context, client.conversation, reply)
             return HttpResponse(200, JSON_HEADERS, reply.body)

@@ -22,7 +22,7 @@ from funcmcp.server.calls.context import RequestContext
 from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.catalog.features import Tool
 from funcmcp.server.connections.client import Client
-from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
+from funcmcp.server.run import Run, RunCancelledError, Waiting
 from funcmcp.transports.batch import NO_BATCHES
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import accepted, per_request_response, refuse
@@ -60,7 +60,7 @@ class PerRequestEra:
         try:
             if checked.accept.events and message.interactive:
                 return await self._stream(context, http)
-            reply = begin(self._server.answer(context))
+            reply = self._server.begin(context)
             if isinstance(reply, Waiting):
                 reply = await DisconnectWatch(Run(), http.disconnected).answer(reply)
             return per_request_response(reply)
