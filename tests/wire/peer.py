@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tests.schemas import HANDSHAKE_REVISIONS, PER_REQUEST_REVISION, REVISIONS, validate
+from tests.wire.direct import DirectConnection, goes_direct
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
@@ -221,6 +222,26 @@ class Exchange:
         await asyncio.sleep(0)
 
 
+class DirectExchange(Exchange):
+    """One HTTP exchange that goes without ASGI, as bytes. `reads` is 0 then."""
+
+    def __post_init__(self) -> None:
+        self._gone = asyncio.Event()
+        self._sent = []
+        self._news = asyncio.Queue()
+        self._connection = DirectConnection(self.app, self.scope, self.parts[0], self._take)
+        self._task = self._connection.task
+
+    def leave(self) -> None:
+        """Disconnect."""
+        super().leave()
+        self._connection.lose()
+
+    def _take(self, message: Any) -> None:
+        self._sent.append(message)
+        self._news.put_nowait(message)
+
+
 class Slow(Exchange):
     """A client that begins a body, and does not end it before `finish`."""
 
@@ -273,7 +294,8 @@ def exchange(
         "client": ("127.0.0.1", 50000),
         "server": server,
     }
-    return Exchange(app, scope, list(parts))
+    made = list(parts)
+    return DirectExchange(app, scope, made) if goes_direct(app, scope, made) else Exchange(app, scope, made)
 
 
 Headers: TypeAlias = "Mapping[str, str | None]"

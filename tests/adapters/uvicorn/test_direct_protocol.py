@@ -19,6 +19,7 @@ from funcmcp.adapters.asgi.application import ASGIApplication, Served
 from funcmcp.adapters.uvicorn.direct_path import direct_path
 from funcmcp.adapters.uvicorn.direct_protocol import DirectCycle
 from funcmcp.adapters.uvicorn.protocols import http_protocol
+from funcmcp.adapters.uvicorn.server import _Server
 from funcmcp.server.limits import Limits
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
 from fuzz.http_bytes import Transport
@@ -39,6 +40,9 @@ RESPONSES = {
     b"h": HttpResponse(200, (("x-Name", "Value\u00e9"), ("x-empty", ""), ("X-Upper", "1")), b"fields"),
     b"i": HttpResponse(200, (("x-invalid", "a\r\nb"),), b"invalid"),
     b"n": HttpResponse(204, ()),
+    b"t": HttpResponse(299, JSON, b"a status without a name"),
+    b"u": HttpResponse(200, (("x-name", "\u20ac"),), b"not Latin-1"),
+    b"v": HttpResponse(600, JSON, b"no status"),
 }
 """Responses by the first byte of the request's body."""
 
@@ -216,7 +220,27 @@ def chunked(body: bytes, *trailers: bytes) -> bytes:
 
 
 BODIES = st.sampled_from(
-    [b"", b"{}", b"w", b"l", b"s", b"sw", b"e", b"c", b"h", b"i", b"n", b"a", b"2", b"b", b"x" * 2500, b"x" * 6000]
+    [
+        b"",
+        b"{}",
+        b"w",
+        b"l",
+        b"s",
+        b"sw",
+        b"e",
+        b"c",
+        b"h",
+        b"i",
+        b"n",
+        b"a",
+        b"2",
+        b"b",
+        b"t",
+        b"u",
+        b"v",
+        b"x" * 2500,
+        b"x" * 6000,
+    ]
 )
 FIELDS = st.sampled_from(
     [
@@ -518,3 +542,34 @@ async def test_a_fault_of_the_exchange_is_500_and_in_the_log(direct: bool, caplo
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert record.exc_info is not None
     assert str(record.exc_info[1]) == "a fault"
+
+
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize(("body", "expected"), [(b"w", b"HTTP/1.1 503 "), (b"sw", b"HTTP/1.1 200 ")])
+async def test_a_server_that_exits_ends_the_request(direct: bool, body: bytes, expected: bytes) -> None:
+    """The server cancels the task. A response that has begun is complete as far as HTTP can tell."""
+    connection = Connection(direct=direct)
+    server = _Server(connection.app, lambda: None)
+    server.config.load()
+    protocol_class: Any = server.config.http_protocol_class
+    if not direct:
+        protocol_class = http_protocol(LIMITS, "httptools")
+    protocol = protocol_class(server.config, connection.state, {}, asyncio.get_running_loop())
+    connection.transport.lose()
+    connection.transport = protocol.transport = Transport(reads=True)
+    connection.protocol = connection.transport.protocol = protocol
+    protocol.connection_made(connection.transport)
+    connection.receive(post(body))
+    await connection.quiet()
+    assert is_direct(connection) == direct
+    server.should_exit = True
+    [task] = connection.state.tasks
+    task.cancel()
+    await connection.quiet()
+    assert connection.transport.written.startswith(expected)
+    if body == b"w":
+        assert b"The server ended before the request was answered." in connection.transport.written
+    else:
+        assert connection.transport.written.endswith(b"\r\n0\r\n\r\n")
+    assert not connection.state.tasks
+    connection.transport.abort()

@@ -17,6 +17,10 @@ The decision has two steps:
   need no second implementation. If `parse` ends before the last byte, the request becomes uvicorn's: `_start_asgi`
   makes the calls of uvicorn that were left out. `_incoming` is therefore None between two calls of `parse`.
 
+The header of a request that went directly is kept. If the next request has the same one (`repeated_header`), it needs
+no parser: `data_received` starts its task. One timer for many responses measures the idle time of a connection. When it
+fires, it looks at the time of the last response; uvicorn would start and stop a timer for each.
+
 A response that is more than a status, plain header fields and bytes is sent through ASGI: a stream, a response with
 fields about the connection, one behind bytes that the client has not read, and the one to an exception. For these,
 `DirectCycle.become_asgi` makes the cycle a complete one of uvicorn, which runs an ASGI application that sends only.
@@ -312,8 +316,8 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
             return False
         if cycle.disconnected:
             return True
-        lines = _encoded(response.headers)
-        if lines is None or status in _WITHOUT_LENGTH or self.flow.write_paused:
+        status_line, lines = STATUS_LINE.get(status), _encoded(response.headers)
+        if status_line is None or lines is None or status in _WITHOUT_LENGTH or self.flow.write_paused:
             return False
         default_headers = self.server_state.default_headers
         if default_headers is not self._default_headers:  # uvicorn makes a new list each second, for the date
@@ -324,7 +328,7 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
         closing = b"" if cycle.keep_alive else b"connection: close\r\n"
         self.transport.write(
             b"%b%b%bcontent-length: %d\r\n%b\r\n%b"
-            % (STATUS_LINE[status], self._default_lines, lines, len(body), closing, body)
+            % (status_line, self._default_lines, lines, len(body), closing, body)
         )
         cycle.complete()
         if not cycle.keep_alive:
@@ -373,7 +377,10 @@ def _encoded(headers: tuple[tuple[str, str], ...]) -> bytes | None:
     """Return header fields as lines; None if ASGI has to check them, or they are about the connection."""
     lines = bytearray()
     for name, value in headers:
-        encoded_name, encoded_value = name.encode("ascii"), value.encode("latin-1")
+        try:
+            encoded_name, encoded_value = name.encode("ascii"), value.encode("latin-1")
+        except UnicodeEncodeError:
+            return None
         is_plain = _PLAIN_NAME.fullmatch(encoded_name) and _PLAIN_VALUE.fullmatch(encoded_value)
         if not is_plain or encoded_name in _CONNECTION_FIELDS:
             return None
