@@ -130,17 +130,18 @@ const FIELDS = {
 
 // One control with a label
 
+const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 const constraints = [
-  ["minLength", (value) => `at least ${value} characters`],
-  ["maxLength", (value) => `at most ${value} characters`],
+  ["minLength", (value) => `at least ${counted(value, "character")}`],
+  ["maxLength", (value) => `at most ${counted(value, "character")}`],
   ["pattern", (value) => `matches ${value}`],
   ["minimum", (value) => `at least ${value}`],
   ["exclusiveMinimum", (value) => `more than ${value}`],
   ["maximum", (value) => `at most ${value}`],
   ["exclusiveMaximum", (value) => `less than ${value}`],
   ["multipleOf", (value) => `a multiple of ${value}`],
-  ["minItems", (value) => `at least ${value} items`],
-  ["maxItems", (value) => `at most ${value} items`],
+  ["minItems", (value) => `at least ${counted(value, "item")}`],
+  ["maxItems", (value) => `at most ${counted(value, "item")}`],
 ];
 
 function helpOf(schema, note) {
@@ -452,7 +453,7 @@ function mapField(context) {
   const { schema, root, depth } = context;
   const { outer, items, append, clear } = rows({ ...context, isPlain: true }, () => {
     const place = { root, required: true, depth: depth + 1, budget: newBudget() };
-    const key = makeField({ type: "string", minLength: 1 }, { ...place, name: "Name" });
+    const key = makeField({ type: "string" }, { ...place, name: "Name" });
     const field = makeField(schema.additionalProperties, { ...place, name: "Value" });
     return { elements: [key.element, field.element], key, field, focus: key.focus };
   }, "entry");
