@@ -34,7 +34,7 @@ lint: .venv/.ready
 reference: .venv/.ready
 	.venv/bin/python scripts/reference.py
 
-# The documentation site in .site/html. Warnings are errors.
+# The documentation site in .site/html. Warnings are errors. Pages whose document is gone stay there until `make clean`.
 docs: reference
 	scripts/setup-docs.sh
 	.servers/docs/bin/python -m sphinx -W --keep-going --quiet -j auto -d .site/doctrees docs .site/html
