@@ -68,9 +68,10 @@ soak-tasks: .venv/.ready
 	scripts/setup-redis.sh
 	.venv/bin/python -m tests.cluster.task_soak
 
-# Published servers on their own libraries and on funcmcp; writes docs/development/corpus.md.
+# Published servers on their own libraries, on funcmcp and migrated; writes docs/development/corpus.md and migrate.md.
 corpus: .venv/.ready
 	.venv/bin/python -m tests.corpus.run
+	.venv/bin/python -m tests.corpus.migration
 
 .venv/.fuzz: .venv/.ready
 	scripts/install.sh .venv/bin/python --group fuzz

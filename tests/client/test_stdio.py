@@ -295,6 +295,23 @@ async def test_a_server_that_leaves_an_unknown_method_unanswered_is_asked_for_th
         assert client.revision == "2025-06-18"
 
 
+async def test_a_slow_start_does_not_choose_an_old_revision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The official SDK refuses the handshake after it has answered ``server/discover``, however late."""
+    monkeypatch.setattr("funcmcp.client.requests._PROBE_SECONDS", 0.1)
+    command = script(
+        "import json, sys, time",
+        "time.sleep(0.3)",
+        "for line in sys.stdin:",
+        "    message = json.loads(line)",
+        "    answer = {'error': {'code': -32022, 'message': 'the initialize handshake is not accepted'}}",
+        "    if message['method'] == 'server/discover':",
+        "        answer = {'result': {'supportedVersions': ['2026-07-28'], 'capabilities': {}}}",
+        "    if 'id' in message: print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], **answer}), flush=True)",
+    )
+    async with Client(command) as client:
+        assert client.revision == "2026-07-28"
+
+
 async def test_a_program_that_never_answers_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("funcmcp.client.requests._PROBE_SECONDS", 0.2)
     lines = "import sys\nfor line in sys.stdin: pass"

@@ -2,9 +2,10 @@
 
 Run it with `python -m tests.corpus.migration [NAME...]`. Without names it writes docs/development/migrate.md.
 
-How it works: the packages are those of `run`. Each is copied to `.corpus/migrated/`, and the copy is rewritten twice;
-the second time nothing may change. Then `funcmcp diff` starts the old and the new server on stdio, each in the
-environment of its library and without a network, and makes the calls of servers.toml on both.
+How it works: the packages are those of `run`. Each is copied to `.corpus/migrated/`, and the copy is rewritten twice,
+as `funcmcp migrate --write` does it; the second time nothing may change. Then `funcmcp diff` starts the old and the new
+server on stdio, each in the environment of its library and without a network, and makes the calls of servers.toml on
+both.
 """
 
 from __future__ import annotations
@@ -23,21 +24,45 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from funcmcp.cli.failure import Failure
+from funcmcp.cli.migrate.plan import plan_migration, write_changes
 from tests.corpus.run import REPOSITORY, STORE, Server, install, servers
 
 PAGE = REPOSITORY / "docs" / "development" / "migrate.md"
-_SECONDS = 180
+_SECONDS = 300
+_AT_ONCE = 4
 _RULES: tuple[tuple[str, str], ...] = (
     ("text result", r"results have no schema|structuredContent is missing; it was \{\"result\": \""),
     ("nullable", r"type changed from [\w |]*null|alternatives removed: .*null|values removed: null"),
     ("unknown arguments", r"additionalProperties"),
-    ("error prefix", r"isError"),
+    ("plain dict", r"result result: removed|structuredContent changed from \{\"result\": \{.* to \{"),
 )
+"""The reasons of breaking differences, and expressions for their texts."""
+
 REASONS = {
     "text result": "A text has no output schema and no structured content: its text block has all of it.",
     "nullable": "`T | None` is the schema of `T`: a client leaves the argument out instead of sending null.",
     "unknown arguments": "The schema of a tool without arguments forbids others, which are refused in any case.",
+    "plain dict": "A `dict` without types is the structured content itself, as in FastMCP; the SDK 1.x wraps it in "
+    "`result`.",
 }
+
+
+_INTRODUCTION = """\
+# Migrated servers
+
+`make corpus` copies the published servers of the [corpus](corpus.md) that are written for FastMCP or for the decorators
+of the official SDK, rewrites each copy with `funcmcp migrate --write`, and compares the original, on its own library,
+with the copy by `funcmcp diff`. Both are served on stdio without a network, and the calls of the corpus are made on
+both. A second `funcmcp migrate --write` changes nothing in any of them.
+
+The script writes this page. A difference is breaking if a client of the old server can fail with the new one;
+[Comparing servers](../reference/command-line.md#comparing-servers) has the levels.
+"""
+_HEAD = (
+    "| server | version | library | written with | files | calls | breaking | compatible | wording | reasons |\n"
+    "|---|---|---|---|---|---|---|---|---|---|\n"
+)
 
 
 class MigrationError(Exception):
@@ -81,24 +106,16 @@ def migrated(server: Server) -> tuple[Path, Trial]:
     shutil.copytree(server.folder, folder)
     name = server.options["load"].partition(":")[0].partition(".")[0]
     path = folder / name if (folder / name).is_dir() else folder / f"{name}.py"
-    report = json.loads(_funcmcp("migrate", str(path), "--write", "--json"))
-    again = json.loads(_funcmcp("migrate", str(path), "--write", "--json"))
-    if again["files"]:
-        raise MigrationError(f"{server.name}: the second run changed {', '.join(again['files'])}")
-    trial = Trial(server, report["target"], len(report["files"]))
-    if report["target"] != "funcmcp":
-        differs = [note["text"] for note in report["notes"] if note["level"] == "differs"]
-        trial.obstacles = list(dict.fromkeys(differs))
+    plan = plan_migration(path)
+    write_changes(plan.changes)
+    again = plan_migration(path)
+    if again.changes:
+        names = ", ".join(change.name for change in again.changes)
+        raise MigrationError(f"{server.name}: the second run changes {names}")
+    trial = Trial(server, plan.target, len(plan.changes))
+    if plan.target != "funcmcp":
+        trial.obstacles = list(dict.fromkeys(note.text for note in plan.notes if note.level == "differs"))
     return folder, trial
-
-
-def _funcmcp(*arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "funcmcp", *arguments], capture_output=True, text=True, timeout=_SECONDS, check=False
-    )
-    if done.returncode:
-        raise MigrationError(f"funcmcp {arguments[0]}: {done.stderr.strip()}")
-    return done.stdout
 
 
 def compared(server: Server) -> Trial:
@@ -118,7 +135,7 @@ def compared(server: Server) -> Trial:
             timeout=_SECONDS,
             check=False,
         )
-    if done.returncode not in (0, 1):
+    if done.returncode not in (0, 1) or not done.stdout:
         raise MigrationError(f"{server.name}: {done.stderr.strip()[-500:]}")
     result: dict[str, Any] = json.loads(done.stdout)
     trial.calls = len(calls)
@@ -152,25 +169,61 @@ def compared_or_error(server: Server) -> Trial | str:
     """Return the trial, or the text of the MigrationError."""
     try:
         return compared(server)
-    except (MigrationError, subprocess.TimeoutExpired) as error:
+    except (MigrationError, Failure, subprocess.TimeoutExpired) as error:
         return str(error)
+
+
+def page(trials: list[tuple[Server, Trial | str]]) -> str:
+    """Return docs/development/migrate.md."""
+    lines = []
+    reasons: Counter[str] = Counter()
+    obstacles: Counter[str] = Counter()
+    unexplained: list[str] = []
+    native = 0
+    for server, trial in trials:
+        head = f"| {server.name} | {server.version} | {server.library} |"
+        if isinstance(trial, str):
+            lines.append(f"{head} not compared: {trial} | | | | | | |")
+            continue
+        native += trial.target == "funcmcp"
+        reasons += trial.reasons
+        obstacles.update(trial.obstacles)
+        unexplained += [f"- {server.name}, {line.replace('|', chr(92) + '|')}" for line in trial.unexplained]
+        numbers = [trial.files, trial.calls, *(trial.counts[level] for level in ("breaking", "compatible", "wording"))]
+        cells = " | ".join(map(str, numbers))
+        lines.append(f"{head} `{trial.target}` | {cells} | {', '.join(sorted(+trial.reasons))} |")
+    explained = [f"- **{name}** ({reasons[name]}): {text}" for name, text in REASONS.items() if reasons[name]]
+    kept = [f"| {text.replace('|', chr(92) + '|')} | {count} |" for text, count in obstacles.most_common()]
+    summary = (
+        f"Compared are {len(trials)} of {len(eligible())} servers. {native} of them are written with funcmcp's own API "
+        "afterwards, the others with `funcmcp.compat`.\n"
+    )
+    parts = [
+        _INTRODUCTION,
+        summary,
+        "## Results\n\n" + _HEAD + "\n".join(lines) + "\n",
+        "## Breaking differences\n\nWith their numbers:\n\n" + "\n".join(explained) + "\n",
+        "## Breaking differences without a reason\n\n" + ("\n".join(unexplained) or "None.") + "\n",
+        "## Uses that keep a server on funcmcp.compat\n\n| use | servers |\n|---|---|\n" + "\n".join(kept) + "\n",
+    ]
+    return "\n".join(parts)
 
 
 def main(names: list[str]) -> int:
     """Migrate the servers with these names, or all; return the exit status."""
     chosen = [server for server in eligible() if not names or any(name in server.name for name in names)]
     install(chosen)
-    with ThreadPoolExecutor(2) as pool:
-        trials = list(pool.map(compared_or_error, chosen))
-    for server, trial in zip(chosen, trials, strict=True):
-        print(f"{server.name} {server.version} ({server.library})", flush=True)
-        if isinstance(trial, str):
-            print(f"    {trial}", flush=True)
-            continue
-        print(f"    {trial.target}, {trial.files} files, {trial.counts}, {dict(trial.reasons)}", flush=True)
-        for line in trial.unexplained:
-            print(f"    {line}", flush=True)
-    return 0
+    trials: list[tuple[Server, Trial | str]] = []
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for server, trial in zip(chosen, pool.map(compared_or_error, chosen), strict=True):
+            trials.append((server, trial))
+            print(f"{server.name} {server.version} ({server.library})", flush=True)
+            for line in [trial] if isinstance(trial, str) else trial.unexplained:
+                print(f"    {line}", flush=True)
+    if not names:
+        PAGE.write_text(page(trials), encoding="utf-8")
+        print(f"Wrote {PAGE.relative_to(REPOSITORY)}.")
+    return int(any(isinstance(trial, str) or trial.unexplained for _, trial in trials))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from funcmcp.protocol.errors import (
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
     MISSING_CLIENT_CAPABILITY,
+    UNSUPPORTED_PROTOCOL_VERSION,
     ClientError,
     InvalidResponseError,
     MCPError,
@@ -333,7 +334,21 @@ class Requests:
                 await self._initialize()
         elif not await self._try_newest():
             self.date = _LATEST_HANDSHAKE
+            await self._handshake_or_newest()
+
+    async def _handshake_or_newest(self) -> None:
+        """Send ``initialize``, and ``server/discover`` again if the server refuses the handshake.
+
+        A process that needs long to start may answer the first ``server/discover`` after the client has stopped waiting
+        for it. A server of the official SDK then serves the newest revision only.
+        """
+        try:
             await self._initialize()
+        except MCPError as error:
+            if error.code != UNSUPPORTED_PROTOCOL_VERSION or self._transport.is_http:
+                raise
+            self.date = max(REVISIONS)
+            await self._discover(self._timeout)
 
     async def _try_newest(self) -> bool:
         """Send ``server/discover`` in the newest revision. Return whether the server supports that revision."""

@@ -1,0 +1,43 @@
+"""A published server answers as before after ``funcmcp migrate --write``; `make corpus` migrates all of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("libcst")
+
+from tests.corpus.migration import Trial, compared, eligible, page
+from tests.corpus.run import InstallError, install
+
+QUICK = [server for server in eligible() if server.options.get("quick")][:1]
+pytestmark = [
+    pytest.mark.skipif(Path(sys.prefix).name != ".venv", reason="make test runs the corpus on one Python, in .venv"),
+    pytest.mark.timeout(600),  # the installation of an environment is a part of the first test
+]
+
+
+def test_a_migrated_server_answers_as_before() -> None:
+    try:
+        install(QUICK)
+    except InstallError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(f"pip could not install the server: {error}")
+    trial = compared(QUICK[0])
+    assert (trial.target, trial.unexplained) == ("funcmcp", [])
+    assert trial.calls > 0
+
+
+def test_the_page_names_each_difference_without_a_reason() -> None:
+    counts = {"breaking": 1, "compatible": 0, "wording": 2}
+    trial = Trial(QUICK[0], "funcmcp.compat", 1, ["the option auth"], 3, counts, Counter(), ["tool a | b: removed"])
+    text = page([(QUICK[0], trial), (QUICK[0], "no answer")])
+    assert "| `funcmcp.compat` | 1 | 3 | 1 | 0 | 2 |  |" in text
+    assert "not compared: no answer" in text
+    assert "tool a \\| b: removed" in text
+    assert "| the option auth | 1 |" in text
