@@ -79,9 +79,7 @@ def make_server(key: RSAKey, *, has_tokens: bool = False, has_rates: bool = Fals
 
 
 class CompleteRequest(HttpRequest):
-    """A request whose body has arrived."""
-
-    __slots__ = ()
+    """A request whose body has arrived. Without `__slots__`, because older versions of `HttpRequest` have no `body`."""
 
     def __init__(self, pairs: list[tuple[bytes, bytes]], body: bytes) -> None:
         super().__init__("POST", "/mcp", pairs, HOST)

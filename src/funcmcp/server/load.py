@@ -79,16 +79,14 @@ class Budget:
 
     def take(self, caller: str | None, amount: int = 1) -> None:
         """Check an amount and count it; raise LimitReachedError."""
+        by_caller = self._by_caller
         total = self.used + amount
-        if caller is None:
-            if total > self._limit:
-                self.check(None, amount)
-        else:
-            caller_total = self._by_caller.get(caller, 0) + amount
-            if total > self._limit or caller_total > self._per_principal:
-                self.check(caller, amount)
-            self._by_caller[caller] = caller_total
+        caller_total = amount if caller is None else by_caller.get(caller, 0) + amount
+        if total > self._limit or caller_total > self._per_principal:
+            self.check(caller, amount)
         self.used = total
+        if caller is not None:
+            by_caller[caller] = caller_total
 
     def give_back(self, caller: str | None, amount: int = 1) -> None:
         """Release an amount that was counted."""
@@ -126,7 +124,8 @@ class Load:
     Attributes:
         identifying: Requests whose caller is not known yet, because the authenticator is waiting.
         requests: HTTP requests without an answer yet, from the last byte of their body.
-        runs: JSON-RPC requests that run, on any transport. A run can outlast the HTTP request that started it.
+        runs: JSON-RPC requests that wait while they run, on any transport. A run can outlast the HTTP request that
+            started it.
         streams: Streams that are open.
         subscriptions: Bytes of the URIs that clients subscribed to.
         bodies: Bodies of HTTP requests.
