@@ -31,9 +31,10 @@ from tests.corpus.run import REPOSITORY, STORE, Server, install, servers
 PAGE = REPOSITORY / "docs" / "development" / "migrate.md"
 _SECONDS = 300
 _AT_ONCE = 4
+_TYPES = re.compile(r"type changed from (.+) to (.+)$")
 _RULES: tuple[tuple[str, str], ...] = (
     ("text result", r"results have no schema|structuredContent is missing; it was \{\"result\": \""),
-    ("nullable", r"type changed from [\w |]*null|alternatives removed: .*null|values removed: null"),
+    ("nullable", r"alternatives removed: \{\"type\": \"null\"\}$|values removed: null$"),
     ("unknown arguments", r"additionalProperties"),
     ("plain dict", r"result result: removed|structuredContent changed from \{\"result\": \{.* to \{"),
 )
@@ -142,15 +143,18 @@ def compared(server: Server) -> Trial:
     trial.counts = result["counts"]
     for difference in result["differences"]:
         if difference["level"] == "breaking":
-            reason = _reason_of(difference, server.options.get("varies", []))
+            reason = reason_of(difference, server.options.get("varies", []))
             trial.reasons[reason] += bool(reason)
             if not reason:
                 trial.unexplained.append(f"{difference['subject']}: {difference['text']}")
     return trial
 
 
-def _reason_of(difference: dict[str, str], varies: list[str]) -> str:
+def reason_of(difference: dict[str, str], varies: list[str]) -> str:
     """Return the reason for a breaking difference; "" if there is none."""
+    types = _TYPES.search(difference["text"])
+    if types is not None and set(types[1].split(" | ")) - {"null"} == set(types[2].split(" | ")):
+        return "nullable"
     for reason, pattern in _RULES:
         if re.search(pattern, difference["text"]):
             return reason

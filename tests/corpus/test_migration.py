@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("libcst")
 
-from tests.corpus.migration import Trial, compared, eligible, page
+from tests.corpus.migration import Trial, compared, eligible, page, reason_of
 from tests.corpus.run import InstallError, install
 
 QUICK = [server for server in eligible() if server.options.get("quick")][:1]
@@ -41,3 +41,18 @@ def test_the_page_names_each_difference_without_a_reason() -> None:
     assert "not compared: no answer" in text
     assert "tool a \\| b: removed" in text
     assert "| the option auth | 1 |" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("argument a: type changed from null | string to string", "nullable"),
+        ("argument a: type changed from null | string to integer", ""),
+        ("argument a: values removed: null", "nullable"),
+        ("argument a: values removed: \\"x\\"", ""),
+        ("results have no schema and no structured content any more", "text result"),
+        ("removed", ""),
+    ],
+)
+def test_only_the_difference_itself_has_the_reason(text: str, reason: str) -> None:
+    assert reason_of({"subject": "tool a", "text": text}, []) == reason
