@@ -201,7 +201,7 @@ async def test_a_store_that_can_not_be_opened_is_in_the_log_when_the_server_star
         await asyncio.sleep(0.002)
     with pytest.raises(StoreUnavailableError) as refused:
         await create(served, "job")
-    assert str(refused.value) == "The task store of the server is unavailable now."
+    assert str(refused.value) == "The task store of the server can't be used. The server's log has the reason."
     path.parent.mkdir()
     await create(served, "job")
     await served.tasks.stop(0)
