@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import threading
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel
 
 from funcmcp import Header, MCPServer, ServerInfo, ToolContext, ToolError
 from funcmcp.content import Audio, EmbeddedResource, Image, ResourceLink, Text
 from funcmcp.http import HTTPRequest, HTTPResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -64,8 +67,8 @@ class Features:
     Attributes:
         mcp: The server.
         calls: The arguments of the calls of `fields`.
-        cancelled: Is set when a call of `wait` is cancelled.
-        proceed: Lets `wait` and `job` continue. A request to /proceed sets it.
+        cancelled: Is set when a call of `wait` or `flood` is cancelled.
+        proceed: Lets `wait`, `flood` and `job` continue. A request to /proceed sets it.
     """
 
     def __init__(self) -> None:
@@ -77,7 +80,11 @@ class Features:
         )
         mcp.tool(input_schema=FIELDS)(self.fields)
         mcp.tool(destructive=True, idempotent=True)(self.wait)
-        for function in (self.seat, self.link, self.model, self.roots, self.media, self.fail, self.table, self.header):
+        read_only: tuple[Callable[..., Any], ...] = (
+            *(self.seat, self.link, self.model, self.roots, self.media, self.fail),
+            *(self.table, self.header, self.flood, self.nothing),
+        )
+        for function in read_only:
             mcp.tool(read_only=True)(function)
         mcp.tool(task="required")(self.job)
         mcp.resource("notes://today", mime_type="application/json")(today)
@@ -107,6 +114,22 @@ class Features:
             self.cancelled.set()
             raise
         return "It was worth it."
+
+    async def flood(self, count: int, context: ToolContext) -> str:
+        """Send messages as quickly as possible, and wait."""
+        for number in range(1, count + 1):
+            await context.log("info", f"line {number}")
+            await context.progress(number, count)
+        try:
+            await self.proceed.wait()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        return "All messages are sent."
+
+    def nothing(self) -> str:
+        """Return an empty text."""
+        return ""
 
     async def seat(self, context: ToolContext) -> str:
         """Ask for a seat."""

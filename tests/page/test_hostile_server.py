@@ -13,7 +13,8 @@ from tests.page.browser import Browser, running_browser, serving
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HTML = '<img src=x onerror="window.hacked=1"><script>window.hacked=2</script>'
+HTML = '<img src=x onerror="window.hacked=1"><script>window.hacked=2</script>\u202egnp.exe\u2069\u061c'
+SHOWN = HTML.replace("\u202e", "\\u202e").replace("\u2069", "\\u2069").replace("\u061c", "\\u061c")
 SCRIPT_URL = "javascript:window.hacked=3"
 MEMBERS = json.loads('{"__proto__": {"type": "string", "default": "polluted"}, "constructor": {"type": "integer"}}')
 SCHEMA = {
@@ -168,6 +169,7 @@ def test_texts_of_a_hostile_server_are_shown_and_not_interpreted(browser: Browse
                 elements: document.querySelectorAll(
                     "main script, nav script, main img:not([src^='data:image/']), iframe, object"
                 ).length,
+                controls: /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/.test(document.body.textContent),
                 links: [...document.querySelectorAll("a")].map((link) => link.protocol),
                 handlers: [...document.querySelectorAll("*")].filter((node) => node.hasAttribute("onerror")).length,
             }));
@@ -175,11 +177,12 @@ def test_texts_of_a_hostile_server_are_shown_and_not_interpreted(browser: Browse
             """,
             {"url": url},
         )
-    assert seen["title"] == HTML
+    assert seen["title"] == SHOWN
     for view in ("overview", "form", "question", "result"):
-        assert HTML in seen[view]
+        assert SHOWN in seen[view]
     assert seen["state"]["hacked"] is None
     assert seen["state"]["polluted"] is None
+    assert seen["state"]["controls"] is False
     assert (seen["state"]["elements"], seen["state"]["handlers"]) == (0, 0)
     assert set(seen["state"]["links"]) == {"http:"}
     assert json.loads(app.arguments) == {"__proto__": "there"}

@@ -58,7 +58,7 @@ def test_the_lists_and_the_overview_show_what_the_server_offers(browser: Browser
         {"url": url},
     )
     assert seen["title"] == "All features"
-    assert seen["lists"] == ["Tools 11", "Resources 1", "Resource templates 1", "Prompts 1"]
+    assert seen["lists"] == ["Tools 13", "Resources 1", "Resource templates 1", "Prompts 1"]
     assert {"Fields", "Today\nnotes://today", "File\nnotes://files/{+path}{?lang}", "Greet"} <= set(seen["links"])
     assert "Use the tools." in seen["main"]
     assert url in seen["main"]
@@ -67,10 +67,11 @@ def test_the_lists_and_the_overview_show_what_the_server_offers(browser: Browser
 
 def test_every_control_of_a_form_sends_its_value(browser: Browser, url: str, features: Features) -> None:
     features.calls.clear()
-    browser.play(
+    colors = browser.play(
         OPEN
         + """
         await tool("fields");
+        const colors = await page.getByLabel("color").locator("option").allInnerTexts();
         await page.getByLabel("text").fill("Hello");
         await page.getByLabel("whole").fill("9007199254740993");
         await page.getByRole("textbox", { name: "part", exact: true }).fill("-1.5e2");
@@ -101,9 +102,11 @@ def test_every_control_of_a_form_sends_its_value(browser: Browser, url: str, fea
         await page.getByLabel("either").fill("[1, 2]");
         await call();
         await ended("Done");
+        return colors;
         """,
         {"url": url},
     )
+    assert colors == ["(not set)", '"red"', "7", "null"]
     [arguments] = features.calls
     assert arguments == {
         "text": "Hello",
@@ -243,6 +246,85 @@ def test_cancel_ends_the_call_at_the_server(browser: Browser, url: str, features
     assert features.cancelled.wait(5)
 
 
+def test_thousands_of_messages_do_not_block_the_page(browser: Browser, url: str, features: Features) -> None:
+    features.proceed.clear()
+    features.cancelled.clear()
+    seen = browser.play(
+        OPEN
+        + """
+        await tool("flood");
+        await page.getByLabel("count").fill("2000");
+        const begin = Date.now();
+        await call();
+        await page.getByText("Requests and answers as JSON").click();
+        await page.locator(".progress").getByText("2000 of 2000").waitFor();
+        await page.getByRole("log").getByText("line 2000", { exact: true }).waitFor();
+        const seen = { seconds: (Date.now() - begin) / 1000 };
+        await page.getByRole("button", { name: "Cancel", exact: true }).click();
+        await ended("Cancelled");
+        seen.lines = await page.getByRole("log").locator("li").count();
+        seen.exchange = await page.locator(".exchange").innerText();
+        return seen;
+        """,
+        {"url": url},
+    )
+    assert features.cancelled.wait(5)
+    assert seen["seconds"] < 8
+    assert seen["lines"] == 1000
+    assert "3,500 earlier messages are not shown." in seen["exchange"]
+    assert '"line 2000"' in seen["exchange"]
+    assert '"line 1000"' not in seen["exchange"]
+
+
+def test_names_without_a_feature_and_empty_results_are_named(browser: Browser, url: str) -> None:
+    seen = browser.play(
+        OPEN
+        + """
+        const seen = [];
+        for (const kind of ["tool", "prompt", "template", "resource"]) {
+            await page.goto(`${args.url}#${kind}/nosuch`);
+            await page.getByText(/^This server lists no/).waitFor();
+            seen.push(await page.locator("main").innerText(), await page.getByRole("main").getByRole("button").count());
+        }
+        await tool("nothing");
+        await call();
+        await ended("Done");
+        return [...seen, await result.innerText()];
+        """,
+        {"url": url},
+    )
+    *views, empty = seen
+    assert views[:6] == [
+        *("Tools\n\nThis server lists no tool named nosuch. You may have to sign in.", 0),
+        *("Prompts\n\nThis server lists no prompt named nosuch. You may have to sign in.", 0),
+        *("Resource templates\n\nThis server lists no resource template named nosuch. You may have to sign in.", 0),
+    ]
+    assert "This server lists no resource named nosuch." in views[6]
+    assert views[7] == 1
+    assert empty == "The result is empty."
+
+
+def test_a_question_that_the_server_has_forgotten_is_an_error_in_plain_words(browser: Browser, url: str) -> None:
+    failure = browser.play(
+        OPEN
+        + """
+        await page.route("**/mcp", (route) => {
+            const message = route.request().postDataJSON();
+            if (message?.params?.requestState) message.params.requestState = "of the server before its restart";
+            route.continue(message ? { postData: JSON.stringify(message) } : {});
+        });
+        await tool("seat");
+        await call();
+        await page.getByRole("button", { name: "Decline" }).click();
+        await ended("Failed");
+        return await result.innerText();
+        """,
+        {"url": url},
+        errors=["status of 400"],
+    )
+    assert failure == "The server has forgotten this question. Call the tool again."
+
+
 def test_questions_of_the_server_are_answered_in_the_page(browser: Browser, url: str) -> None:
     seen = browser.play(
         OPEN
@@ -271,12 +353,19 @@ def test_questions_of_the_server_are_answered_in_the_page(browser: Browser, url:
         seen.push([await link.getAttribute("href"), await link.getAttribute("rel"), await link.getAttribute("target")]);
         await press("Continue");
         await finish();
-        await page.getByLabel("url").fill("javascript:alert(1)");
+        await page.getByLabel("url").fill("https://\u0430pple.example/ü?\u202e");
         await call();
-        await page.locator(".question").getByText("javascript:alert(1)").waitFor();
-        seen.push(await page.locator(".question a").count());
+        seen.push(await page.locator(".question a").innerText(), await page.locator(".question strong").innerText());
         await press("Decline");
         await finish();
+        for (const address of ["javascript:alert(1)", "https://bank.example@other.example/"]) {
+            await page.getByLabel("url").fill(address);
+            await call();
+            await page.locator(".question").getByText(address).waitFor();
+            seen.push(await page.locator(".question a").count());
+            await press("Decline");
+            await finish();
+        }
         await tool("model");
         await call();
         await page.locator(".question").getByText("What is the capital of France?").waitFor();
@@ -306,6 +395,11 @@ def test_questions_of_the_server_are_answered_in_the_page(browser: Browser, url:
         "You cancel.",
         ["https://pay.example/1", "noopener noreferrer", "_blank"],
         "You accept.",
+        "https://xn--pple-43d.example/%C3%BC?%E2%80%AE",
+        "xn--pple-43d.example",
+        "You decline.",
+        0,
+        "You decline.",
         0,
         "You decline.",
         "The model said Paris.",

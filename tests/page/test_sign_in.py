@@ -75,7 +75,7 @@ def test_the_page_signs_in_with_pkce_steps_up_and_signs_out(browser: Browser, or
         seen.push(await page.evaluate(() => [localStorage.length, document.cookie, sessionStorage.length]));
         await page.getByRole("link", { name: "Signed in" }).click();
         await page.getByRole("button", { name: "Sign out" }).click();
-        await page.getByText("This server wants to know who you are.").waitFor().catch(() => null);
+        await page.getByText("This server wants to know who you are.").waitFor();
         seen.push(await page.evaluate(() => sessionStorage.length));
         return seen;
         """,
@@ -145,32 +145,59 @@ def test_a_key_in_a_header_signs_in(browser: Browser) -> None:
     mcp = MCPServer("keys", auth=APIKeys({"ada": KEY}))
     mcp.tool(hello)
     with serving(mcp) as url:
-        seen: list[Any] = browser.play(
+        seen: dict[str, Any] = browser.play(
             """
             await page.goto(args.url);
             await page.getByText("This server wants to know who you are.").waitFor();
-            const use = async (header, key) => {
-                await page.getByLabel("Header").fill(header);
+            const seen = {
+                cards: await page.locator("main h3").allInnerTexts(),
+                kind: await page.getByLabel("Send it as").inputValue(),
+                refusals: [],
+            };
+            const use = async (kind, key) => {
+                await page.getByLabel("Send it as").selectOption(kind);
                 await page.getByLabel("Token or key").fill(key);
                 await page.getByRole("button", { name: "Use" }).click();
             };
-            await use("X API Key", args.key);
-            const seen = [await page.getByRole("alert").last().innerText()];
-            await use("X-API-Key", "wrong");
-            await page.getByText("You are signed in with the header X-API-Key.").waitFor();
-            await use("X-API-Key", args.key);
+            const refused = async (text) => {
+                await page.getByRole("alert").getByText(text).waitFor();
+                await page.getByRole("link", { name: "Sign in", exact: true }).waitFor();
+                seen.refusals.push(await page.evaluate(() => [document.activeElement.type, sessionStorage.length]));
+            };
+            await use("API key in X-API-Key", "wrong");
+            await refused("The server refused this key.");
+            await use("Bearer token", args.key);
+            await refused("The server refused this token.");
+            await use("Another header", args.key);
+            await page.getByRole("alert").getByText("Enter the name of a header").waitFor();
+            await page.getByLabel("Header", { exact: true }).fill("X API Key");
+            await page.getByRole("button", { name: "Use" }).click();
+            seen.problem = await page.getByRole("alert").last().innerText();
+            seen.violations = await violations(page);
+            await use("API key in X-API-Key", args.key);
+            await page.getByRole("link", { name: "Signed in" }).waitFor();
             await page.getByRole("link", { name: "Hello" }).click();
             await page.getByRole("button", { name: "Call" }).click();
             await page.getByRole("heading", { name: "Done" }).waitFor();
-            return [...seen, await page.locator(".result").innerText(), await violations(page)];
+            seen.result = await page.locator(".result").innerText();
+            await page.evaluate(() => {
+                const [name] = Object.keys(sessionStorage);
+                sessionStorage.setItem(name, sessionStorage.getItem(name).replace("KEY", "OLD"));
+            });
+            await page.reload();
+            await page.getByText("The server refused this key.").waitFor();
+            await page.getByRole("link", { name: "Sign in", exact: true }).waitFor();
+            return seen;
             """,
             {"url": url, "key": KEY},
             errors=UNAUTHORIZED,
         )
-    problem, result, violations = seen
-    assert problem == "Enter the name of a header and a key of visible ASCII characters."
-    assert "Hello, you." in result
-    assert violations == []
+    assert seen["cards"] == ["With a token or a key", "With an authorization server"]
+    assert seen["kind"] == "X-API-Key"
+    assert seen["refusals"] == [["password", 0]] * 2
+    assert seen["problem"] == "Enter the name of a header and a key of visible ASCII characters."
+    assert "Hello, you." in seen["result"]
+    assert seen["violations"] == []
 
 
 def hello() -> str:

@@ -4,6 +4,7 @@ const MIN_POLL = 200;
 const MAX_POLL = 10_000;
 const MAX_EXCHANGES = 50;
 const MAX_LOG = 1000;
+const EXCHANGES_INTERVAL = 500;
 
 /**
  * Sends a request and shows it in a container.
@@ -105,9 +106,15 @@ function showError(view, error) {
     view.end("cancelled", []);
     return;
   }
+  if (error.code === INVALID_PARAMS && error.message.includes("requestState")) {
+    view.end("failed", [failure("The server has forgotten this question. Call the tool again.")]);
+    return;
+  }
   const parts = [failure(error.message)];
   if (error.needsSignIn) {
     lastChallenge = error.challenge;
+    const refusal = refusalOf(error);
+    if (refusal) parts.unshift(failure(refusal));
     const scopes = asText(error.challenge.scope);
     if (error.status === 403 && scopes) parts.push(element("p", {}, "It needs the scopes ", element("code", {}, scopes), "."));
     parts.push(element("p", {}, element("a", { class: "button primary", href: "#sign-in" }, "Sign in")));
@@ -117,6 +124,7 @@ function showError(view, error) {
   view.end("failed", parts);
 }
 
+const INVALID_PARAMS = -32602;
 const ENDS = { done: "Done", failed: "Failed", cancelled: "Cancelled" };
 
 /** Returns the view of a running request. */
@@ -133,13 +141,58 @@ function runView() {
   const log = element("div", { class: "log", role: "log", "aria-label": "Log messages", tabindex: 0, hidden: true }, lines);
   const result = element("div", { class: "result" });
   const exchanges = element("div", {});
+  const json = details("Requests and answers as JSON", exchanges);
   const node = element("section", { class: "card run running", "aria-label": "Result" },
     element("div", { class: "run-head" }, state, clock, cancel), progress, questions, log, result,
-    details("Requests and answers as JSON", exchanges));
+    json);
   const seconds = () => `${((performance.now() - begin) / 1000).toFixed(performance.now() - begin < 1000 ? 2 : 1)} s`;
   const timer = setInterval(() => (clock.textContent = seconds()), 100);
-  const shown = new Map();
+  const blocks = new Map();
+  const changed = new Set();
   let cancelTask = null;
+  let lastProgress = null;
+  let newMessages = [];
+  let exchangesTimer = null;
+
+  // A server may send thousands of messages in a second: they are shown once in a frame.
+  const showMessages = () => {
+    if (lastProgress !== null) showProgress(lastProgress);
+    lastProgress = null;
+    if (newMessages.length === 0) return;
+    log.hidden = false;
+    lines.append(...newMessages.slice(-MAX_LOG).map(logLine));
+    newMessages = [];
+    while (lines.childElementCount > MAX_LOG) lines.firstChild.remove();
+    log.scrollTop = log.scrollHeight;
+  };
+  const scheduleMessages = perFrame(showMessages);
+
+  const showProgress = (params) => {
+    progress.hidden = false;
+    const total = get(params, "total");
+    if (typeof total === "number" && total > 0) {
+      bar.max = total;
+      bar.value = Number(get(params, "progress")) || 0;
+    } else {
+      bar.removeAttribute("value");
+    }
+    const numbers = total === undefined ? asText(get(params, "progress")) : `${asText(get(params, "progress"))} of ${asText(total)}`;
+    progressText.textContent = visible([asText(get(params, "message")), numbers].filter(Boolean).join(" · "));
+  };
+
+  // The JSON of the messages is made while it can be seen.
+  const showExchanges = () => {
+    clearTimeout(exchangesTimer);
+    exchangesTimer = null;
+    if (!json.open) return;
+    for (const exchange of changed) {
+      const block = blocks.get(exchange);
+      block.replaceChildren(...exchangeParts(exchange));
+      if (!block.isConnected) exchanges.append(block);
+    }
+    changed.clear();
+  };
+  json.addEventListener("toggle", showExchanges);
 
   const view = {
     node, questions, onQuestionCancel: null,
@@ -155,36 +208,17 @@ function runView() {
     state: (text) => (state.textContent = text),
     notify(notification, token) {
       const params = get(notification, "params");
-      if (notification.method === "notifications/progress" && get(params, "progressToken") === token) view.progress(params);
-      if (notification.method === "notifications/message") view.log(params);
-    },
-    progress(params) {
-      progress.hidden = false;
-      const total = get(params, "total");
-      if (typeof total === "number" && total > 0) {
-        bar.max = total;
-        bar.value = Number(get(params, "progress")) || 0;
-      } else {
-        bar.removeAttribute("value");
-      }
-      const numbers = total === undefined ? asText(get(params, "progress")) : `${asText(get(params, "progress"))} of ${asText(total)}`;
-      progressText.textContent = [asText(get(params, "message")), numbers].filter(Boolean).join(" · ");
-    },
-    log(params) {
-      log.hidden = false;
-      const level = asText(get(params, "level"));
-      const logger = asText(get(params, "logger"));
-      if (lines.childElementCount >= MAX_LOG) lines.firstChild.remove();
-      lines.append(element("li", {},
-        element("span", { class: `level level-${/^[a-z]+$/.test(level) ? level : "info"}` }, level), " ",
-        logger && element("code", {}, logger), logger && " ", compactText(get(params, "data"))));
-      log.scrollTop = log.scrollHeight;
+      if (notification.method === "notifications/progress" && get(params, "progressToken") === token) lastProgress = params;
+      if (notification.method === "notifications/message") newMessages.push(params);
+      if (newMessages.length > 2 * MAX_LOG) newMessages = newMessages.slice(-MAX_LOG);
+      scheduleMessages();
     },
     task(task) {
+      showMessages();
       const text = asText(get(task, "statusMessage"));
-      state.textContent = `Task: ${asText(get(task, "status")).replaceAll("_", " ")}`;
+      state.textContent = visible(`Task: ${asText(get(task, "status")).replaceAll("_", " ")}`);
       progress.hidden = false;
-      progressText.textContent = [text, asText(get(task, "taskId"))].filter(Boolean).join(" · ");
+      progressText.textContent = visible([text, asText(get(task, "taskId"))].filter(Boolean).join(" · "));
       const [, at, total] = /(\d+(?:\.\d+)?) of (\d+(?:\.\d+)?)/.exec(text) ?? [];
       if (Number(total) > 0) {
         bar.max = Number(total);
@@ -192,21 +226,20 @@ function runView() {
       }
     },
     exchange(exchange) {
-      let block = shown.get(exchange);
-      if (block === undefined) {
-        block = element("div", { class: "exchange" });
-        shown.set(exchange, block);
-        exchanges.append(block);
-        if (shown.size > MAX_EXCHANGES) {
-          const [oldest] = shown.keys();
-          shown.get(oldest).remove();
-          shown.delete(oldest);
-        }
+      if (!blocks.has(exchange)) blocks.set(exchange, element("div", { class: "exchange" }));
+      changed.add(exchange);
+      if (blocks.size > MAX_EXCHANGES) {
+        const [oldest] = blocks.keys();
+        blocks.get(oldest).remove();
+        blocks.delete(oldest);
+        changed.delete(oldest);
       }
-      block.replaceChildren(...exchangeParts(exchange));
+      if (json.open) exchangesTimer ??= setTimeout(showExchanges, EXCHANGES_INTERVAL);
     },
     end(kind, parts) {
       clearInterval(timer);
+      showMessages();
+      showExchanges();
       clock.textContent = seconds();
       state.textContent = ENDS[kind];
       node.classList.remove("running");
@@ -222,15 +255,24 @@ function runView() {
   return view;
 }
 
-function exchangeParts({ method, headers, body, status, messages }) {
-  const fields = { ...headers };
-  for (const name of Object.keys(credentialFields())) fields[name] = "…";
+/** Returns the line of the log for the parameters of notifications/message. */
+function logLine(params) {
+  const level = asText(get(params, "level"));
+  const logger = asText(get(params, "logger"));
+  return element("li", {},
+    element("span", { class: `level level-${/^[a-z]+$/.test(level) ? level : "info"}` }, level), " ",
+    logger && element("code", {}, logger), logger && " ", element("bdi", {}, compactText(get(params, "data"))));
+}
+
+function exchangeParts({ method, headers, body, status, messages, omitted }) {
   const answer = messages.length === 1 ? messages[0] : messages;
   const parts = [
     element("h4", {}, "Request ", element("code", {}, method)),
-    jsonBlock(`header of the request ${method}`, fields),
+    jsonBlock(`header of the request ${method}`, headers),
     jsonBlock(`request ${method}`, body),
   ];
   if (status === null) return [...parts, element("p", { class: "quiet" }, "No answer yet.")];
-  return [...parts, element("h4", {}, `Answer, HTTP status ${status}`), jsonBlock(`answer to ${method}`, answer)];
+  parts.push(element("h4", {}, `Answer, HTTP status ${status}`));
+  if (omitted > 0) parts.push(element("p", { class: "quiet" }, `${omitted.toLocaleString()} earlier messages are not shown.`));
+  return [...parts, jsonBlock(`answer to ${method}`, answer)];
 }

@@ -37,6 +37,9 @@ function useCredentials(value) {
   byId("open-sign-in").textContent = value === null ? "Sign in" : "Signed in";
 }
 
+/** Returns the noun for credentials in a sentence. */
+const nounOf = (value) => (value.token || value.header.toLowerCase() === "authorization" ? "token" : "key");
+
 /** Returns the header fields that carry the credentials. */
 function credentialFields() {
   if (credentials === null) return {};

@@ -13,15 +13,30 @@ function newId(prefix) {
   return `${prefix}-${lastId}`;
 }
 
-/** Returns a new element. An attribute whose value is a function is an event listener; null and false leave it out. */
+const DIRECTION_CONTROLS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const SHOWN_ATTRIBUTES = ["alt", "aria-label", "title"];
+
+/** Returns a text with its direction controls escaped. They could make the text look like another one. */
+function visible(text) {
+  return text.replace(DIRECTION_CONTROLS, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/**
+ * Returns a new element. An attribute whose value is a function is an event listener; null and false leave it out.
+ * Direction controls in texts are escaped.
+ */
 function element(tag, attributes, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (typeof value === "function") node.addEventListener(name, value);
+    else if (SHOWN_ATTRIBUTES.includes(name)) node.setAttribute(name, visible(String(value)));
     else node.setAttribute(name, value === true ? "" : String(value));
   }
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    node.append(typeof child === "string" ? visible(child) : child);
+  }
   return node;
 }
 
@@ -50,7 +65,7 @@ const MAX_SHOWN = 1_000_000;
 
 /** Returns the text of a JSON value with colours. */
 function jsonCode(value) {
-  const text = stringify(value);
+  const text = visible(stringify(value));
   const code = element("code");
   if (text.length > MAX_COLOURED) {
     code.textContent = shortened(text);
@@ -82,7 +97,7 @@ function codeBlock(label, content, text) {
 }
 
 const jsonBlock = (label, value) => codeBlock(label, jsonCode(value), () => stringify(value));
-const textBlock = (label, text) => codeBlock(label, shortened(text), () => text);
+const textBlock = (label, text) => codeBlock(label, element("bdi", {}, shortened(text)), () => text);
 
 function copyButton(label, text) {
   const button = element("button", { type: "button", class: "small copy", "aria-label": `Copy ${label}` }, "Copy");
@@ -101,19 +116,43 @@ function copyButton(label, text) {
 
 /** Says a sentence to users of screen readers. */
 function announce(sentence) {
-  byId("announcement").textContent = sentence;
+  byId("announcement").textContent = visible(sentence);
 }
 
-/** Returns a link to another site; text, if the URL is not of HTTP. */
-function externalLink(url, label) {
-  let parsed = null;
+/** Returns an absolute URL of HTTP without user information; null for anything else. */
+function externalUrl(text) {
+  let url;
   try {
-    parsed = new URL(url);
+    url = new URL(text);
   } catch {
-    // The text below shows it.
+    return null;
   }
-  if (parsed?.protocol !== "https:" && parsed?.protocol !== "http:") return element("code", {}, asText(label ?? url));
-  return element("a", { href: parsed.href, target: "_blank", rel: "noopener noreferrer" }, asText(label ?? url));
+  const isHttp = url.protocol === "https:" || url.protocol === "http:";
+  return isHttp && url.username === "" && url.password === "" ? url : null;
+}
+
+/** Returns a link that shows the URL as the browser requests it; text, if the page refuses to link to the URL. */
+function externalLink(text) {
+  const url = externalUrl(text);
+  if (url === null) return element("code", {}, asText(text));
+  return element("a", { href: url.href, target: "_blank", rel: "noopener noreferrer" }, url.href);
+}
+
+/** Returns a function that schedules an update for the next frame, once for all calls until then. */
+function perFrame(update) {
+  let frame = null;
+  let timer = null;
+  const runOnce = () => {
+    cancelAnimationFrame(frame);
+    clearTimeout(timer);
+    timer = null;
+    update();
+  };
+  return () => {
+    if (timer !== null) return;
+    frame = requestAnimationFrame(runOnce);
+    timer = setTimeout(runOnce, 500); // a hidden tab has no frames
+  };
 }
 
 function details(summary, ...content) {

@@ -57,14 +57,22 @@ function withoutNull(schema, root) {
 
 /** Returns the values that a schema allows, with a label for each; null if it does not list them. */
 function choicesOf(schema) {
-  if (get(schema, "const") !== undefined) return [{ value: schema.const, label: asText(schema.const) }];
-  const names = listOf(get(schema, "enumNames"));
-  if (Array.isArray(get(schema, "enum"))) {
-    return schema.enum.map((value, index) => ({ value, label: asText(names[index] ?? String(asText(value))) }));
-  }
+  if (get(schema, "const") !== undefined) return labelled([schema.const], []);
+  if (Array.isArray(get(schema, "enum"))) return labelled(schema.enum, listOf(get(schema, "enumNames")));
   const branches = listOf(get(schema, "oneOf") ?? get(schema, "anyOf"));
   if (branches.length === 0 || !branches.every((branch) => get(branch, "const") !== undefined)) return null;
-  return branches.map((branch) => ({ value: branch.const, label: asText(get(branch, "title") ?? branch.const) }));
+  return labelled(branches.map((branch) => branch.const), branches.map((branch) => get(branch, "title")));
+}
+
+/** Returns values with their labels. A value without a name is shown as JSON where its text is ambiguous, as "1" and 1. */
+function labelled(values, names) {
+  const types = new Set(values.filter((value) => value !== null).map((value) => typeof value));
+  const isMixed = types.size > 1 || (values.includes(null) && values.includes("null"));
+  return values.map((value, index) => {
+    const name = names[index];
+    if (name !== undefined && name !== null) return { value, label: asText(name) };
+    return { value, label: isMixed || value === "" ? JSON.stringify(value) : compactText(value) };
+  });
 }
 
 function kindOf(schema, root, depth) {
@@ -194,7 +202,7 @@ function frame(context, control, { note, before } = {}) {
       }
     },
     report: (problems, sentence) => {
-      problem.textContent = sentence;
+      problem.textContent = visible(sentence);
       problem.hidden = false;
       control.setAttribute("aria-invalid", "true");
       problems.push({ label: context.label, sentence, focus: () => control.focus() });

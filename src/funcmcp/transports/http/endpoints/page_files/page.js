@@ -1,11 +1,11 @@
 // The page: the lists of features, the search, and a view for each feature. The fragment of the URL names the view.
 
 const KINDS = {
-  tool: { title: "Tools", list: "tools/list", member: "tools", capability: "tools", id: "name", view: toolView },
-  resource: { title: "Resources", list: "resources/list", member: "resources", capability: "resources", id: "uri", view: resourceView },
-  template: { title: "Resource templates", list: "resources/templates/list", member: "resourceTemplates",
+  tool: { title: "Tools", noun: "tool", list: "tools/list", member: "tools", capability: "tools", id: "name", view: toolView },
+  resource: { title: "Resources", noun: "resource", list: "resources/list", member: "resources", capability: "resources", id: "uri", view: resourceView },
+  template: { title: "Resource templates", noun: "resource template", list: "resources/templates/list", member: "resourceTemplates",
     capability: "resources", id: "uriTemplate", view: templateView },
-  prompt: { title: "Prompts", list: "prompts/list", member: "prompts", capability: "prompts", id: "name", view: promptView },
+  prompt: { title: "Prompts", noun: "prompt", list: "prompts/list", member: "prompts", capability: "prompts", id: "name", view: promptView },
 };
 const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
@@ -13,6 +13,7 @@ let server = { name: "server", capabilities: {} };
 let features = [];
 let views = new Map();
 let loadError = null;
+let signInReason = null;
 let isLoading = true;
 
 const place = (kind, id) => `${kind}/${encodeURIComponent(id)}`;
@@ -39,14 +40,17 @@ async function start() {
       versions: listOf(get(discovered, "supportedVersions")).map(asText),
       capabilities: get(discovered, "capabilities") ?? {},
     };
-    document.title = server.title;
-    byId("server-title").textContent = server.title;
-    byId("server-version").textContent = server.version && `Version ${server.version}`;
+    document.title = visible(server.title);
+    byId("server-title").textContent = visible(server.title);
+    byId("server-version").textContent = visible(server.version && `Version ${server.version}`);
     const lists = Object.entries(KINDS).filter(([, kind]) => get(server.capabilities, kind.capability) !== undefined);
     features = (await Promise.all(lists.map(([kind]) => load(kind)))).flat();
   } catch (error) {
     loadError = error;
-    if (error.needsSignIn) lastChallenge = error.challenge;
+    if (error.needsSignIn) {
+      lastChallenge = error.challenge;
+      signInReason = refusalOf(error) ?? "This server wants to know who you are.";
+    }
   }
   isLoading = false;
   showLists();
@@ -128,14 +132,14 @@ function showView() {
   let current = null;
   let view;
   if (fragment === "clients") view = clientsView(server.name);
-  else if (fragment === "sign-in") view = signInView();
+  else if (fragment === "sign-in") view = signInView(loadError?.needsSignIn ? signInReason : null);
   else if (isLoading) view = element("p", { class: "quiet" }, "Loading…");
   else if (loadError !== null) view = errorView(loadError);
-  else if (!Object.hasOwn(KINDS, kind)) view = overview();
+  else if (!Object.hasOwn(KINDS, kind) || !encoded) view = overview();
   else {
-    const key = decoded(encoded ?? "");
-    current = features.find((feature) => feature.kind === kind && feature.key === key) ?? unlisted(kind, key);
-    if (!views.has(fragment)) views.set(fragment, KINDS[kind].view(current));
+    const key = decoded(encoded);
+    current = features.find((feature) => feature.kind === kind && feature.key === key);
+    if (!views.has(fragment)) views.set(fragment, current ? KINDS[kind].view(current) : unlistedView(kind, key));
     view = views.get(fragment);
   }
   main.replaceChildren(view);
@@ -152,10 +156,18 @@ function decoded(text) {
   }
 }
 
-const unlisted = (kind, key) => ({ kind, key, name: key, title: key, description: "", definition: { [KINDS[kind].id]: key } });
+/** Returns the view of a feature that no list contains. A resource has its form, because results link to unlisted ones. */
+function unlistedView(kind, key) {
+  const sentence = `This server lists no ${KINDS[kind].noun} named ${key}.`;
+  const hint = credentials === null ? " You may have to sign in." : "";
+  if (kind !== "resource") return element("div", {}, heading(KINDS[kind].title), failure(sentence + hint));
+  const view = resourceView({ kind, key, name: key, title: key, description: "", definition: { uri: key } });
+  view.firstElementChild.after(element("p", { class: "quiet" }, sentence));
+  return view;
+}
 
 function errorView(error) {
-  if (error.needsSignIn) return signInView("This server wants to know who you are.");
+  if (error.needsSignIn) return signInView(signInReason);
   return element("div", {}, heading("The server did not answer as expected"), failure(error.message),
     get(error.data, "supported") && element("p", {}, `It supports the revisions ${listOf(error.data.supported).join(", ")}; this page needs ${VERSION}.`),
     element("p", {}, element("button", { type: "button", click: start }, "Try again")));

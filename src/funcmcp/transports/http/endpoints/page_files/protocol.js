@@ -12,6 +12,9 @@ const CAPABILITIES = {
 const NAMES = { "tools/call": "name", "prompts/get": "name", "resources/read": "uri",
   "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId" };
 
+const MAX_MESSAGES = 500;
+const LOST_CONNECTION = "The connection ended before the answer.";
+
 let lastRequest = 0;
 
 /** The server, or something in front of it, refused a request. */
@@ -60,7 +63,8 @@ async function request(method, params = {}, { signal, onNotification, onExchange
     ...headers,
   };
   if (NAMES[method]) fields["Mcp-Name"] = headerValue(params[NAMES[method]]);
-  const exchange = { method, headers: fields, body: message, status: null, messages: [] };
+  const masked = Object.fromEntries(Object.keys(credentialFields()).map((name) => [name, "…"]));
+  const exchange = { method, headers: { ...fields, ...masked }, body: message, status: null, messages: [], omitted: 0 };
   onExchange?.(exchange);
   let response = await send(fields, message, signal);
   if (response.status === 401 && (await refreshToken())) response = await send(fields, message, signal);
@@ -69,12 +73,16 @@ async function request(method, params = {}, { signal, onNotification, onExchange
   const messages = type === "text/event-stream" ? eventMessages(response.body) : [await jsonMessage(response, type)];
   for await (const received of messages) {
     exchange.messages.push(received);
+    if (exchange.messages.length > MAX_MESSAGES) {
+      exchange.messages.shift();
+      exchange.omitted += 1;
+    }
     onExchange?.(exchange);
     if (get(received, "error") !== undefined) throw errorOf(received.error, response);
     if (get(received, "result") !== undefined) return received.result;
     if (typeof get(received, "method") === "string") onNotification?.(received);
   }
-  throw new RequestError("The connection ended before the answer.", { status: response.status });
+  throw new RequestError(LOST_CONNECTION, { status: response.status });
 }
 
 async function send(fields, message, signal) {
@@ -112,7 +120,9 @@ async function* eventMessages(body) {
   let data = [];
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch((error) => {
+      throw error.name === "AbortError" ? error : new RequestError(LOST_CONNECTION);
+    });
     if (done) return;
     const lines = (incomplete + value).split(/\r\n|\n|\r(?!$)/);
     incomplete = lines.pop();

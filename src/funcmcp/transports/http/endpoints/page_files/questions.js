@@ -66,12 +66,16 @@ function formQuestion(params, resolve) {
 
 function urlQuestion(params, resolve) {
   const url = asText(get(params, "url"));
+  const host = externalUrl(url)?.host;
   const accept = element("button", { type: "button", class: "primary", click: () => resolve({ action: "accept" }) }, "Continue");
   return [
     questionTitle("The server asks you to open a page"),
     message(get(params, "message")),
-    element("p", { class: "text" }, externalLink(url, url)),
-    element("p", { class: "quiet" }, "Check that you trust this address. The page opens in a new tab; come back and continue."),
+    element("p", { class: "text" }, externalLink(url)),
+    host === undefined
+      ? failure("This page does not link to this address. It links to http and https addresses without user information.")
+      : element("p", { class: "quiet" }, "The address is at ", element("strong", {}, host),
+        ". Check that you trust it. The page opens in a new tab; come back and continue."),
     actions(accept, resolve),
   ];
 }

@@ -10,13 +10,20 @@ function toolResult(result) {
   if (get(result, "isError") === true) parts.push(failure("The tool reports an error."));
   const blocks = listOf(get(result, "content"));
   const structured = get(result, "structuredContent");
+  if (isEmptyResult(blocks, structured)) return [...parts, element("p", { class: "quiet" }, "The result is empty.")];
   const isRepeated = structured !== undefined && blocks.length === 1 && repeats(blocks[0], structured);
   if (!isRepeated) parts.push(...blocks.map(contentBlock));
   if (structured !== undefined) {
     parts.push(element("h4", {}, "Structured content"), jsonValue("structured content", structured));
   }
-  if (parts.length === 0) parts.push(element("p", { class: "quiet" }, "The result is empty."));
   return parts;
+}
+
+/** Returns whether a result has no content but empty texts, and no structured content but an empty text. */
+function isEmptyResult(blocks, structured) {
+  if (!blocks.every((block) => get(block, "type") === "text" && block.text === "")) return false;
+  if (structured === undefined || structured === "") return true;
+  return isObject(structured) && Object.keys(structured).length === 1 && get(structured, "result") === "";
 }
 
 /** Returns whether a block is the structured content, or its only member, as JSON. */

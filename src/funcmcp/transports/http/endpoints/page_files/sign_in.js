@@ -182,8 +182,17 @@ function signInView(message) {
   const view = element("div", {}, heading("Sign in"));
   if (message) view.append(failure(message));
   if (credentials !== null) view.append(signedInCard());
-  view.append(oauthCard(), headerCard());
+  const hasIssuer = Boolean(lastChallenge.resource_metadata || get(credentials, "issuer"));
+  view.append(...(hasIssuer ? [oauthCard(), headerCard(BEARER)] : [headerCard(API_KEY), oauthCard()]));
   return view;
+}
+
+/** Returns a sentence if the server refused the credentials, which the page then forgets; null otherwise. */
+function refusalOf(error) {
+  if (error.status !== 401 || credentials === null) return null;
+  const sentence = `The server refused this ${nounOf(credentials)}.`;
+  useCredentials(null);
+  return sentence;
 }
 
 function signedInCard() {
@@ -254,33 +263,80 @@ function plainField(label, control, help) {
   );
 }
 
-function headerCard() {
-  const names = ["Authorization", "X-API-Key", "x-functions-key"];
-  const id = newId("header");
-  const header = element("input", { id, list: `${id}-names`, value: names[0], autocomplete: "off", spellcheck: "false" });
+const BEARER = "Authorization";
+const API_KEY = "X-API-Key";
+const OTHER_HEADER = "";
+const HEADERS = [
+  [BEARER, "Bearer token"],
+  [API_KEY, `API key in ${API_KEY}`],
+  ["x-functions-key", "Azure Functions key in x-functions-key"],
+  [OTHER_HEADER, "Another header"],
+];
+
+/** Returns the form for a token or a key. preferred is the header that is chosen first. */
+function headerCard(preferred) {
+  const kind = element("select", { id: newId("kind") },
+    HEADERS.map(([value, label]) => element("option", { value, selected: value === preferred }, label)));
+  const header = element("input", { id: newId("header"), autocomplete: "off", spellcheck: "false" });
+  const headerField = plainField("Header", header);
+  const showHeader = () => (headerField.hidden = kind.value !== OTHER_HEADER);
+  kind.addEventListener("change", showHeader);
+  showHeader();
   const secret = element("input", { id: newId("secret"), type: "password", autocomplete: "off" });
-  const problem = element("div", { role: "alert" });
-  const submit = (event) => {
+  const use = element("button", { class: "primary" }, "Use");
+  const problem = element("div", { role: "alert", class: "stack" });
+  const submit = async (event) => {
     event.preventDefault();
-    const name = header.value.trim();
-    const value = secret.value.trim();
-    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name) || !/^[!-~]([ -~]*[!-~])?$/.test(value)) {
+    if (use.disabled) return;
+    const candidate = headerCredentials(kind.value || header.value.trim(), secret.value.trim());
+    if (candidate === null) {
       problem.replaceChildren(failure("Enter the name of a header and a key of visible ASCII characters."));
       return;
     }
-    const isBearer = name.toLowerCase() === "authorization" && !value.includes(" ");
-    useCredentials({ header: name, value: isBearer ? `Bearer ${value}` : value });
-    location.hash = "";
-    start();
+    use.disabled = true;
+    const isAccepted = await tryCredentials(candidate);
+    use.disabled = false;
+    if (isAccepted) {
+      useCredentials(candidate);
+      location.hash = "";
+      start();
+      return;
+    }
+    const noun = nounOf(candidate);
+    const advice = noun === "token" ? "If it is a key, choose its header above." : "If it is a token, choose Bearer token above.";
+    problem.replaceChildren(failure(`The server refused this ${noun}.`), element("p", { class: "quiet" }, advice));
+    secret.focus();
   };
   return element("section", { class: "card" },
     element("h3", {}, "With a token or a key"),
     element("form", { submit, novalidate: true },
-      plainField("Header", header),
-      element("datalist", { id: `${id}-names` }, names.map((name) => element("option", { value: name }))),
-      plainField("Token or key", secret, "It stays in this tab until you close it. A token is sent as a Bearer token."),
-      element("p", { class: "buttons" }, element("button", { class: "primary" }, "Use")),
+      plainField("Send it as", kind),
+      headerField,
+      plainField("Token or key", secret, "It stays in this tab until you close it."),
+      element("p", { class: "buttons" }, use),
       problem,
     ),
   );
+}
+
+/** Returns the credentials with a value in a header; null if the header can't contain it. */
+function headerCredentials(header, text) {
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(header) || !/^[!-~]([ -~]*[!-~])?$/.test(text)) return null;
+  const isBearer = header.toLowerCase() === "authorization" && !text.includes(" ");
+  return { header, value: isBearer ? `Bearer ${text}` : text };
+}
+
+/** Returns whether the server accepts credentials: false, if it refuses a request because of them. */
+async function tryCredentials(candidate) {
+  const earlier = credentials;
+  credentials = candidate;
+  try {
+    await request("server/discover");
+  } catch (error) {
+    // The page shows other errors when it loads.
+    if (error.status === 401 || (error.status === 400 && error.challenge?.error)) return false;
+  } finally {
+    credentials = earlier;
+  }
+  return true;
 }
