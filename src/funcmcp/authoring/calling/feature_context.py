@@ -219,6 +219,10 @@ class FeatureContext:
             key: The name of the question. By default questions have numbers. A 2026-07-28 client sends the call again
                 with the answer, so a tool must ask the same questions in the same order each time it runs.
 
+        Returns:
+            The answer. Its ``action`` is ``"accept"``, ``"decline"`` or ``"cancel"``. Its ``content`` is an object of
+            the form's type, or a dict if the form is a JSON schema; it is None if the user did not accept.
+
         Raises:
             ToolError: The client does not support forms, or its answer does not fit.
         """
