@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from funcmcp.cli import causes
 from funcmcp.cli.causes import cause_of, place_in
 
 TRACEBACK = """Starting
@@ -31,11 +32,19 @@ SyntaxError: invalid syntax
         ("one\ntwo: it failed\n\n", "two: it failed"),
         (TRACEBACK.format(folder="/srv"), "/srv/server.py, line 8: ValueError: no database"),
         (TRACEBACK.format(folder=Path.cwd()), "server.py, line 8: ValueError: no database"),
+        (TRACEBACK.format(folder="/srv/funcmcp"), "/srv/funcmcp/server.py, line 8: ValueError: no database"),
         (SYNTAX, "/srv/app.py, line 3: SyntaxError: invalid syntax"),
     ],
 )
 def test_the_cause_is_the_last_line_with_the_author_s_place(text: str, cause: str) -> None:
     assert cause_of(text) == cause
+
+
+def test_the_library_s_own_files_are_not_the_author_s() -> None:
+    folder = Path(causes.__file__).parent
+    text = TRACEBACK.format(folder="/srv").replace("/srv/.venv/lib/python3.11/site-packages/lib", str(folder))
+    assert str(folder) in text
+    assert place_in(text) == "/srv/server.py, line 8"
 
 
 def test_only_the_last_traceback_counts() -> None:

@@ -11,6 +11,7 @@ limit, with an empty temporary folder as its home and working directory, and wit
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -97,8 +98,13 @@ def servers() -> list[Server]:
 
 
 def install(servers: list[Server]) -> None:
-    """Install environments and packages that are missing; raise InstallError."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    """Install environments and packages that are missing; raise InstallError.
+
+    Two processes of a test run may do this at the same time. The second one waits.
+    """
+    STORE.mkdir(exist_ok=True)
+    with (STORE / ".lock").open("w") as lock, ThreadPoolExecutor(_AT_ONCE) as pool:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         list(pool.map(_install_environment, sorted({server.generation for server in servers})))
         list(pool.map(_install_package, {server.package: server for server in servers}.values()))
 

@@ -37,6 +37,15 @@ async def test_a_refusal_says_when_the_request_would_pass_and_takes_nothing(cloc
     assert await rates.take("a") == 0.0
 
 
+@pytest.mark.parametrize("per_second", [0.001, 0.3, 7])
+async def test_a_rested_caller_may_send_at_any_time_of_the_clock(clock: Clock, per_second: float) -> None:
+    """Sums of times are rounded, above all near powers of two."""
+    rates = MemoryRates(per_second, 3, clock=clock)
+    for step in range(1000):
+        clock.now = 2**15 - 1000 + step * 1.1
+        assert await passed(rates, f"caller {step}", 3) == 3
+
+
 async def test_callers_do_not_share_a_bucket(clock: Clock) -> None:
     rates = MemoryRates(1, 2, clock=clock)
     assert await passed(rates, "a", 5) == 2

@@ -7,7 +7,8 @@ from pathlib import Path
 
 _FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _TRACEBACK = "Traceback (most recent call last):"
-_FOREIGN = re.compile(r"[\\/](?:site-packages|dist-packages|lib[\\/]python\d[\d.]*|funcmcp)[\\/]|^<")
+_PACKAGE = re.escape(str(Path(__file__).resolve().parents[1]))
+_FOREIGN = re.compile(rf"[\\/](?:site-packages|dist-packages|lib[\\/]python\d[\d.]*)[\\/]|^{_PACKAGE}[\\/]|^<")
 """Files that are not the author's."""
 
 

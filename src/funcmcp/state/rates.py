@@ -29,6 +29,10 @@ class Rates(Protocol):
         """
 
 
+_ROUNDING = 1e-6
+"""Seconds by which sums of times may be wrong. Without this tolerance a full bucket may refuse a request."""
+
+
 class MemoryRates:
     """Rates in the memory of one process. With several processes, each one allows the full rate.
 
@@ -69,7 +73,7 @@ class MemoryRates:
         buckets = self._full_at
         full_at = max(now, buckets.get(caller, now)) + min(count * self._interval, self._span)
         wait = full_at - now - self._span
-        if wait > 0:
+        if wait > _ROUNDING:
             return wait
         buckets[caller] = full_at
         buckets.move_to_end(caller)

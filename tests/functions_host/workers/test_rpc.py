@@ -281,9 +281,9 @@ async def test_a_worker_ends_by_itself_when_it_can(tmp_path: Path, caplog: pytes
     ("scenario", "reason"),
     [
         ("exit", r"The worker ended before the app was loaded \(exit code 1\)\."),
-        ("never", r"The worker did not connect to the host within 0\.2 s\."),
+        ("never", r"The worker did not connect to the host within 0\.2 seconds\."),
         ("late garbage", "The worker sent something that is not a message"),
-        ("no init", r"The worker did not send WorkerInitResponse within 2 s\."),
+        ("no init", r"The worker did not send WorkerInitResponse within 2 seconds\."),
         ("init fails", r"No runtime\."),
         ("index fails", r"app.x, line 3: Unknown word\."),
     ],
