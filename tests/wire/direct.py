@@ -40,7 +40,9 @@ _configs: WeakKeyDictionary[Any, uvicorn.Config] = WeakKeyDictionary()
 def goes_direct(app: Any, scope: Any, parts: list[bytes]) -> bool:
     """Return whether a request goes without ASGI, and means the same as bytes of a connection."""
     path = direct_path(app)
-    if not DIRECT or path is None or len(parts) != 1 or (scope["method"], scope["path"]) != ("POST", path.path):
+    if not DIRECT or path is None or len(parts) != 1 or scope["query_string"]:
+        return False
+    if (scope["method"], scope["path"]) != ("POST", path.path):
         return False
     lengths = [value for name, value in scope["headers"] if name == b"content-length"]
     return (

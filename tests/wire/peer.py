@@ -40,6 +40,9 @@ _INSIDES = re.compile(
     r"Traceback|pydantic|funcmcp|\.py\b|site-packages|https?://|\b\w+(?:Error|Exception)\b|object at 0x|/hom[e]/|/usr/",
 )
 
+LOOPBACK = ("127.0.0.1", 50_000)
+"""The address that requests come from where a test names none."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -278,6 +281,8 @@ def exchange(
     *,
     path: str = "/mcp",
     server: tuple[str, int] | None = ("127.0.0.1", 8000),
+    client: tuple[str, int] | None = LOOPBACK,
+    query: bytes = b"",
 ) -> Exchange:
     """Begin an exchange with exactly these headers and parts of a body."""
     scope = {
@@ -289,9 +294,9 @@ def exchange(
         "path": path,
         "raw_path": path.encode(),
         "root_path": "",
-        "query_string": b"",
+        "query_string": query,
         "headers": [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers],
-        "client": ("127.0.0.1", 50000),
+        "client": client,
         "server": server,
     }
     made = list(parts)
@@ -349,13 +354,21 @@ class Peer:
                 headers["mcp-name"] = spell(name)
         return headers
 
-    def start(self, message: object, headers: Headers | None = None, *, like: object = None) -> Exchange:
+    def start(
+        self,
+        message: object,
+        headers: Headers | None = None,
+        *,
+        like: object = None,
+        client: tuple[str, int] | None = LOOPBACK,
+    ) -> Exchange:
         """Begin to post a message: bytes as they are, anything else as JSON.
 
         Args:
             message: the body.
             headers: replace the usual ones; None takes one away.
             like: the message that the headers are made for, where the body is bytes.
+            client: the address that the request comes from.
         """
         body = to_bytes(message)
         chosen = {
@@ -364,7 +377,7 @@ class Peer:
             **(headers or {}),
         }
         pairs = [(name, value) for name, value in chosen.items() if value is not None]
-        return exchange(self.app, "POST", pairs, [body])
+        return exchange(self.app, "POST", pairs, [body], client=client)
 
     async def post(self, message: object, headers: Headers | None = None, *, like: object = None) -> Answer:
         """Post a message and return the checked answer."""

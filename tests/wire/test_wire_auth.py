@@ -109,8 +109,8 @@ async def test_a_key_in_the_query_string_is_no_key(revision: str) -> None:
     shop = open_shop(anonymous=False)
     caller = shop.caller(revision=revision)
     message = caller.call_message("whoami")
-    started = exchange(shop.mcp, "POST", caller.headers(message).items(), [to_bytes(message)])
-    started.scope["query_string"] = f"access_token={BOB}&code={BOB}".encode()
+    query = f"access_token={BOB}&code={BOB}".encode()
+    started = exchange(shop.mcp, "POST", caller.headers(message).items(), [to_bytes(message)], query=query)
     refused(await started.answer(), 401, NOBODY)
 
 

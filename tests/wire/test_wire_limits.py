@@ -263,16 +263,13 @@ async def test_callers_whose_authenticator_waits_share_places_of_their_own() -> 
 
 def from_slow(peer: Peer) -> Exchange:
     """Begin a request with credentials that take long to check."""
-    running = peer.start(peer.call_message("nothing"), {"authorization": "slow"})
-    running.scope["client"] = ("192.0.2.1", 50_000)
-    return running
+    message = peer.call_message("nothing")
+    return peer.start(message, {"authorization": "slow"}, client=("192.0.2.1", 50_000))
 
 
 def at_address(peer: Peer, address: str, tool: str = "nothing", arguments: dict[str, Any] | None = None) -> Exchange:
     """Begin a call from an address."""
-    running = peer.start_call(tool, arguments)
-    running.scope["client"] = (address, 50_000)
-    return running
+    return peer.start(peer.call_message(tool, arguments), client=(address, 50_000))
 
 
 async def test_a_call_goes_on_counting_when_its_client_has_left() -> None:
@@ -387,8 +384,7 @@ async def from_address(app: MCPServer, address: str | None, headers: Mapping[str
     """Send a good request of the per-request era from an address."""
     peer = Peer(app, PER_REQUEST)
     message = peer.message("tools/list")
-    started = peer.start(message, headers)
-    started.scope["client"] = None if address is None else (address, 50_000)
+    started = peer.start(message, headers, client=None if address is None else (address, 50_000))
     return check(await started.answer(), PER_REQUEST, "tools/list")
 
 
