@@ -48,3 +48,29 @@ def test_the_second_ctrl_c_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(KeyboardInterrupt):
         interrupts.run(work(), lambda: None)
     assert codes == [130]
+
+
+def test_the_second_ctrl_c_ends_the_process_while_the_first_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ended(BaseException):
+        pass
+
+    shown: list[int] = []
+
+    def end(code: int) -> None:
+        shown.append(code)
+        raise Ended
+
+    def show() -> None:
+        if shown:
+            raise RuntimeError("reentrant call")  # as a buffered file raises it
+        shown.append(0)
+        signal.raise_signal(signal.SIGINT)
+
+    async def work() -> None:
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr("os._exit", end)
+    with pytest.raises(Ended):
+        interrupts.run(work(), show)
+    assert shown[:2] == [0, 130]  # the process would have ended here

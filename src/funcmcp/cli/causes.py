@@ -7,9 +7,9 @@ from pathlib import Path
 
 _FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _TRACEBACK = "Traceback (most recent call last):"
-_PACKAGE = re.escape(str(Path(__file__).resolve().parents[1]))
-_FOREIGN = re.compile(rf"[\\/](?:site-packages|dist-packages|lib[\\/]python\d[\d.]*)[\\/]|^{_PACKAGE}[\\/]|^<")
-"""Files that are not the author's."""
+_PACKAGE = Path(__file__).resolve().parents[1]
+_FOREIGN = re.compile(r"[\\/](?:site-packages|dist-packages|lib[\\/]python\d[\d.]*)[\\/]|^<")
+"""Files of Python and of libraries."""
 
 
 def cause_of(text: str) -> str:
@@ -29,8 +29,10 @@ def place_in(text: str) -> str:
     place = ""
     for line in text.rpartition(_TRACEBACK)[2].splitlines():
         frame = _FRAME.match(line)
-        if frame is not None and not _FOREIGN.search(frame["file"]):
-            file = Path(frame["file"])
+        if frame is None or _FOREIGN.search(frame["file"]):
+            continue
+        file = Path(frame["file"])
+        if not file.is_relative_to(_PACKAGE):
             folder = Path.cwd()
             name = file.relative_to(folder) if file.is_relative_to(folder) else file
             place = f"{name}, line {frame['line']}"

@@ -40,9 +40,11 @@ async def _run(work: Coroutine[Any, Any, T], on_interrupt: Callable[[], None]) -
     def interrupt(*_: object) -> None:
         nonlocal interrupts
         interrupts += 1
-        on_interrupt()
-        if interrupts > 1:
-            os._exit(INTERRUPTED)
+        try:
+            on_interrupt()
+        finally:
+            if interrupts > 1:
+                os._exit(INTERRUPTED)  # also if the first call was interrupted while it wrote
         loop.call_soon_threadsafe(task.cancel)
 
     previous_handler = signal.signal(signal.SIGINT, interrupt)
