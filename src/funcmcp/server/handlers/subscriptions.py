@@ -98,6 +98,7 @@ class Subscriptions:
             raise MCPError(
                 INVALID_REQUEST, "This needs an event stream: accept text/event-stream, where the server can send one."
             )
+        # Not `counting`, `without` and `Hub.listening`: a context manager of a generator takes 0.4 KB of each stream.
         load, caller = self._load, context.caller
         load.streams.check(caller)
         load.streams.count(caller)

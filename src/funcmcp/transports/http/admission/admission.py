@@ -66,6 +66,9 @@ class Admission(Generic[H]):
         self._header_checks = header_checks
         self._authentication = authentication
         self._checks_messages = checks_messages
+        self._always_waits = (self.rate_limit is not None and not self.rate_limit.is_local) or (
+            authentication is not None and not (checks_messages and authentication.recalls)
+        )
 
     async def admit(self, request: HttpRequest) -> H | HttpResponse:
         """Return the headers of a request that may be served, or the refusal of another one."""
@@ -89,15 +92,13 @@ class Admission(Generic[H]):
 
         It is possible for a POST whose credentials were checked before, with rates in this process's memory.
         """
+        if self._always_waits:
+            return None
         headers = self._check_header(request)
         if isinstance(headers, HttpResponse):
             return headers
-        if self.rate_limit is not None and not self.rate_limit.is_local:
+        if self._authentication is not None and (request.method != "POST" or not self._authentication.recall(request)):
             return None
-        if self._authentication is not None:
-            is_checked_later = self._checks_messages and request.method == "POST"
-            if not is_checked_later or not self._authentication.recall(request):
-                return None
         request.caller = caller_of(request, self._proxies)
         if self.rate_limit is not None:
             return self.rate_limit.refusal_at_once(request) or headers

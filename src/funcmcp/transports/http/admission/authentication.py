@@ -57,6 +57,11 @@ class Authentication:
         self._recall = at_once(authenticator, "recall", before="__call__")
         self._metadata_url = metadata_url
 
+    @property
+    def recalls(self) -> bool:
+        """Whether the authenticator can name the callers of credentials that it has checked before."""
+        return self._recall is not None
+
     def recall(self, request: HttpRequest) -> bool:
         """Set the principal of a request whose credentials were checked before; return False to authenticate it."""
         credentials = request.fields.get(b"authorization")

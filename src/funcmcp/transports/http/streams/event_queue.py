@@ -19,9 +19,12 @@ class EventQueue:
 
     Args:
         max_messages: Messages that may be queued.
+
+    Attributes:
+        closed: Whether the reader has left.
     """
 
-    __slots__ = ("_bytes", "_closed", "_ended", "_max_messages", "_messages", "_wakeup", "_writers")
+    __slots__ = ("_bytes", "_ended", "_max_messages", "_messages", "_wakeup", "_writers", "closed")
 
     def __init__(self, max_messages: int = _MAX_MESSAGES) -> None:
         self._max_messages = max_messages
@@ -31,15 +34,15 @@ class EventQueue:
         """Writers that wait for room."""
         self._wakeup = Wakeup()
         self._ended = False
-        self._closed = False
+        self.closed = False
 
     async def put(self, message: bytes) -> None:
         """Add a message, as soon as there is room for it. Once the queue is closed, drop it."""
-        while not self._closed and (len(self._messages) >= self._max_messages or self._bytes >= _MAX_BYTES):
+        while not self.closed and (len(self._messages) >= self._max_messages or self._bytes >= _MAX_BYTES):
             room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._writers.append(room)
             await room
-        if not self._closed:
+        if not self.closed:
             self._messages.append(message)
             self._bytes += len(message)
             self._wakeup.set()
@@ -51,7 +54,7 @@ class EventQueue:
 
     def close(self) -> None:
         """Drop queued and further messages, because the reader has left. Writers that wait for room continue."""
-        self._closed = True
+        self.closed = True
         self._messages.clear()
         self._bytes = 0
         self._wake_writers()

@@ -36,18 +36,16 @@ class StreamChannel:
         conversation: Receives the client's responses to questions; None in the era without such questions.
     """
 
-    __slots__ = ("_closed", "_conversation", "messages")
+    __slots__ = ("_conversation", "messages")
 
     pushes = True
 
     def __init__(self, conversation: Conversation | None) -> None:
         self.messages = EventQueue()
         self._conversation = conversation
-        self._closed = False
 
     def close(self) -> None:
         """Drop queued messages and send no further ones. A run that waits for room in the queue continues."""
-        self._closed = True
         self.messages.close()
 
     def close_stream(self) -> None:
@@ -55,12 +53,12 @@ class StreamChannel:
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification, unless the stream is closed."""
-        if not self._closed:
+        if not self.messages.closed:
             await self.messages.put(encode({"jsonrpc": "2.0", "method": method, "params": params}))
 
     async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """Send the questions as requests and wait for the client's responses."""
-        if self._conversation is None or self._closed:
+        if self._conversation is None or self.messages.closed:
             raise ToolError("The client can't be asked any more.")
         return await self._conversation.ask(questions, self.messages.put)
 

@@ -308,7 +308,8 @@ class ResumableChannel:
         stream: Receives the messages.
 
     Attributes:
-        used: Set when the response must be a stream, because a message was sent or `close_stream` was called.
+        used: Whether the response must be a stream, because a message was sent or `close_stream` was called.
+        decided: Is set when the channel is used, or when the run has ended.
     """
 
     pushes = True
@@ -316,7 +317,8 @@ class ResumableChannel:
     def __init__(self, conversation: Conversation, stream: ResumableStream) -> None:
         self._conversation = conversation
         self._stream = stream
-        self.used = asyncio.Event()
+        self.used = False
+        self.decided = Wakeup()
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification, unless the run has ended."""
@@ -330,13 +332,17 @@ class ResumableChannel:
 
     def close_stream(self) -> None:
         """End the HTTP response. The client then resumes the stream."""
-        self.used.set()
+        self._use()
         self._stream.interrupt()
 
     async def _send(self, data: bytes) -> None:
         if not self._stream.finished:
             self._stream.append(data)
-            self.used.set()
+            self._use()
+
+    def _use(self) -> None:
+        self.used = True
+        self.decided.set()
 
 
 async def resumable_response(
@@ -363,17 +369,15 @@ async def resumable_response(
     """
     task = asyncio.create_task(work)
     task.add_done_callback(retrieve_outcome)
-    used = asyncio.ensure_future(channel.used.wait())
+    task.add_done_callback(lambda _: channel.decided.set())
     try:
-        await asyncio.wait({task, used}, return_when=asyncio.FIRST_COMPLETED)
+        await channel.decided.wait()
     except asyncio.CancelledError:
         task.cancel()
         stream.finish()
         streams.drop(stream)
         raise
-    finally:
-        used.cancel()
-    if not channel.used.is_set():
+    if not channel.used:
         stream.finish()
         streams.drop(stream)
         return respond(await task)
