@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from models import Customer, Line, Receipt, dish_of, receipt_of, review_of
-from traffic import CALLS, DISH, ERAS, HANDSHAKE, Request, request
+from traffic import CALLS, DISH, ERAS, HANDSHAKE, Request, initialize, request
 
 from funcmcp import Auth, HTTPOptions, MCPServer
 from funcmcp.auth import BearerTokens, StaticKeys
@@ -106,9 +106,7 @@ def pairs_of(message: Request, token: str | None = None) -> list[tuple[bytes, by
 
 async def open_session(mcp: MCPServer, token: str | None) -> str:
     """Initialize, and return the session id."""
-    info = {"name": "bench", "version": "1.0.0"}
-    params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": info}
-    message = request(HANDSHAKE, "initialize", params)
+    message = initialize()
     response = await serving_of(mcp).exchange(CompleteRequest(pairs_of(message, token), message.body.encode()))
     return dict(response.headers)["mcp-session-id"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from callers import token
 from streams import open_streams
 from targets import LOAD_CORE, Target, running
-from traffic import HANDSHAKE, PER_REQUEST, Request, call, check_call, load, many, open_session, request
+from traffic import HANDSHAKE, PER_REQUEST, Request, call, check_call, initialize, load, many, open_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,8 +55,7 @@ def _beside_tools(plan: Plan, count: int) -> float:
 def _beside_sessions(plan: Plan, count: int) -> float:
     with running(("funcmcp",)) as targets:
         target = targets["funcmcp"]
-        params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}}
-        many(target.port, request(HANDSHAKE, "initialize", params), count)
+        many(target.port, initialize(), count)
         return _microseconds(plan, target, call(HANDSHAKE, "add", open_session(target.port)))
 
 

@@ -10,7 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from targets import FRAMEWORKS, LOAD_CORE, SERVER_CORE, SERVERS, Target, environment, rotated, running
-from traffic import ERAS, PER_REQUEST, Request, call, check_call, load, many, open_session, request
+from traffic import ERAS, PER_REQUEST, Request, call, check_call, initialize, load, many, open_session
 
 if TYPE_CHECKING:
     from plan import Plan
@@ -107,8 +107,7 @@ def _growth(target: Target, message: Request, requests: tuple[int, int]) -> list
 
 def _sessions(plan: Plan) -> Row:
     """Open many sessions. The peers run without sessions here, so this is about funcmcp alone."""
-    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}}
-    message = request("2025-11-25", "initialize", params)
+    message = initialize()
     with running(("funcmcp",)) as targets:
         target = targets["funcmcp"]
         many(target.port, message, 200)

@@ -95,6 +95,12 @@ def request(era: str, method: str, params: dict[str, Any], session: str | None =
     return Request(headers, json.dumps(message, separators=(",", ":")))  # compact, as the official clients write it
 
 
+def initialize() -> Request:
+    """Return an `initialize` request."""
+    params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1.0.0"}}
+    return request(HANDSHAKE, "initialize", params)
+
+
 def call(era: str, tool: str, session: str | None = None) -> Request:
     """Return a `tools/call`."""
     return request(era, "tools/call", {"name": tool, "arguments": CALLS[tool][0]}, session)
@@ -113,8 +119,7 @@ def send(port: int, message: Request) -> tuple[int, dict[str, str], bytes]:
 
 def open_session(port: int, who: Mapping[str, str] | None = None) -> str | None:
     """Initialize, as somebody if need be, and return the session id if the server gave one."""
-    params = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1.0.0"}}
-    message = request(HANDSHAKE, "initialize", params)
+    message = initialize()
     status, headers, body = send(port, Request({**message.headers, **(who or {})}, message.body))
     if status != 200:
         raise RuntimeError(f"initialize was answered {status}: {body[:200]!r}")

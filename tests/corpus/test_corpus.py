@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.corpus.installation import install_or_skip
 from tests.corpus.report import failures
-from tests.corpus.run import InstallError, Server, compared, install, servers
+from tests.corpus.run import Server, compared, servers
 
 QUICK = [server for server in servers() if server.options.get("quick")]
 
@@ -21,12 +21,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def installed() -> None:
-    try:
-        install(QUICK)
-    except InstallError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"pip could not install the servers: {error}")
+    install_or_skip(QUICK)
 
 
 @pytest.mark.parametrize("server", QUICK, ids=lambda server: server.name)
