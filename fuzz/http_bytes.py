@@ -268,7 +268,8 @@ class Player:
         for direct in (True, False):
             served = RecordingExchange()
             app = ASGIApplication(served)
-            protocol = http_protocol(_LIMITS, "httptools", direct=direct_path(app) if direct else None)
+            protocol: Any = http_protocol(_LIMITS, "httptools", direct=direct_path(app) if direct else None)
+            protocol.body_seconds = 0.0
             written = self._play(protocol, app, served, choice, data)
             outcomes.append((written, served.requests))
         (written, requests), (written_through_asgi, requests_through_asgi) = outcomes
@@ -335,6 +336,7 @@ async def _readable(transport: Transport) -> bool:
 
 async def _turns(state: ServerState) -> None:
     """Let tasks run until nothing changes any more."""
+    await asyncio.sleep(0)  # a timer may start a task
     for _ in range(_MOST_TURNS):
         await asyncio.sleep(0)
         if not state.tasks:

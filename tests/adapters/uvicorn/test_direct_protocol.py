@@ -129,13 +129,23 @@ class Connection:
     Args:
         direct: Whether requests may go without ASGI.
         reads: Whether the client reads what it is sent.
+        body_seconds: The time in which a body has to arrive after its header, to go without ASGI.
         options: Options of uvicorn.
     """
 
-    def __init__(self, *, direct: bool, reads: bool = True, limits: Limits = LIMITS, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        direct: bool,
+        reads: bool = True,
+        limits: Limits = LIMITS,
+        body_seconds: float = 0.0,
+        **options: Any,
+    ) -> None:
         self.exchange = Exchange()
         self.app = ASGIApplication(OneEndpoint(self.exchange, limits))
         protocol_class: Any = http_protocol(limits, "httptools", direct=direct_path(self.app) if direct else None)
+        protocol_class.body_seconds = body_seconds
         options = {"ws": "none", "lifespan": "off", "log_config": None, "proxy_headers": False, **options}
         config = uvicorn.Config(self.app, http=protocol_class, **options)
         config.load()
@@ -374,7 +384,6 @@ def is_direct(connection: Connection) -> bool:
         (post(b"w"), True),
         (post(b"w", b"accept: */*", b"connection: close"), True),
         (post(b"w" * 4000), True),
-        (post(b"w")[:-1], False),
         (post(b"w", version=b"1.0"), False),
         (post(b"w", b"Expect: 100-continue"), False),
         (post(b"w", b"Upgrade: h2c"), False),
@@ -390,6 +399,61 @@ async def test_only_a_complete_and_usual_post_to_the_endpoint_goes_without_asgi(
     connection.receive(data)
     assert is_direct(connection) == direct
     await connection.end()
+
+
+async def test_a_body_that_arrives_after_its_header_goes_without_asgi() -> None:
+    connection = Connection(direct=True)
+    for body in (b"w", b"x" * 4000, b"2"):
+        data = post(body)
+        header, first = data[: -len(body)], data[-len(body) :][:1]
+        connection.receive(header[:40])
+        await connection.quiet()
+        connection.receive(header[40:])
+        connection.receive(first)
+        connection.receive(body[1:])
+        assert is_direct(connection)
+        connection.exchange.go_on.set()
+        await connection.quiet()
+    outcome = await connection.end()
+    assert [request[-1] for request in outcome.requests] == [b"w", b"x" * 4000, b"2"]
+
+
+@pytest.mark.parametrize(("size", "seconds"), [(4000, 0.0), (70_000, 60.0)], ids=["late", "large"])
+async def test_a_body_that_is_late_or_large_goes_through_asgi(size: int, seconds: float) -> None:
+    connection = Connection(direct=True, body_seconds=seconds, limits=Limits(message_bytes=100_000))
+    data = post(b"x" * size)
+    connection.receive(data[:500])
+    await connection.quiet()
+    assert not is_direct(connection)
+    assert len(connection.exchange.requests) == 1
+    connection.receive(data[500:])
+    outcome = await connection.end()
+    assert outcome.written.startswith(b"HTTP/1.1 413 " if size > LIMITS.message_bytes else b"HTTP/1.1 200 OK\r\n")
+
+
+async def test_a_client_that_disconnects_before_its_body_leaves_nothing() -> None:
+    connection = Connection(direct=True, body_seconds=60.0)
+    connection.receive(post(b"22")[:-1])
+    assert connection.protocol.timers == 2
+    connection.transport.lose()
+    await connection.quiet()
+    assert not connection.exchange.requests
+    assert not connection.protocol.timers
+    assert not connection.state.tasks
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_shutdown_waits_for_the_rest_of_a_body(direct: bool) -> None:
+    connection = Connection(direct=direct, body_seconds=60.0)
+    connection.receive(post(b"22")[:-1])
+    connection.protocol.shutdown()
+    await connection.quiet()
+    assert not connection.transport.closing
+    connection.receive(b"2")
+    await connection.quiet()
+    assert b"connection: close\r\n\r\n0 22" in connection.transport.written
+    assert connection.transport.lost
+    assert not connection.state.tasks
 
 
 @pytest.mark.parametrize("options", [{"proxy_headers": True}, {"root_path": "/below"}, {"limit_concurrency": 3}])

@@ -6,16 +6,17 @@ and its response to the transport in one write, if
 
 - it is a POST to the path of the endpoint in HTTP/1.1, without a query, Expect, Transfer-Encoding or Upgrade,
 - no earlier request of its connection waits for its response, and
-- its last byte is received together with the end of its header.
+- its body has at most `_MAX_BODY` bytes or arrives with the end of the header, and it arrives within `body_seconds` of
+  it. Many clients send header and body in two writes.
 
 The decision has two steps:
 
 - `on_headers_complete` decides by the header. A request that may go directly is `_incoming` until its last byte, and
-  uvicorn does not know of it. Every other request is uvicorn's from here on.
+  uvicorn does not know of it. If the last byte does not arrive in time, the request becomes uvicorn's: `_start_asgi`
+  makes the calls of uvicorn that were left out. Every other request is uvicorn's from here on.
 - `on_message_complete` starts the task that answers it. The connection's `cycle` is then a `DirectCycle`, which has
   what uvicorn and `BoundedConnection` read from a cycle. So keep-alive, pipelining, timers, disconnects and shutdown
-  need no second implementation. If `parse` ends before the last byte, the request becomes uvicorn's: `_start_asgi`
-  makes the calls of uvicorn that were left out. `_incoming` is therefore None between two calls of `parse`.
+  need no second implementation.
 
 The header of a request that went directly is kept. If the next request has the same one (`repeated_header`), it needs
 no parser: `data_received` starts its task. One timer for many responses measures the idle time of a connection. When it
@@ -40,27 +41,28 @@ from uvicorn.protocols.utils import get_client_addr
 from funcmcp.adapters.asgi.application import ClientDisconnectedError, respond
 from funcmcp.adapters.uvicorn.httptools_protocol import HttpToolsServerProtocol
 from funcmcp.adapters.uvicorn.repeated_header import repeated_header
-from funcmcp.transports.http.messages import HttpRequest
+from funcmcp.transports.http.messages import HttpRequest, RequestHeader
 
 if TYPE_CHECKING:
     from funcmcp.adapters.asgi.application import Receive, Scope, Send
     from funcmcp.adapters.uvicorn.direct_path import Application, DirectPath
-    from funcmcp.adapters.uvicorn.repeated_header import Fields, Pairs, RepeatedHeader
+    from funcmcp.adapters.uvicorn.repeated_header import RepeatedHeader
     from funcmcp.transports.http.messages import HttpResponse
 
 _PLAIN_NAME = re.compile(rb"[a-z0-9-]+")
 _PLAIN_VALUE = re.compile(rb"[\x20-\x7e\x80-\xff]*")
 _CONNECTION_FIELDS = {b"connection", b"content-length", b"transfer-encoding"}
 _WITHOUT_LENGTH = {204, 304}
+_MAX_BODY = 65_536
+"""Bytes of a body that may arrive after its header. uvicorn pauses reading when more bytes wait."""
 
 
 class DirectRequest(HttpRequest):
     """A request that goes to the exchange directly.
 
     Args:
-        pairs: The header lines.
+        header: Its header.
         connection: The connection that it came on.
-        fields: The fields of these lines by name, if they are known already.
 
     Attributes:
         body: The body. It is complete before the exchange gets the request.
@@ -71,10 +73,11 @@ class DirectRequest(HttpRequest):
 
     body: bytes
     cycle: DirectCycle
+    header: RequestHeader
 
-    def __init__(self, pairs: Pairs, connection: DirectHttpToolsProtocol, fields: Fields | None = None) -> None:
+    def __init__(self, header: RequestHeader, connection: DirectHttpToolsProtocol) -> None:
         server = connection.server
-        super().__init__("POST", connection.direct.path, pairs, server[0] if server else None, fields)
+        HttpRequest.__init__(self, "POST", connection.direct.path, header.pairs, server[0] if server else None, header)
         self.body = b""
         self._connection = connection
 
@@ -126,6 +129,7 @@ class DirectCycle(RequestResponseCycle):
     response_complete = False
     body: Any = b""  # the request has it
     event: asyncio.Event | None = None
+    task: asyncio.Task[None] | None = None  # that answers the request
 
     def __init__(self, *, keep_alive: bool) -> None:
         self.keep_alive = keep_alive
@@ -172,9 +176,11 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
 
     Attributes:
         direct: What answers requests without ASGI.
+        body_seconds: The time in which a body has to arrive after its header.
     """
 
     direct: ClassVar[DirectPath]
+    body_seconds: ClassVar[float] = 0.01
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -183,6 +189,7 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
         self._target = None if through_asgi else self.direct.target
         self._incoming: DirectRequest | None = None
         self._parts: list[bytes] = []
+        self._body_timer: asyncio.TimerHandle | None = None
         self._latest: DirectRequest | None = None  # a request that `parse` has started
         self._header: RepeatedHeader | None = None
         self._idle_since = 0.0
@@ -193,14 +200,21 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
     @property
     def timers(self) -> int:
         """The number of timers that run."""
-        return super().timers + (self._idle_timer is not None)
+        return super().timers + sum(timer is not None for timer in (self._idle_timer, self._body_timer))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer."""
+        """Stop the timers, and forget a request whose body is incomplete."""
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
+        self._cancel_body_timer()
+        self._incoming = None
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Close the connection after its last response, which a request whose body is incomplete still gets."""
+        self._body_expired()
+        super().shutdown()
 
     def data_received(self, data: bytes) -> None:
         """Answer a request whose header repeats that of an earlier request; parse any other data."""
@@ -209,22 +223,25 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
             if repeated is not None and not self.transport.is_closing():
                 if self.timeout_keep_alive_task is not None:
                     self._unset_keepalive_if_required()
-                body, pairs, fields = repeated
-                request = DirectRequest(pairs, self, fields)
+                body, header = repeated
+                request = DirectRequest(header, self)
                 request.body = body
                 self._start(request, DirectCycle(keep_alive=True))
                 return
         HttpToolsServerProtocol.data_received(self, data)
 
     def parse(self, data: bytes) -> None:
-        """Parse data. A request whose body has not arrived completely becomes uvicorn's."""
+        """Parse data. A request whose body has not arrived completely becomes uvicorn's if it does not arrive soon."""
         is_beginning = self._complete
         HttpToolsServerProtocol.parse(self, data)
-        if self._incoming is not None:
-            self._start_asgi(self._incoming)
+        if self._incoming is not None and self._body_timer is None:
+            if self._ended() or not _has_small_body(self._incoming):
+                self._start_asgi(self._incoming)
+            else:
+                self._body_timer = self.loop.call_later(self.body_seconds, self._body_expired)
         request, self._latest = self._latest, None
         if request is not None and is_beginning and self._complete and request.cycle.keep_alive:
-            self._header = repeated_header(data, request.body, request.pairs, request.fields)
+            self._header = repeated_header(data, request.body, request.header)
 
     def on_message_begin(self) -> None:
         """Prepare for a request. The scope of ASGI is made in `on_headers_complete` if the request needs it."""
@@ -235,7 +252,7 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
     def on_headers_complete(self) -> None:
         """Decide by the header whether the request may go directly."""
         if self.url == self._target and self._is_plain():
-            request = DirectRequest(self.headers, self)
+            request = DirectRequest(RequestHeader(self.headers), self)
             if b"transfer-encoding" not in request.fields and b"upgrade" not in request.fields:
                 self._incoming, self._parts = request, []
                 self._progress, self._complete, self._upgrade_ignored = True, False, False
@@ -258,6 +275,7 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
             HttpToolsServerProtocol.on_message_complete(self)
             return
         self._incoming, self._latest = None, request
+        self._cancel_body_timer()
         self._progress = self._complete = True
         request.body = b"".join(self._parts)
         self._start(request, DirectCycle(keep_alive=self.parser.should_keep_alive()))
@@ -265,7 +283,8 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
     def _start(self, request: DirectRequest, cycle: DirectCycle) -> None:
         """Start the task that answers a request."""
         self.cycle = self._answering = request.cycle = cycle
-        self.tasks.add(self.loop.create_task(self._answer(request, cycle)))
+        cycle.task = self.loop.create_task(self._answer(request, cycle))
+        self.tasks.add(cycle.task)
 
     def _is_plain(self) -> bool:
         """Return whether the current request, as far as the parser knows it, may go directly."""
@@ -284,6 +303,17 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
         self.url, self.headers, self.expect_100_continue = url, headers, expects
         self.scope["headers"] = headers
         HttpToolsServerProtocol.on_headers_complete(self)
+
+    def _cancel_body_timer(self) -> None:
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
+
+    def _body_expired(self) -> None:
+        """Make a request uvicorn's if its body is incomplete."""
+        self._cancel_body_timer()
+        if self._incoming is not None:
+            self._start_asgi(self._incoming)
 
     def _start_asgi(self, request: DirectRequest) -> None:
         """Make a request uvicorn's whose body has not arrived completely."""
@@ -307,7 +337,7 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
                     seconds = self.limits.write_seconds
                     await self._finish(request, cycle, partial(_respond, response, seconds))
         finally:
-            self.tasks.discard(asyncio.current_task())
+            self.tasks.discard(cycle.task)
 
     def _write(self, cycle: DirectCycle, response: HttpResponse) -> bool:
         """Send a response; return False if it has to be sent through ASGI."""
@@ -370,6 +400,11 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
         self._header = None  # a stream may be open for long, and saves its memory
         cycle.become_asgi(request, self)
         await cycle.run_asgi(partial(self.direct.run, app))
+
+
+def _has_small_body(request: HttpRequest) -> bool:
+    """Return whether the body of a request has at most `_MAX_BODY` bytes. The parser has checked Content-Length."""
+    return int(request.fields[b"content-length"]) <= _MAX_BODY
 
 
 @lru_cache(maxsize=256)

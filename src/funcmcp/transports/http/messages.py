@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from funcmcp.auth.principal import Principal
@@ -17,6 +17,29 @@ class BodyTooLargeError(Exception):
     """The request's body is larger than the limit."""
 
 
+class RequestHeader:
+    """The header of a request. Requests that repeat it on their connection share it, with the outcome of its checks.
+
+    Args:
+        pairs: The header lines as (lower-case name, value), duplicates included.
+        fields: The attribute *fields*, if it is known already.
+
+    Attributes:
+        pairs: The header lines.
+        fields: Header values by lower-case name. Lines of the same name are joined (RFC 9110 section 5.2).
+        checks: The checks that it has passed, so that they need not be repeated; None if there are none.
+        checked: What these checks have returned.
+    """
+
+    __slots__ = ("checked", "checks", "fields", "pairs")
+
+    def __init__(self, pairs: list[tuple[bytes, bytes]], fields: dict[bytes, bytes] | None = None) -> None:
+        self.pairs = pairs
+        self.fields = fields_of(pairs) if fields is None else fields
+        self.checks: object = None
+        self.checked: Any = None
+
+
 class HttpRequest:
     """A request. Each adapter has a subclass, which reads the body, or sets `body` if the body has arrived already.
 
@@ -25,16 +48,17 @@ class HttpRequest:
         path: The path below the mount path of the adapter, percent-decoded, without the query.
         pairs: The header lines as (lower-case name, value), duplicates included.
         server: The address that the connection was accepted on; None if unknown.
-        fields: The attribute *fields*, if the adapter has it already.
+        header: The header with these lines, if requests that repeat it share it.
 
     Attributes:
         body: The body, if all of it has arrived before the request is answered; None if `read` has to be called.
         fields: Header values by lower-case name. Lines of the same name are joined (RFC 9110 section 5.2).
+        header: The header, if requests that repeat it share it; otherwise None.
         principal: The principal that sent it; None before authentication and for an anonymous request.
         caller: The caller whose share of the limits it uses (`funcmcp.server.load`); None if it counts for all only.
     """
 
-    __slots__ = ("body", "caller", "fields", "method", "pairs", "path", "principal", "server")
+    __slots__ = ("body", "caller", "fields", "header", "method", "pairs", "path", "principal", "server")
 
     def __init__(
         self,
@@ -42,7 +66,7 @@ class HttpRequest:
         path: str,
         pairs: list[tuple[bytes, bytes]],
         server: str | None = None,
-        fields: dict[bytes, bytes] | None = None,
+        header: RequestHeader | None = None,
     ) -> None:
         self.method = method
         self.path = path
@@ -51,11 +75,8 @@ class HttpRequest:
         self.body: bytes | None = None
         self.principal: Principal | None = None
         self.caller: str | None = None
-        if fields is None:
-            fields = dict(pairs)
-            if len(fields) < len(pairs):
-                fields = _joined(pairs)
-        self.fields = fields
+        self.header = header
+        self.fields = fields_of(pairs) if header is None else header.fields
 
     async def read(self, limit: int, received: Received | None = None) -> bytes:
         """Read the body.
@@ -155,7 +176,11 @@ class _Headers(Mapping[str, str]):
         return len(self._fields)
 
 
-def _joined(pairs: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+def fields_of(pairs: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Return the values of header lines by name."""
+    fields = dict(pairs)
+    if len(fields) == len(pairs):
+        return fields
     lines: dict[bytes, list[bytes]] = {}
     for name, value in pairs:
         lines.setdefault(name, []).append(value)

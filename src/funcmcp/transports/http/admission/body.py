@@ -52,25 +52,18 @@ async def answer_body(
         LimitReachedError: Too many requests are under way, or too many bytes of incomplete bodies have arrived.
     """
     caller = request.caller
-    incoming: Body | None = None
-    body = request.body
-    if body is not None and len(body) > limits.message_bytes:
-        return too_large(limits.message_bytes)
+    incoming = Body(load.bodies, caller)
     try:
-        if body is None:
-            incoming = Body(load.bodies, caller)
-            received = await read_body(request, limits, incoming)
-            if isinstance(received, HttpResponse):
-                return received
-            body = received
+        body = await read_body(request, limits, incoming)
+        if isinstance(body, HttpResponse):
+            return body
         load.requests.take(caller)
         try:
             return await answer(body)
         finally:
             load.requests.give_back(caller)
     finally:
-        if incoming is not None:
-            incoming.close()
+        incoming.close()
 
 
 async def read_body(request: HttpRequest, limits: Limits, incoming: Body) -> bytes | HttpResponse:

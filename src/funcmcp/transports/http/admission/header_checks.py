@@ -2,7 +2,8 @@
 
 How it works: a request that passes gets what the endpoint's `examine` function returns. The result is cached by the
 headers that the checks read, because clients repeat themselves. Refusals are not cached, so that a hostile client can't
-fill the cache with them. The size of the header and the length of the body are checked each time.
+fill the cache with them. The size of the header and the length of the body are checked each time, except for a header
+that a connection repeats (`RequestHeader`) and that has passed. The body of such a request has arrived already.
 
 Source: RFC 6585 section 5 (431); RFC 9110 section 15.5.14 (413).
 """
@@ -56,6 +57,16 @@ class HeaderChecks(Generic[H]):
 
     def check(self, request: HttpRequest) -> H | HttpResponse:
         """Return what the endpoint needs of a request's headers, or the refusal of the request."""
+        header = request.header
+        if header is not None and header.checks is self:
+            checked: H = header.checked
+            return checked
+        result = self._check(request)
+        if header is not None and not isinstance(result, HttpResponse):
+            header.checks, header.checked = self, result
+        return result
+
+    def _check(self, request: HttpRequest) -> H | HttpResponse:
         fields = request.fields
         if len(b"".join((*fields, *fields.values()))) > self._max_header:  # twice as fast as adding up
             return refuse(431, INVALID_REQUEST, f"The header may have {self._max_header} bytes.")

@@ -19,7 +19,7 @@ from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.transports.http.admission.admission import Admission
-from funcmcp.transports.http.admission.body import answer_body
+from funcmcp.transports.http.admission.body import answer_body, too_large
 from funcmcp.transports.http.admission.header_checks import HeaderChecks
 from funcmcp.transports.http.endpoints.handshake import HandshakeEra
 from funcmcp.transports.http.endpoints.page import page_of
@@ -90,12 +90,16 @@ class StreamableHTTP:
             checked = await self._admission.admit(request)
         if isinstance(checked, HttpResponse):
             return await self._page_in_time(request, checked) if checked.status == _OK else checked
+        body = request.body if request.method == "POST" else b""
+        if body is not None and len(body) > self._limits.message_bytes:
+            return too_large(self._limits.message_bytes)
         try:
-            if request.method == "POST":
-                answer = partial(self._answer, request, checked)
-                return await answer_body(request, self._limits, self._load, answer)
+            if body is None:
+                return await answer_body(request, self._limits, self._load, partial(self._answer, request, checked))
             self._load.requests.take(request.caller)
             try:
+                if request.method == "POST":
+                    return await self._answer(request, checked, body)
                 return await self._get_or_delete(request, checked)
             finally:
                 self._load.requests.give_back(request.caller)
