@@ -171,27 +171,63 @@ def test_a_thread_outlives_its_loop_without_harm() -> None:
     assert asyncio.run(threads.run(threading.get_ident, {}))
 
 
-async def test_a_job_for_a_thread_that_was_about_to_end_is_done() -> None:
-    from queue import Empty
-
-    class Slow:
-        """A queue whose time is up just when a job arrives."""
+def test_a_thread_that_is_woken_just_when_its_time_is_up_does_not_end() -> None:
+    class Late:
+        """A lock that is released just after the time is up."""
 
         def __init__(self) -> None:
-            self.jobs: list[Any] = []
-            self.asked = 0
+            self.timeouts: list[float] = []
 
-        def put(self, job: Any) -> None:
-            self.jobs.append(job)
+        def acquire(self, timeout: float = -1) -> bool:
+            self.timeouts.append(timeout)
+            return len(self.timeouts) > 1
 
-        def get(self, timeout: float) -> Any:
-            self.asked += 1
-            if self.asked == 1 or not self.jobs:
-                raise Empty
-            return self.jobs.pop()
+    threads, late, idle = Threads(idle_seconds=5), Late(), Late()
+    assert threads._sleep(late)  # type: ignore[arg-type]
+    assert late.timeouts == [5, -1]
+    threads._idle.append(idle)  # type: ignore[arg-type]
+    assert not threads._sleep(idle)  # type: ignore[arg-type]
+    assert threads._idle == []
 
-    threads, slow = Threads(), Slow()
-    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    slow.put((contextvars.copy_context(), lambda: "done", {}, future))
-    threads._work(slow)  # type: ignore[arg-type]
-    assert await soon(future) == "done"
+
+async def test_short_jobs_share_a_thread_and_jobs_that_block_get_one_each() -> None:
+    threads = Threads(limit=8)
+    short = await soon(asyncio.gather(*(threads.run(threading.get_ident, {}) for _ in range(8))))
+    assert len(set(short)) < 8
+    barrier = threading.Barrier(8)
+    assert sorted(
+        await soon(asyncio.gather(*(threads.run(barrier.wait, {"timeout": PATIENCE}) for _ in range(8))))
+    ) == [*range(8)]
+
+
+async def test_a_call_fails_if_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    threads = Threads()
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        await soon(threads.run(threading.get_ident, {}))
+    monkeypatch.undo()
+    assert await soon(threads.run(threading.get_ident, {}))
+
+
+async def test_one_thread_does_all_jobs_if_no_other_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def work() -> bool:
+        started.set()
+        return gate.wait(PATIENCE)
+
+    threads, started, gate = Threads(), threading.Event(), threading.Event()
+    first = asyncio.create_task(threads.run(work, {}))
+    await until(started.is_set)
+    threads._is_waking = True  # as if a second thread were on its way, so that these calls start none
+    others = [asyncio.create_task(threads.run(threading.get_ident, {})) for _ in range(3)]
+    await asyncio.sleep(0)
+    threads._is_waking = False
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    gate.set()
+    assert await soon(first)
+    assert len(set(await soon(asyncio.gather(*others)))) == 1

@@ -20,7 +20,7 @@ from funcmcp.server.catalog.features import EncodedResult
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
 
     from funcmcp.authoring.calling.services import Services
     from funcmcp.authoring.signatures.signature import Parameter
@@ -67,9 +67,9 @@ class ResourceRead(FunctionCall[RequestedURI, EncodedResult]):
         self._ui = ui
         self._writer: ContentsWriter
 
-    async def read(self, context: RequestContext, uri: str, values: Values) -> EncodedResult:
+    def read(self, context: RequestContext, uri: str, values: Values) -> Coroutine[Any, Any, EncodedResult]:
         """Read a URI: a `ResourceHandler`."""
-        return await self.run(context, RequestedURI(uri, values), lambda value: self._writer.result(uri, value))
+        return self.run(context, RequestedURI(uri, values), lambda value: self._writer.result(uri, value))
 
     def _new_renderer(self) -> Callable[[Any], EncodedResult]:
         self._writer = ContentsWriter(self.name, self.signature.returns(), mime_type=self._mime_type, ui=self._ui)

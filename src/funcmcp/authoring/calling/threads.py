@@ -1,9 +1,10 @@
 """Worker threads for plain functions, so that a blocking tool does not block the event loop.
 
 How it works: a call takes a slot, of which there are *limit*. If none is free, it waits in `_waiting` until a call that
-ends passes on its slot. With a slot, it puts its job into the queue of an idle thread, or of a new thread. Each thread
-has a queue of its own, so the next job goes to the thread that became idle last. The thread runs the job, adds its
-queue to `_idle`, and then sets the result in the event loop. An idle thread ends after *idle_seconds*.
+ends passes on its slot. With a slot, it adds its job to `_jobs`. While there are jobs, one thread is on its way to take
+one (`_is_waking`): the thread that became idle last, or a new one. When it takes a job and others remain, it wakes the
+next thread. So each job soon has a thread, even if all of them block; and where they are short, one thread runs many
+jobs, and few threads have to wake up. An idle thread ends after *idle_seconds*.
 
 A call that times out or is cancelled releases its slot at once, although its thread may still run: functions that hang
 can't use up the slots. The threads are daemon threads, so that one that hangs does not keep the process alive.
@@ -15,8 +16,7 @@ import asyncio
 import contextvars
 from collections import deque
 from contextlib import suppress
-from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -40,7 +40,10 @@ class Threads:
         self._limit = limit
         self._idle_seconds = idle_seconds
         self._running = 0
-        self._idle: list[SimpleQueue[Job]] = []
+        self._lock = Lock()  # for the next three attributes
+        self._jobs: deque[Job] = deque()
+        self._idle: list[Lock] = []  # each of them is released to wake a thread
+        self._is_waking = False
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def run(self, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
@@ -52,7 +55,7 @@ class Threads:
             await self._wait_for_slot(loop)
         future: asyncio.Future[Any] = loop.create_future()
         try:
-            self._worker().put((contextvars.copy_context(), function, kwargs, future))
+            self._submit((contextvars.copy_context(), function, kwargs, future))
             return await future
         finally:
             self._release()
@@ -76,35 +79,72 @@ class Threads:
                 return
         self._running -= 1
 
-    def _worker(self) -> SimpleQueue[Job]:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            jobs: SimpleQueue[Job] = SimpleQueue()
-            Thread(target=self._work, args=(jobs,), name="funcmcp-tool", daemon=True).start()
-            return jobs
-
-    def _work(self, jobs: SimpleQueue[Job]) -> None:
-        """Run jobs until none arrives for `idle_seconds`, or until there are enough idle threads."""
-        while True:
+    def _submit(self, job: Job) -> None:
+        """Add a job; raise RuntimeError if it needs a new thread that can't be started."""
+        with self._lock:
+            self._jobs.append(job)
             try:
-                job = jobs.get(timeout=self._idle_seconds)
-            except Empty:
-                with suppress(ValueError):  # another call took this queue at the same moment, and puts a job into it
-                    self._idle.remove(jobs)
-                    return
-                continue
-            loop = job[3].get_loop()
-            outcome = _do(job)
-            del job  # so that an idle thread holds no references
-            stays_idle = len(self._idle) < self._limit
-            if stays_idle:
-                self._idle.append(jobs)  # before the result is set, so that the next call finds this thread
-            with suppress(RuntimeError):  # the loop is closed, so no call waits any more
-                loop.call_soon_threadsafe(_settle, *outcome)
-            del outcome
-            if not stays_idle:
+                self._wake()
+            except RuntimeError:
+                self._jobs.pop()
+                raise
+
+    def _wake(self) -> None:
+        """Wake or start a thread, unless one is on its way. The caller holds the lock."""
+        if self._is_waking:
+            return
+        if self._idle:
+            self._idle.pop().release()
+        else:
+            Thread(target=self._work, name="funcmcp-tool", daemon=True).start()
+        self._is_waking = True
+
+    def _work(self) -> None:
+        """Run jobs until none arrives for `idle_seconds`."""
+        wakeup = Lock()
+        wakeup.acquire()
+        job = self._next_job(wakeup, is_on_its_way=True)
+        while True:
+            if job is not None:
+                outcome = _do(job)
+                job = self._next_job(wakeup)  # before the result is set, so that the next call finds this thread idle
+                with suppress(RuntimeError):  # the loop is closed, so no call waits any more
+                    outcome[0].get_loop().call_soon_threadsafe(_settle, *outcome)
+                del outcome  # so that an idle thread holds no references
+            elif self._sleep(wakeup):
+                job = self._next_job(wakeup, is_on_its_way=True)
+            else:
                 return
+
+    def _next_job(self, wakeup: Lock, *, is_on_its_way: bool = False) -> Job | None:
+        """Take the next job, and wake another thread for those behind it; without a job, become idle.
+
+        Args:
+            wakeup: The lock of this thread.
+            is_on_its_way: Whether this is the thread that was woken or started.
+        """
+        with self._lock:
+            if is_on_its_way:
+                self._is_waking = False
+            if not self._jobs:
+                self._idle.append(wakeup)
+                return None
+            job = self._jobs.popleft()
+            if self._jobs:
+                with suppress(RuntimeError):  # no thread can be started: this one takes the next job after its own
+                    self._wake()
+            return job
+
+    def _sleep(self, wakeup: Lock) -> bool:
+        """Wait to be woken; return False if nothing comes for `idle_seconds`, or if enough other threads are idle."""
+        seconds = self._idle_seconds if len(self._idle) <= self._limit else 0
+        if wakeup.acquire(timeout=seconds):
+            return True
+        with self._lock:
+            if wakeup in self._idle:
+                self._idle.remove(wakeup)
+                return False
+        return wakeup.acquire()  # a job came at the same moment
 
 
 def _do(job: Job) -> tuple[asyncio.Future[Any], Any, BaseException | None]:

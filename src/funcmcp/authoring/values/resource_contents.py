@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _LISTS = (list, tuple)
 _BYTES = (bytes, bytearray, memoryview)
 _TEXT_TYPE, _BINARY_TYPE, _JSON_TYPE = "text/plain", "application/octet-stream", "application/json"
+_ENCODED_TYPES = {name: encode(name) for name in (_TEXT_TYPE, _BINARY_TYPE, _JSON_TYPE)}
 _UNTYPED = (EMPTY, Any, object, str, bytes, bytearray, memoryview)
 """Annotations that do not decide how a value is written."""
 
@@ -74,7 +75,7 @@ class ContentsWriter:
             mime_type, member, text = _BINARY_TYPE, b"blob", base64(bytes(value))
         else:
             mime_type, member, text = _JSON_TYPE, b"text", self._json_text(value)
-        encoded_type = self._encoded_mime_type or b'"%b"' % mime_type.encode()
+        encoded_type = self._encoded_mime_type or _ENCODED_TYPES[mime_type]
         members = (encode_text(uri), encoded_type, member, encode_text(text), self._suffix)
         return b'{"uri":%b,"mimeType":%b,"%b":%b%b}' % members
 

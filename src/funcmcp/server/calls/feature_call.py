@@ -14,7 +14,7 @@ from funcmcp.server.options import shown_types
 from funcmcp.server.run import Waiting, begin, is_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.calls.feature import Feature
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from funcmcp.state.seal import KeyRing
 
 T = TypeVar("T")
+Answer = TypeVar("Answer")
 
 
 class FeatureFailedError(MCPError):
@@ -59,6 +60,42 @@ class FeatureCalls:
         if feature.interactive and context.client.revision.per_request:
             owner = owner_of(context.principal)
             context.channel = Rounds(context.channel, context.request, self._keys, owner)
+
+    def begin(
+        self,
+        feature: Feature,
+        work: Coroutine[Any, Any, T],
+        finish: Callable[[T, RequestContext], Answer],
+        context: RequestContext,
+    ) -> Answer | dict[str, Any] | Awaitable[Answer | dict[str, Any]]:
+        """Do as `run` up to the first wait; return what *finish* makes of the result, or an awaitable of that.
+
+        Args:
+            feature: The feature.
+            work: The feature's coroutine. Most never wait.
+            finish: Returns the answer for a result. An InputRequiredResult is an answer already.
+            context: The request's context, which *finish* gets.
+        """
+        try:
+            result = begin(work)
+        except BaseException as error:  # noqa: BLE001 - `outcome_of` re-raises an exception that is not a failure
+            return self.outcome_of(error, feature)
+        if isinstance(result, Waiting):
+            return self._wait_for(result, feature, finish, context)
+        return finish(result, context)
+
+    async def _wait_for(
+        self,
+        work: Waiting[T],
+        feature: Feature,
+        finish: Callable[[T, RequestContext], Answer],
+        context: RequestContext,
+    ) -> Answer | dict[str, Any]:
+        try:
+            result = await within(feature.timeout, work)
+        except BaseException as error:  # noqa: BLE001 - as in `begin`
+            return self.outcome_of(error, feature)
+        return finish(result, context)
 
     async def run(self, feature: Feature, work: Coroutine[Any, Any, T]) -> T | dict[str, Any]:
         """Run a feature's coroutine; return its result, or an InputRequiredResult if it needs answers first.

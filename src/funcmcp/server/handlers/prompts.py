@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp.protocol import adaptation
 from funcmcp.protocol.errors import InvalidParams
 from funcmcp.server.catalog.features import EncodedResult
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.calls.feature_call import FeatureCalls
     from funcmcp.server.catalog.features import Prompt
     from funcmcp.server.results import Results
+
+    PromptAnswer: TypeAlias = dict[str, Any] | bytes
 
 
 class PromptCalls:
@@ -27,12 +31,15 @@ class PromptCalls:
         self._calls = calls
         self._results = results
 
-    async def get(self, context: RequestContext) -> dict[str, Any] | bytes:
-        """Answer `prompts/get`."""
+    def get(self, context: RequestContext) -> PromptAnswer | Awaitable[PromptAnswer]:
+        """Answer `prompts/get`: at once, or with an awaitable if the prompt waits."""
         prompt: Prompt = context.routed.require_feature()
         arguments = strings_of(context.request.params.get("arguments", {}), "arguments")
         self._calls.open_rounds(context, prompt)
-        result = await self._calls.run(prompt, prompt.handler(context, arguments))
+        return self._calls.begin(prompt, prompt.handler(context, arguments), self._answer, context)
+
+    def _answer(self, result: dict[str, Any] | EncodedResult, context: RequestContext) -> PromptAnswer:
+        """Return the result of a prompt as the client's revision has it."""
         revision = context.client.revision
         if isinstance(result, EncodedResult):
             return self._results.prompt(result, revision)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp.protocol import adaptation
 from funcmcp.protocol.codec import encode
@@ -16,6 +16,8 @@ from funcmcp.server.log import log_list_left_out
 from funcmcp.server.run import Waiting, begin, is_failure
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from funcmcp.auth.principal import Principal
     from funcmcp.server.authorization import Guard
     from funcmcp.server.calls.context import RequestContext
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from funcmcp.server.handlers.lists import FeatureList
     from funcmcp.server.load import Budget
     from funcmcp.server.results import Results
+
+    ResourceAnswer: TypeAlias = dict[str, Any] | bytes
 
 LISTER_TIMEOUT = 60.0
 """Seconds for a function that lists resources."""
@@ -44,12 +48,16 @@ class ResourceReads:
         self._calls = calls
         self._results = results
 
-    async def read(self, context: RequestContext) -> dict[str, Any] | bytes:
-        """Answer `resources/read`."""
+    def read(self, context: RequestContext) -> ResourceAnswer | Awaitable[ResourceAnswer]:
+        """Answer `resources/read`: at once, or with an awaitable if the resource waits."""
         resource: Resource | ResourceTemplate = context.routed.require_feature()
         uri = uri_of(context.request.params)
         self._calls.open_rounds(context, resource)
-        result = await self._calls.run(resource, resource.handler(context, uri, context.routed.values))
+        work = resource.handler(context, uri, context.routed.values)
+        return self._calls.begin(resource, work, self._answer, context)
+
+    def _answer(self, result: dict[str, Any] | EncodedResult, context: RequestContext) -> ResourceAnswer:
+        """Return the contents of a resource as the client's revision has them."""
         revision = context.client.revision
         if isinstance(result, EncodedResult):
             return self._results.read(result, revision)
