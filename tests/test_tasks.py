@@ -171,10 +171,10 @@ def test_the_environment_sets_how_many_tasks_run_at_once(
     value: str, concurrency: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FUNCMCP_TASK_CONCURRENCY", value)
-    tasks = MCPServer("orders")._server.tasks
+    tasks = MCPServer("orders")._server.open_tasks()
     assert tasks is not None
     assert tasks.concurrency == concurrency
-    assert MCPServer("orders", tasks=None)._server.tasks is None
+    assert MCPServer("orders", tasks=None)._server.open_tasks() is None
 
 
 async def test_a_process_that_never_runs_the_tasks_in_its_memory_is_warned_of(

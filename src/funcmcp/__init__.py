@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.signatures.signature import Arguments, Header
     from funcmcp.authoring.values.string_formats import Format
     from funcmcp.protocol.errors import InvalidParams, MCPError, ResourceNotFound, ToolError
-    from funcmcp.server.catalog.features import Completion
+    from funcmcp.server.catalog.completion import Completion
     from funcmcp.server.catalog.registry import RegistrationError
     from funcmcp.server.limits import Limits
     from funcmcp.server.middleware import Middleware
@@ -79,7 +79,7 @@ _HOMES = {
     "authoring.values.string_formats": ["Format"],
     "content": ["content"],
     "protocol.errors": ["InvalidParams", "MCPError", "ResourceNotFound", "ToolError"],
-    "server.catalog.features": ["Completion"],
+    "server.catalog.completion": ["Completion"],
     "server.catalog.registry": ["RegistrationError"],
     "server.limits": ["Limits"],
     "server.middleware": ["Middleware"],

@@ -533,8 +533,9 @@ class MCPServer(DirectCalls, ASGIApplication):
         from funcmcp.adapters.opentelemetry import TaskTracing, tracing  # noqa: PLC0415 - vendor code
 
         self._server.add_middleware(tracing(tracer_provider))
-        if self._server.tasks is not None:
-            self._server.tasks.trace_with(TaskTracing(tracer_provider))
+        tasks = self._server.open_tasks()
+        if tasks is not None:
+            tasks.trace_with(TaskTracing(tracer_provider))
 
     @on_instance
     def run(self, transport: Transport | None = None, *, host: str | None = None, port: int | None = None) -> None:

@@ -149,7 +149,7 @@ class DirectCalls:
         client = Client(server.revisions[server.supported[0]], {}, {})
         if principal is None:
             if self._unguarded_routes is None:
-                self._unguarded_routes = Routes(server.parts._replace(guard=None, tasks=None))
+                self._unguarded_routes = Routes(server.parts._replace(guard=None))
             routed = self._unguarded_routes.route(request)
         else:
             routed = server.routes.route(request)

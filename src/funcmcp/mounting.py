@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 import re
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -147,7 +146,7 @@ class Mounting:
 
     def add_route(self, route: CustomRoute) -> None:
         """Serve a custom route of the mounted server, at the same path."""
-        self._above.add_route(replace(route, access=self._access(route.access)))
+        self._above.add_route(route._replace(access=self._access(route.access)))
 
     def _changed(self, feature: Addable, count: int) -> None:
         key = type(feature), feature.key
@@ -183,7 +182,7 @@ class Mounting:
         def describe() -> Mapping[str, Any]:
             return self._with_pages({**tool.describe(), "name": name})
 
-        return replace(self._shared(tool), name=name, describe=describe, handler=call)
+        return self._shared(tool).replace(name=name, describe=describe, handler=call)
 
     def _prompt(self, prompt: Prompt) -> Prompt:
         name = self._name(prompt.name)
@@ -201,7 +200,7 @@ class Mounting:
         def describe() -> Mapping[str, Any]:
             return {**prompt.describe(), "name": name}
 
-        return replace(self._shared(prompt), name=name, describe=describe, handler=get)
+        return self._shared(prompt).replace(name=name, describe=describe, handler=get)
 
     def _resource(self, resource: Resource | ResourceTemplate) -> Resource | ResourceTemplate:
         async def read(context: RequestContext, uri: str, values: Values) -> Any:
@@ -224,9 +223,9 @@ class Mounting:
         key = self._uri(resource.key)
         if isinstance(resource, Resource):
             describe = partial(_described, resource, "uri", key)
-            return replace(self._shared(resource), uri=key, describe=describe, handler=read)
+            return self._shared(resource).replace(uri=key, describe=describe, handler=read)
         describe = partial(_described, resource, "uriTemplate", key)
-        return replace(self._shared(resource), template=URITemplate(key), describe=describe, handler=read)
+        return self._shared(resource).replace(template=URITemplate(key), describe=describe, handler=read)
 
     def _lister(self, lister: ResourceLister) -> ResourceLister:
         async def list_resources(context: RequestContext) -> list[dict[str, Any]]:
@@ -240,14 +239,14 @@ class Mounting:
         shown = feature.shown_errors
         if shown is None:
             shown = shown_types(self._server.options.show_errors, "show_errors")
-        return replace(feature, access=self._access(feature.access), shown_errors=shown, enabled=True)
+        return feature.replace(access=self._access(feature.access), shown_errors=shown, enabled=True)
 
     def _access(self, access: Access) -> Access:
         """Return an access rule that also demands the scopes of the mounted server."""
         guard = self._server.guard
         if guard is None or not guard.scopes or access.allow_anonymous:
             return access
-        return replace(access, required_scopes=distinct([*guard.scopes, *access.required_scopes]))
+        return access._replace(required_scopes=distinct([*guard.scopes, *access.required_scopes]))
 
     async def _run(self, feature: Feature, work: Any) -> Any:
         result = await self._calls.run(feature, work)

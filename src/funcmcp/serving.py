@@ -33,7 +33,6 @@ from funcmcp.state.keys import VARIABLE, configured_keys
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.state.sessions.signed import SignedSessions
 from funcmcp.state.sessions.store import LiveSessions, NoSessions, SessionStore, SharedSessions
-from funcmcp.state.tasks.memory import MemoryTasks
 from funcmcp.transports.http.admission.authentication import Authentication
 from funcmcp.transports.http.admission.cors import CORS
 from funcmcp.transports.http.endpoints.custom_routes import CustomRoutes
@@ -121,11 +120,9 @@ class Serving(Served):
             auth=auth,
             bus=getattr(self._store, "bus", None),
             middleware=middleware,
-            tasks=MemoryTasks() if tasks == "memory" else tasks,
+            tasks=_new_memory_tasks if tasks == "memory" else tasks,
+            task_concurrency=_task_concurrency(os.environ),
         )
-        concurrency = _task_concurrency(os.environ)
-        if self.server.tasks is not None and concurrency is not None:
-            self.server.tasks.set_concurrency(concurrency)
         self.path = http.path
         self.metadata = None if auth is None else auth.resource
         self.http_options = http
@@ -412,6 +409,12 @@ def _store(sessions: Sessions, keys: KeyRing) -> SessionStore:
     if isinstance(sessions, SignedSessions):
         return sessions.signed_by(keys)
     return sessions
+
+
+def _new_memory_tasks() -> TaskStore:
+    from funcmcp.state.tasks.memory import MemoryTasks  # noqa: PLC0415 - few servers have tools with task=
+
+    return MemoryTasks()
 
 
 def _task_concurrency(environment: Mapping[str, str]) -> int | None:

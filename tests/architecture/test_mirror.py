@@ -113,6 +113,8 @@ EXCEPTIONS = {
     "src/funcmcp/auth/access.py": "tests/server/test_authorization and tests/authoring/features/test_permissions",
     "src/funcmcp/server/calls/client_capabilities.py": "tests/server/handlers/test_tools",
     "src/funcmcp/server/calls/time_limit.py": "tests/server/calls/test_feature_call",
+    "src/funcmcp/server/catalog/completion.py": "tests/authoring/calling/test_completers",
+    "src/funcmcp/server/handlers/task_calls.py": "tests/server/handlers/test_tasks",
     "src/funcmcp/server/connections/cancellation.py": "tests/server/connections/test_conversation",
     "src/funcmcp/option_errors.py": "tests/test_app",
     "src/funcmcp/redis.py": "tests/architecture/test_public_names",

@@ -12,7 +12,8 @@ from funcmcp.protocol.uri_template import URITemplate
 from funcmcp.server.calls.channel import ClosedChannel
 from funcmcp.server.calls.context import RequestContext
 from funcmcp.server.calls.route import RoutedRequest
-from funcmcp.server.catalog.features import Completion, Prompt, Resource, ResourceTemplate, Tool
+from funcmcp.server.catalog.completion import Completion
+from funcmcp.server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
 from funcmcp.server.connections.client import Client
 from funcmcp.server.dispatch import Server
 from funcmcp.server.options import ServerOptions

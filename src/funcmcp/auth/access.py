@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
     Authorize = Callable[[Principal], bool | Awaitable[bool]]
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """The callers that may use a feature. A server without authentication does not check it.
 
     Attributes:

@@ -56,7 +56,7 @@ def worker(
 
 def _tasks_of(serving: Serving) -> Tasks:
     """Return the tasks of a server. Raise Failure if a worker cannot run them."""
-    tasks, name = serving.server.tasks, serving.name
+    tasks, name = serving.server.open_tasks(), serving.name
     if tasks is None:
         raise Failure(f"{name} has no store of tasks. Write MCPServer(..., tasks=RedisTasks(url)).")
     if not tasks.has_tools:

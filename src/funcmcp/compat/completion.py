@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.server.catalog.features import Completion, Prompt, ResourceTemplate
+from funcmcp.server.catalog.completion import Completion
+from funcmcp.server.catalog.features import Prompt, ResourceTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ def with_completion(feature: Any, handler: Callable[..., Any]) -> Any:
     else:
         return feature
     completers = {name: _completer(handler, reference, name) for name in names}
-    return replace(feature, completers={**completers, **feature.completers})
+    return feature.replace(completers={**completers, **feature.completers})
 
 
 def _completer(handler: Callable[..., Any], reference: Any, name: str) -> Completer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections import OrderedDict
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -287,9 +286,7 @@ class FastMCP(ServerTransports):
             return component
         options = component_options(component.options, component.kind, component.name)
         feature = _MAKERS[component.kind](self, component, options)
-        feature = replace(
-            feature, handler=_with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors)
-        )
+        feature = feature.replace(handler=_with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors))
         if self._completion is not None:
             feature = with_completion(feature, self._completion)
         catalog = self._server.catalog
@@ -565,14 +562,14 @@ def _make_tool(server: FastMCP, component: Component, options: dict[str, Any]) -
     exclude = chosen.pop("exclude_args", None) or ()
     function = tool_function(component.fn, exclude=exclude, has_schema=has_schema)
     tool = make_tool(function, _common(component, chosen), server.services)
-    return replace(tool, interactive=True)
+    return tool.replace(interactive=True)
 
 
 def _make_prompt(server: FastMCP, component: Component, options: dict[str, Any]) -> Any:
     options.pop("annotations", None)
     function = with_result(adapted(component.fn), None, messages_of)
     prompt = make_prompt(function, _common(component, options), server.services)
-    return replace(prompt, interactive=True)
+    return prompt.replace(interactive=True)
 
 
 def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> Any:
@@ -585,7 +582,7 @@ def _make_resource(server: FastMCP, component: Any, options: dict[str, Any]) -> 
         options=_common(component, options),
         services=server.services,
     )
-    return replace(resource, interactive=True)
+    return resource.replace(interactive=True)
 
 
 def _common(component: Component, options: dict[str, Any]) -> Any:

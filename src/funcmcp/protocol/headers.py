@@ -8,8 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,8 +25,7 @@ _LITERAL = re.compile(r"[\t -~]*")
 _MIRRORED_TYPES = ("string", "integer", "boolean")
 
 
-@dataclass(frozen=True, slots=True)
-class MirroredParameter:
+class MirroredParameter(NamedTuple):
     """A tool argument that clients repeat in a header.
 
     Attributes:

@@ -8,11 +8,10 @@ mirrored names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(NamedTuple):
     """A request that clients send.
 
     Attributes:
@@ -60,8 +59,7 @@ METHODS: dict[str, Method] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ClientMethod:
+class ClientMethod(NamedTuple):
     """A request that servers send.
 
     Attributes:

@@ -5,17 +5,16 @@ Code that depends on the revision reads a field of this table. It never compares
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from funcmcp.definitions import Definition
 from funcmcp.protocol.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRules:
+class TaskRules(NamedTuple):
     """How a revision has tasks.
 
     Attributes:
@@ -34,8 +33,7 @@ class TaskRules:
     cancels_ended: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(Definition):
     """One revision of the protocol.
 
     Attributes:

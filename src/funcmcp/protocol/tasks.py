@@ -6,8 +6,7 @@ Source: the extension's "tasks" (SEP-2663); 2025-11-25 "basic/utilities/tasks".
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,8 +30,7 @@ _POLLS_PER_AGE = 10
 """A client that polls at the interval learns of the end of a task at most a tenth of its duration late."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskStatus:
+class TaskStatus(NamedTuple):
     """What clients see of a task. Times are in seconds.
 
     Attributes:

@@ -15,8 +15,7 @@ Source: RFC 6570 section 3; 2026-07-28 "server/resources, Security" (values are 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
@@ -42,8 +41,7 @@ class UnsafeValueError(ValueError):
     """A URI has a value that could lead to a path traversal, such as `..`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Variable:
+class _Variable(NamedTuple):
     name: str
     reserved: bool = False
     exploded: bool = False

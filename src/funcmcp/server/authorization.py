@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from funcmcp.auth.scopes import distinct
 from funcmcp.protocol.errors import INVALID_REQUEST, MCPError
@@ -37,8 +36,7 @@ _MESSAGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """The reason why a caller may not send a request.
 
     Attributes:

@@ -21,12 +21,11 @@ from funcmcp.server.middleware import check_middleware, fold
 from funcmcp.server.results import Results
 from funcmcp.server.routes import Parts, Routes
 from funcmcp.server.run import begin, is_failure
-from funcmcp.server.tasks.service import Tasks
 from funcmcp.state.bus import LocalBus
 from funcmcp.state.sessions.store import StoreUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from funcmcp.auth.policy import Auth
     from funcmcp.protocol.jsonrpc import Malformed, Notification, Response
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from funcmcp.server.middleware import Middleware, Respond
     from funcmcp.server.options import ServerOptions
     from funcmcp.server.run import Waiting
+    from funcmcp.server.tasks.service import Tasks
     from funcmcp.state.bus import Bus
     from funcmcp.state.seal import KeyRing
     from funcmcp.state.tasks.store import TaskStore
@@ -53,7 +53,9 @@ class Server:
         auth: How callers are authenticated and what they may list. None: every caller may do everything.
         bus: Connects the instances of the server; by default there is one instance.
         middleware: Functions around every request, the outermost first.
-        tasks: The store of the tasks; None if calls never become tasks.
+        tasks: The store of the tasks; a function that makes it when a tool first needs it; None if calls never become
+            tasks.
+        task_concurrency: How many tasks this process runs at once. None: as many as the store says.
 
     Attributes:
         revisions: The revisions by date.
@@ -64,7 +66,7 @@ class Server:
         results: Adds the members that every result of a revision has.
         load: Counts and limits requests, streams and subscriptions, in total and for each caller.
         hub: Publishes changes.
-        tasks: The tasks; None if calls never become tasks.
+        tasks: The tasks; None if calls never become tasks, or the store is not made yet.
         answer: Runs the middleware and the handler of a request, and returns its `Reply`. A failure becomes an error
             reply. Two exceptions are raised instead, because transports have their own statuses for them:
             `LimitReachedError` if a limit is reached, and `StoreUnavailableError` if a store can't be reached.
@@ -79,21 +81,19 @@ class Server:
         auth: Auth | None = None,
         bus: Bus | None = None,
         middleware: Sequence[Middleware] = (),
-        tasks: TaskStore | None = None,
+        tasks: TaskStore | Callable[[], TaskStore] | None = None,
+        task_concurrency: int | None = None,
     ) -> None:
         self.options, self.keys = options, keys
         self.revisions = {revision.date: revision for revision in revisions}
         self.load = Load(options.limits)
         self.bus = bus or LocalBus()
         self.hub = Hub(self.bus)
-        self.catalog = Catalog(options, self.hub.publish, has_tasks=tasks is not None)
+        open_tasks = None if tasks is None else self.open_tasks
+        self.catalog = Catalog(options, self.hub.publish, open_tasks=open_tasks)
         self.guard = None if auth is None else Guard(self.catalog, auth.lists, scopes=auth.scopes)
         self.results = Results(options, revisions, cache_scope="public" if auth is None else "private")
         lookup = Lookup(self.catalog)
-        self.tasks: Tasks | None = None
-        if tasks is not None:
-            tasks.bind(options.name)
-            self.tasks = Tasks(tasks, catalog=self.catalog, guard=self.guard, hub=self.hub, bus=self.bus)
         self.parts = Parts(
             options,
             self.revisions,
@@ -104,13 +104,35 @@ class Server:
             keys,
             self.hub,
             self.load,
-            self.tasks,
         )
         self.routes = Routes(self.parts)
+        self.tasks: Tasks | None = None
+        self._task_store = tasks
+        self._task_concurrency = task_concurrency
+        if tasks is not None and not callable(tasks):
+            self.open_tasks()
         self._middleware: list[Middleware] = []
         self.answer: Respond = self._respond
         for function in middleware:
             self.add_middleware(function)
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether calls may become tasks."""
+        return self._task_store is not None
+
+    def open_tasks(self) -> Tasks | None:
+        """Return the tasks, and make them unless that has happened; None if calls never become tasks."""
+        if self.tasks is None and self._task_store is not None:
+            from funcmcp.server.tasks.service import Tasks  # noqa: PLC0415 - few servers have tools with task=
+
+            store = self._task_store() if callable(self._task_store) else self._task_store
+            store.bind(self.options.name)
+            self.tasks = Tasks(store, catalog=self.catalog, guard=self.guard, hub=self.hub, bus=self.bus)
+            self.routes.add_tasks(self.tasks)
+            if self._task_concurrency is not None:
+                self.tasks.set_concurrency(self._task_concurrency)
+        return self.tasks
 
     def add_middleware(self, middleware: Middleware) -> None:
         """Add a middleware inside the existing ones; see `funcmcp.middleware`."""

@@ -16,12 +16,11 @@ from funcmcp.server.handlers.lists import FeatureList
 from funcmcp.server.handlers.prompts import PromptCalls
 from funcmcp.server.handlers.resources import ResourceList, ResourceReads, ResourceSubscriptions
 from funcmcp.server.handlers.subscriptions import Subscriptions
-from funcmcp.server.handlers.tasks import TaskMethods
 from funcmcp.server.handlers.tools import ToolCalls
-from funcmcp.server.tasks.runs import TaskRuns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
+    from typing import TypeAlias
 
     from funcmcp.protocol.jsonrpc import Request
     from funcmcp.protocol.revisions import Revision
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
     from funcmcp.server.results import Results
     from funcmcp.server.tasks.service import Tasks
     from funcmcp.state.seal import KeyRing
+
+    _Row: TypeAlias = tuple[str, Handler, Audience, FindFeature | None, Interactivity]
 
 _MAX_QUOTED_METHOD = 200
 
@@ -51,7 +52,6 @@ class Parts(NamedTuple):
     keys: KeyRing
     hub: Hub
     load: Load
-    tasks: Tasks | None = None
 
 
 class Routes:
@@ -65,9 +65,40 @@ class Routes:
     """
 
     def __init__(self, parts: Parts) -> None:
+        self._parts = parts
         self._catalog = parts.catalog
+        self._calls = FeatureCalls(parts.keys, parts.options.show_errors)
+        self._tool_calls = ToolCalls(self._calls, parts.results)
+        self._subscriptions = Subscriptions(
+            parts.catalog, parts.lookup, guard=parts.guard, hub=parts.hub, load=parts.load
+        )
         self.lists = _lists(parts)
-        self._routes = {route.method: route for route in _rows(parts, self.lists)}
+        self._routes: dict[str, Route] = {}
+        self._add(self._rows())
+
+    def add_tasks(self, tasks: Tasks) -> None:
+        """Let calls become tasks, and serve the methods of tasks."""
+        from funcmcp.server.handlers.task_calls import TaskCalls  # noqa: PLC0415 - few servers have tools with task=
+        from funcmcp.server.handlers.tasks import TaskMethods  # noqa: PLC0415 - as above
+        from funcmcp.server.tasks.runs import TaskRuns  # noqa: PLC0415 - as above
+
+        results, tool_calls = self._parts.results, self._tool_calls
+        runs = TaskRuns(self._catalog, results, tool_calls.run, result_bytes=tasks.store.limits.result_bytes)
+        tasks.run_with(runs)
+        tool_calls.call_or_create_task = TaskCalls(tasks, tool_calls, self._calls).call
+        methods = TaskMethods(tasks, results, hub=self._parts.hub, load=self._parts.load)
+        self._subscriptions.tasks = methods
+        # CONVERSATION, because the handlers themselves decide which tasks the caller may use.
+        conversation, never, always = Audience.CONVERSATION, Interactivity.NEVER, Interactivity.ALWAYS
+        self._add(
+            [
+                ("tasks/get", methods.get, conversation, None, never),
+                ("tasks/update", methods.update, conversation, None, never),
+                ("tasks/cancel", methods.cancel, conversation, None, never),
+                ("tasks/result", methods.result, conversation, None, always),
+                ("tasks/list", methods.list, conversation, None, never),
+            ]
+        )
 
     def route(self, request: Request) -> RoutedRequest:
         """Return a request with its route and the feature that it names. Each is None if it does not exist."""
@@ -92,6 +123,45 @@ class Routes:
             raise MCPError(METHOD_NOT_FOUND, "Method not found", {"method": method})
         return route.handler
 
+    def _rows(self) -> list[_Row]:
+        """Return the rows of the methods that every server has."""
+        parts, lookup, results = self._parts, self._parts.lookup, self._parts.results
+        revisions = sorted(parts.revisions, reverse=True)
+        lifecycle = Lifecycle(parts.catalog, results, revisions, parts.options.instructions)
+        resource_list = ResourceList(
+            self.lists["resources/list"], parts.catalog, lookup, results=results, guard=parts.guard
+        )
+        subscriptions = ResourceSubscriptions(parts.load.subscriptions)
+
+        conversation, listing, by_feature = Audience.CONVERSATION, Audience.LIST, Audience.FEATURE
+        never, if_feature, always = Interactivity.NEVER, Interactivity.FEATURE, Interactivity.ALWAYS
+        return [
+            ("initialize", lifecycle.initialize, conversation, None, never),
+            ("server/discover", lifecycle.discover, conversation, None, never),
+            ("ping", lifecycle.ping, conversation, None, never),
+            ("logging/setLevel", lifecycle.set_level, conversation, None, never),
+            ("tools/list", self.lists["tools/list"].page, listing, None, never),
+            ("tools/call", self._tool_calls.call, by_feature, lookup.tool, if_feature),
+            ("resources/list", resource_list.page, listing, None, never),
+            ("resources/templates/list", self.lists["resources/templates/list"].page, listing, None, never),
+            ("resources/read", ResourceReads(self._calls, results).read, by_feature, lookup.readable, if_feature),
+            ("resources/subscribe", subscriptions.subscribe, by_feature, lookup.readable, never),
+            ("resources/unsubscribe", subscriptions.unsubscribe, conversation, None, never),
+            ("prompts/list", self.lists["prompts/list"].page, listing, None, never),
+            ("prompts/get", PromptCalls(self._calls, results).get, by_feature, lookup.prompt, if_feature),
+            ("completion/complete", Completions(self._calls).complete, by_feature, lookup.completed, never),
+            # CONVERSATION, because the handler itself decides which changes the caller may get.
+            ("subscriptions/listen", self._subscriptions.listen, conversation, None, always),
+        ]
+
+    def _add(self, rows: list[_Row]) -> None:
+        """Add a route for each row."""
+        served = {date: methods_of(date) for date in self._parts.revisions}
+        for method, handler, audience, find, interactivity in rows:
+            dates = frozenset(date for date, methods in served.items() if method in methods)
+            capability = METHODS[method].capability
+            self._routes[method] = Route(method, handler, audience, find, interactivity, capability, dates)
+
 
 def _lists(parts: Parts) -> dict[str, FeatureList]:
     """Return the lists of registered features, by method."""
@@ -103,53 +173,3 @@ def _lists(parts: Parts) -> dict[str, FeatureList]:
         "resources/templates/list": make("resourceTemplates", catalog.templates, adaptation.definition),
         "prompts/list": make("prompts", catalog.prompts, adaptation.definition),
     }
-
-
-def _rows(parts: Parts, lists: dict[str, FeatureList]) -> Iterable[Route]:
-    """Yield the routes of the server, one for each method."""
-    options, catalog, lookup, results = parts.options, parts.catalog, parts.lookup, parts.results
-    calls = FeatureCalls(parts.keys, options.show_errors)
-    revisions = sorted(parts.revisions, reverse=True)
-    lifecycle = Lifecycle(catalog, results, revisions, options.instructions)
-    resource_list = ResourceList(lists["resources/list"], catalog, lookup, results=results, guard=parts.guard)
-    subscriptions = ResourceSubscriptions(parts.load.subscriptions)
-    tool_calls = ToolCalls(calls, results, parts.tasks)
-    tasks = None if parts.tasks is None else TaskMethods(parts.tasks, results, hub=parts.hub, load=parts.load)
-    listening = Subscriptions(catalog, lookup, guard=parts.guard, hub=parts.hub, load=parts.load, tasks=tasks)
-
-    conversation, listing, by_feature = Audience.CONVERSATION, Audience.LIST, Audience.FEATURE
-    never, if_feature, always = Interactivity.NEVER, Interactivity.FEATURE, Interactivity.ALWAYS
-    rows: list[tuple[str, Handler, Audience, FindFeature | None, Interactivity]] = [
-        ("initialize", lifecycle.initialize, conversation, None, never),
-        ("server/discover", lifecycle.discover, conversation, None, never),
-        ("ping", lifecycle.ping, conversation, None, never),
-        ("logging/setLevel", lifecycle.set_level, conversation, None, never),
-        ("tools/list", lists["tools/list"].page, listing, None, never),
-        ("tools/call", tool_calls.call, by_feature, lookup.tool, if_feature),
-        ("resources/list", resource_list.page, listing, None, never),
-        ("resources/templates/list", lists["resources/templates/list"].page, listing, None, never),
-        ("resources/read", ResourceReads(calls, results).read, by_feature, lookup.readable, if_feature),
-        ("resources/subscribe", subscriptions.subscribe, by_feature, lookup.readable, never),
-        ("resources/unsubscribe", subscriptions.unsubscribe, conversation, None, never),
-        ("prompts/list", lists["prompts/list"].page, listing, None, never),
-        ("prompts/get", PromptCalls(calls, results).get, by_feature, lookup.prompt, if_feature),
-        ("completion/complete", Completions(calls).complete, by_feature, lookup.completed, never),
-        # CONVERSATION, because the handler itself decides which changes the caller may get.
-        ("subscriptions/listen", listening.listen, conversation, None, always),
-    ]
-    if parts.tasks is not None and tasks is not None:
-        store = parts.tasks.store
-        runs = TaskRuns(catalog, results, tool_calls.run, result_bytes=store.limits.result_bytes)
-        parts.tasks.run_with(runs)
-        # CONVERSATION, because the handlers themselves decide which tasks the caller may use.
-        rows += [
-            ("tasks/get", tasks.get, conversation, None, never),
-            ("tasks/update", tasks.update, conversation, None, never),
-            ("tasks/cancel", tasks.cancel, conversation, None, never),
-            ("tasks/result", tasks.result, conversation, None, always),
-            ("tasks/list", tasks.list, conversation, None, never),
-        ]
-    served = {date: methods_of(date) for date in parts.revisions}
-    for method, handler, audience, find, interactivity in rows:
-        dates = frozenset(date for date, methods in served.items() if method in methods)
-        yield Route(method, handler, audience, find, interactivity, METHODS[method].capability, dates)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from funcmcp import MCPServer, ResourceContext
 from funcmcp.authoring.signatures.annotations import choices_of
-from funcmcp.server.catalog.features import Completion
+from funcmcp.server.catalog.completion import Completion
 from funcmcp.serving import serving_of
 from tests.authoring.models import Colour, Level
 from tests.server.parts import answer, context

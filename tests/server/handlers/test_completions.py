@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.protocol.errors import ToolError
-from funcmcp.server.catalog.features import Completion
+from funcmcp.server.catalog.completion import Completion
 from tests import schemas
 from tests.server.parts import NEWEST, answer, context, prompt, resource, server, template, tool
 

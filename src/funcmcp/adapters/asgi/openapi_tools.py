@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator  # noqa: TC003 - read from the signature of a factory
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.adapters.asgi.in_process_calls import CallError, Request, call, lifespan
@@ -180,4 +179,4 @@ def _tool(
         tool_options["output_schema"] = plan.output_schema
     tool_options.update(_HINTS.get(operation.method, {}))
     # The call reads only headers of its context, so it needs no stream.
-    return replace(make_tool(run, tool_options, services), interactive=False)
+    return make_tool(run, tool_options, services).replace(interactive=False)

@@ -16,11 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import azure.functions as func  # noqa: TC002 - the worker reads the type of a function's parameter
 
-from funcmcp.adapters.azure.tasks import AzureTasks
 from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.log import logger, quote
-from funcmcp.state.tasks.memory import MemoryTasks
-from funcmcp.state.tasks.sqlite import SQLiteTasks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -43,20 +40,19 @@ def check_store(server: Server) -> None:
     Raises:
         ValueError: The server has tools with ``task=``, and its tasks live in one process or on one machine.
     """
+    if not server.has_tasks:
+        return
     tasks = server.tasks
     if tasks is None:
+        _refuse_tools(server, "MemoryTasks")
         return
+    # A server that begins without a task needs none of these modules.
+    from funcmcp.adapters.azure.tasks import AzureTasks  # noqa: PLC0415
+    from funcmcp.state.tasks.memory import MemoryTasks  # noqa: PLC0415
+    from funcmcp.state.tasks.sqlite import SQLiteTasks  # noqa: PLC0415
+
     if isinstance(tasks.store, MemoryTasks | SQLiteTasks):
-        kind = type(tasks.store).__name__
-        names = [tool.name for tool in server.catalog.tools if tool.task is not None]
-        if names:
-            raise ValueError(_refusal(names[0], kind))
-
-        def refuse(tool: Tool, count: int) -> None:
-            if count > 0 and tool.task is not None:
-                raise RegistrationError(_refusal(tool.name, kind))
-
-        server.catalog.tools.listeners.append(refuse)
+        _refuse_tools(server, type(tasks.store).__name__)
     elif isinstance(tasks.store, AzureTasks):
         tasks.store.pulls = False  # the functions host brings them
     else:
@@ -71,6 +67,19 @@ def check_store(server: Server) -> None:
     tasks.drain_seconds = _DRAIN_SECONDS
 
 
+def _refuse_tools(server: Server, store: str) -> None:
+    """Refuse the tools with ``task=`` that a server has and gets."""
+    names = [tool.name for tool in server.catalog.tools if tool.task is not None]
+    if names:
+        raise ValueError(_refusal(names[0], store))
+
+    def refuse(tool: Tool, count: int) -> None:
+        if count > 0 and tool.task is not None:
+            raise RegistrationError(_refusal(tool.name, store))
+
+    server.catalog.tools.listeners.append(refuse)
+
+
 def register(tasks: Tasks, app: func.FunctionApp, *, name: str, begin: Callable[[], Awaitable[None]]) -> None:
     """Register the function that runs the tasks of a server, if the functions host brings them.
 
@@ -80,6 +89,8 @@ def register(tasks: Tasks, app: func.FunctionApp, *, name: str, begin: Callable[
         name: The name of the function.
         begin: Begins the server, unless that has happened.
     """
+    from funcmcp.adapters.azure.tasks import AzureTasks  # noqa: PLC0415 - as above
+
     store = tasks.store
     if not isinstance(store, AzureTasks):
         return

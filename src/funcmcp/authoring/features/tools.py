@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from funcmcp.authoring.calling.tool_call import HandwrittenSchemas, ToolCall
@@ -30,7 +29,6 @@ from funcmcp.authoring.signatures.docstring import descriptions_in
 from funcmcp.authoring.values.content import icon_list
 from funcmcp.authoring.values.handwritten_schema import check_schema, schema_checker
 from funcmcp.server.catalog.features import Tool
-from funcmcp.server.catalog.task_options import TaskOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
 
     from funcmcp.authoring.calling.services import Services
     from funcmcp.authoring.features.ui import UI
+    from funcmcp.server.catalog.task_options import TaskOptions
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -168,6 +167,10 @@ def _task_options(options: ToolOptions) -> TaskOptions | None:
     task = options.get("task")
     if task is None:
         return None
+    from dataclasses import replace  # noqa: PLC0415 - few servers have tools with task=
+
+    from funcmcp.server.catalog.task_options import TaskOptions  # noqa: PLC0415 - as above
+
     if not isinstance(task, TaskOptions):
         task = TaskOptions(task)
     if task.attempts is not None:

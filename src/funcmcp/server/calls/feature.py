@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from funcmcp.auth.access import PRINCIPALS_ONLY, Access
+from funcmcp.definitions import Definition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feature:
+class Feature(Definition, kw_only=True):
     """One tool, resource, resource template or prompt.
 
     Attributes:

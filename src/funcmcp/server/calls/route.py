@@ -6,9 +6,10 @@ middleware and the handler all use the same `RoutedRequest`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from funcmcp.definitions import Definition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,8 +49,7 @@ class Interactivity(Enum):
 _NEVER, _ALWAYS = Interactivity.NEVER, Interactivity.ALWAYS  # each access to a member of an Enum takes time
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Definition):
     """One method that the server serves.
 
     Attributes:

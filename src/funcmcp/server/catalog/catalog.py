@@ -28,7 +28,7 @@ class Catalog:
     Args:
         options: Whether a capability is declared without features.
         publish: Is called with the change of a list after each change.
-        has_tasks: Whether the server keeps tasks.
+        open_tasks: Is called for the first tool with tasks; None if the server has none.
 
     Attributes:
         offered: Names of the capabilities that the server declares: "tools", "resources", "prompts", "completions",
@@ -36,7 +36,13 @@ class Catalog:
         visibility: Decides which features clients see. Features that they do not see are unknown to them.
     """
 
-    def __init__(self, options: ServerOptions, publish: Callable[[Change], None], *, has_tasks: bool = False) -> None:
+    def __init__(
+        self,
+        options: ServerOptions,
+        publish: Callable[[Change], None],
+        *,
+        open_tasks: Callable[[], object] | None = None,
+    ) -> None:
         self.tools: Registry[Tool] = Registry("tool")
         self.resources: Registry[Resource] = Registry("resource", str, key_name="URI")
         self.templates: Registry[ResourceTemplate] = Registry("resource template", str, key_name="URI")
@@ -46,7 +52,7 @@ class Catalog:
         self.visibility = Visibility()
         self._options = options
         self._publish = publish
-        self._has_tasks = has_tasks
+        self._open_tasks = open_tasks
         self._anonymous = 0  # features for callers without credentials
         self._interactive = 0
         self._task_tools = 0
@@ -100,15 +106,17 @@ class Catalog:
         return self._interactive > 0
 
     def _check_tasks(self, name: str) -> None:
-        if not self._has_tasks:
+        if self._open_tasks is None:
             raise RegistrationError(f"The tool {name!r} runs only as a task, and the server has none (tasks=None).")
 
     def _changed(self, change: Change, feature: Addable, count: int) -> None:
         if not isinstance(feature, ResourceLister):
             self._anonymous += count * feature.access.allow_anonymous
             self._interactive += count * feature.interactive
-        if isinstance(feature, Tool):
-            self._task_tools += count * (feature.task is not None)
+        if isinstance(feature, Tool) and feature.task is not None:
+            self._task_tools += count
+            if self._task_tools == 1 and self._open_tasks is not None:
+                self._open_tasks()
         if isinstance(feature, Prompt):
             self._completing_prompts += count * bool(feature.completers)
         if isinstance(feature, ResourceTemplate):
@@ -130,7 +138,7 @@ class Catalog:
         completes_resources = "resources" in offered and self._completing_templates > 0
         if completes_prompts or completes_resources:
             offered.add("completions")
-        if self._has_tasks and self._task_tools > 0:
+        if self._open_tasks is not None and self._task_tools > 0:
             offered.add("tasks")
         self.offered = frozenset(offered)
 

@@ -6,19 +6,21 @@ same objects, so the server treats all features alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp.auth.access import PRINCIPALS_ONLY, Access
+from funcmcp.definitions import Definition
 from funcmcp.protocol.codec import decode
 from funcmcp.server.calls.feature import Feature
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping
 
     from funcmcp.protocol.headers import MirroredParameter
     from funcmcp.protocol.uri_template import URITemplate, Values
     from funcmcp.server.calls.context import RequestContext
+    from funcmcp.server.catalog.completion import Completion
     from funcmcp.server.catalog.task_options import TaskOptions
 
     ToolHandler = Callable[
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
     Completer = Callable[[RequestContext, str, Mapping[str, str]], Coroutine[Any, Any, "Completion"]]
 
 
-@dataclass(frozen=True, slots=True)
-class RawResponse:
+class RawResponse(NamedTuple):
     """A complete JSON-RPC response that a tool made; the server sends it unchanged."""
 
     message: dict[str, Any]
@@ -76,7 +77,6 @@ class EncodedResult:
         return result
 
 
-@dataclass(frozen=True, slots=True)
 class Tool(Feature):
     """One tool.
 
@@ -106,7 +106,6 @@ class Tool(Feature):
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
 class Resource(Feature):
     """One resource.
 
@@ -127,7 +126,6 @@ class Resource(Feature):
         return self.uri
 
 
-@dataclass(frozen=True, slots=True)
 class ResourceTemplate(Feature):
     """All resources whose URIs match a template.
 
@@ -141,7 +139,7 @@ class ResourceTemplate(Feature):
     template: URITemplate
     describe: Callable[[], Mapping[str, Any]]
     handler: ResourceHandler
-    completers: Mapping[str, Completer] = field(default_factory=dict)
+    completers: Mapping[str, Completer] = MappingProxyType({})
 
     @property
     def key(self) -> str:
@@ -149,8 +147,7 @@ class ResourceTemplate(Feature):
         return self.template.text
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceLister:
+class ResourceLister(Definition):
     """A function that lists the resources of one URI scheme each time that a client lists resources.
 
     Attributes:
@@ -169,7 +166,6 @@ class ResourceLister:
         return self.scheme
 
 
-@dataclass(frozen=True, slots=True)
 class Prompt(Feature):
     """One prompt.
 
@@ -184,24 +180,9 @@ class Prompt(Feature):
     name: str
     describe: Callable[[], Mapping[str, Any]]
     handler: PromptHandler
-    completers: Mapping[str, Completer] = field(default_factory=dict)
+    completers: Mapping[str, Completer] = MappingProxyType({})
 
     @property
     def key(self) -> str:
         """The name."""
         return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """Suggestions for a value that a user has begun to type.
-
-    Attributes:
-        values: Suggested values, the best first; clients get at most 100 of them.
-        total: The number of all matching values; None if it is not known.
-        has_more: Whether more values match than those in `values`.
-    """
-
-    values: Sequence[str]
-    total: int | None = None
-    has_more: bool = False

@@ -7,8 +7,7 @@ it replaces all rules before it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from funcmcp.server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
 
@@ -26,8 +25,7 @@ KINDS: dict[str, type[Feature]] = {
 """Kinds of features by the names that rules have for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class VisibilityRule:
+class VisibilityRule(NamedTuple):
     """Shows or hides the features that meet all of its conditions.
 
     Attributes:

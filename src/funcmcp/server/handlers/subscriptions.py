@@ -15,7 +15,6 @@ from funcmcp.protocol.errors import INVALID_REQUEST, METHOD_NOT_FOUND, InvalidPa
 from funcmcp.server.connections.hub import LISTS, updated
 from funcmcp.server.connections.subscribed_uris import MAX_URIS, SubscribedURIs
 from funcmcp.server.handlers.resources import may_read
-from funcmcp.server.tasks.service import require_extension
 
 if TYPE_CHECKING:
     from funcmcp.server.authorization import Guard
@@ -66,7 +65,9 @@ class Subscriptions:
         guard: Decides which changes a caller gets; None if every caller gets all.
         hub: Publishes the changes.
         load: Limits streams and the memory for URIs.
-        tasks: Finds tasks and their states; None if the server has no tasks.
+
+    Attributes:
+        tasks: Finds tasks and their states; None as long as no tool has tasks.
     """
 
     def __init__(
@@ -77,10 +78,9 @@ class Subscriptions:
         guard: Guard | None,
         hub: Hub,
         load: Load,
-        tasks: TaskMethods | None = None,
     ) -> None:
         self._catalog = catalog
-        self._tasks = tasks
+        self.tasks: TaskMethods | None = None
         self._lookup = lookup
         self._guard = guard
         self._hub = hub
@@ -88,8 +88,8 @@ class Subscriptions:
 
     async def listen(self, context: RequestContext) -> dict[str, Any]:
         """Answer `subscriptions/listen`; return when the server stops."""
-        if _TASK_IDS in _requested(context) and self._tasks is not None:
-            require_extension(context)
+        if _TASK_IDS in _requested(context) and self.tasks is not None:
+            self.tasks.require_extension(context)
         if context.http is not None and not context.http.can_stream:
             raise MCPError(
                 METHOD_NOT_FOUND, "subscriptions/listen needs a live event stream, which this platform lacks."
@@ -133,10 +133,10 @@ class Subscriptions:
         """Send the notification of a change; that of a task has the whole task."""
         meta = {SUBSCRIPTION_ID: context.request.id}
         task_id = subscription.tasks.get(change)
-        if task_id is None or self._tasks is None:
+        if task_id is None or self.tasks is None:
             await context.channel.notify(change.method, {"_meta": meta, **change.params})
             return
-        task = await self._tasks.state(context, task_id)
+        task = await self.tasks.state(context, task_id)
         if task is not None:
             await context.channel.notify(change.method, {"_meta": meta, **task})
 
@@ -161,8 +161,8 @@ class Subscriptions:
         task_ids = notifications.get(_TASK_IDS, [])
         if type(task_ids) is not list or not all(type(name) is str for name in task_ids) or len(task_ids) > MAX_URIS:
             raise InvalidParams(f'"{_TASK_IDS}" must be an array of at most {MAX_URIS} ids.')
-        if task_ids and self._tasks is not None:
-            subscription.tasks = await self._tasks.watch(context, task_ids)
+        if task_ids and self.tasks is not None:
+            subscription.tasks = await self.tasks.watch(context, task_ids)
             honoured[_TASK_IDS] = list(subscription.tasks.values())
         return honoured
 

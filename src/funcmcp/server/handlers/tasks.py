@@ -16,7 +16,7 @@ from funcmcp.protocol.answers import read_answer
 from funcmcp.protocol.codec import decode, encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParams, MCPError, ToolError
 from funcmcp.protocol.tasks import COMPLETED, FAILED, INPUT_REQUIRED, RELATED_TASK, members
-from funcmcp.server.tasks.service import change_of, rules_of, status_of
+from funcmcp.server.tasks.service import change_of, require_extension, rules_of, status_of
 from funcmcp.state.tasks.record import interrupted
 from funcmcp.state.tasks.store import position
 
@@ -115,6 +115,10 @@ class TaskMethods:
             await self._tasks.store.watch(record.key)
             with self._hub.listening(lambda published: published == change, lambda: [change]) as changes:
                 return _outcome(await self._wait(context, changes))
+
+    def require_extension(self, context: RequestContext) -> None:
+        """Raise MissingClientCapability unless the client has declared the extension."""
+        require_extension(context)
 
     async def watch(self, context: RequestContext, task_ids: Iterable[str]) -> dict[Change, str]:
         """Let changes of tasks be published; return the ids of those that the caller may use, by their changes."""

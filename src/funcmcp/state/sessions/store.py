@@ -13,7 +13,6 @@ which kind it is.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from funcmcp.state.bus import Bus
 
 
-@dataclass(frozen=True, slots=True)
-class Handshake:
+class Handshake(NamedTuple):
     """The result of the negotiation between client and server.
 
     Attributes:
@@ -34,8 +32,8 @@ class Handshake:
     """
 
     revision: str
-    capabilities: Mapping[str, Any] = field(default_factory=dict)
-    info: Mapping[str, Any] = field(default_factory=dict)
+    capabilities: Mapping[str, Any] = {}
+    info: Mapping[str, Any] = {}
     owner: str | None = None
 
 
@@ -140,8 +138,7 @@ class NoSessions(SessionStore):
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Notes:
+class Notes(NamedTuple):
     """The choices of a client since the handshake of its session.
 
     Attributes:

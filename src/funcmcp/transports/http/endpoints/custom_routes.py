@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp.protocol.codec import decode, encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
@@ -112,8 +111,7 @@ class HTTPResponse:
         self.headers = headers
 
 
-@dataclass(frozen=True, slots=True)
-class CustomRoute:
+class CustomRoute(NamedTuple):
     """A route of the author.
 
     Attributes:

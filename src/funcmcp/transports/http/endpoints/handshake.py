@@ -273,7 +273,7 @@ class HandshakeEra:
             revision = self._server.revisions.get(checked.version)
         if revision is None or revision.per_request:
             return self._refuse_revision(message)
-        handshake = Handshake(revision.date)
+        handshake = Handshake(revision.date, {}, {})
         return HandshakeClient(revision, handshake, _ANONYMOUS, None, finished_streams=self._finished_streams)
 
     def _client(
