@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from funcmcp import launch
 from funcmcp.adapters.asgi.application import ASGIApplication
-from funcmcp.auth.policy import Auth
 from funcmcp.authoring.calling.route_handler import route_handler
 from funcmcp.authoring.calling.services import Services
 from funcmcp.authoring.features.decorators import features_of, with_name
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from funcmcp.adapters.asgi.openapi_tools import ASGIToolsOptions, Document
     from funcmcp.adapters.azure.http_function_tools import FunctionApp, HTTPFunctionOptions
     from funcmcp.auth.authenticator import Authenticator
+    from funcmcp.auth.policy import Auth
     from funcmcp.authoring.features.permissions import AccessOptions
     from funcmcp.launch import Transport
     from funcmcp.server.middleware import Middleware
@@ -162,14 +162,12 @@ class MCPServer(DirectCalls, ASGIApplication):
             limits=limits or Limits(),
             show_errors=show_errors,
         )
-        if auth is not None and not isinstance(auth, Auth):
-            auth = Auth(auth)
         self._services = Services()
         self._serving = Serving(
             options,
             self._services,
             http=http or HTTPOptions(),
-            auth=auth,
+            auth=None if auth is None else _auth(auth),
             sessions=sessions,
             middleware=middleware,
             tasks=tasks,
@@ -596,3 +594,10 @@ class MCPServer(DirectCalls, ASGIApplication):
             return function
 
         return register
+
+
+def _auth(auth: Authenticator | Auth) -> Auth:
+    """Return the options of authentication."""
+    from funcmcp.auth.policy import Auth  # noqa: PLC0415 - only servers with authentication need it
+
+    return auth if isinstance(auth, Auth) else Auth(auth)

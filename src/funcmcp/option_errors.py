@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from funcmcp.auth.policy import Auth
 from funcmcp.server.limits import Limits
 from funcmcp.server.options import ListOptions, ServerInfo
 from funcmcp.transports.http.options import HTTPOptions
@@ -113,7 +112,11 @@ def _check_type(option: str, value: object, expected: type) -> None:
 def _check_auth(auth: object) -> None:
     if isinstance(auth, type):
         raise TypeError(f"auth must be an authenticator, not a class. Write auth={auth.__name__}(...).")
-    if auth is not None and not isinstance(auth, Auth) and not callable(auth):
+    if auth is None or callable(auth):
+        return
+    from funcmcp.auth.policy import Auth  # noqa: PLC0415 - only servers with authentication need it
+
+    if not isinstance(auth, Auth):
         type_name = type(auth).__name__  # The value may be a secret, which must not get into a log.
         raise TypeError(f"auth must be an authenticator, such as APIKeys({{...}}), or Auth(...); got {type_name}.")
 

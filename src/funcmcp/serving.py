@@ -20,7 +20,6 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from funcmcp.adapters.asgi.application import Served, served_by
-from funcmcp.adapters.asgi.websocket import serve_websocket
 from funcmcp.auth.access import PRINCIPALS_ONLY
 from funcmcp.authoring.calling.lifespans import LifespanError
 from funcmcp.protocol.errors import INTERNAL_ERROR
@@ -30,17 +29,10 @@ from funcmcp.server.dispatch import Server
 from funcmcp.server.log import log_failure, logger
 from funcmcp.state.bus import LocalBus
 from funcmcp.state.keys import VARIABLE, configured_keys
-from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.state.sessions.signed import SignedSessions
 from funcmcp.state.sessions.store import LiveSessions, NoSessions, SessionStore, SharedSessions
-from funcmcp.transports.http.admission.authentication import Authentication
-from funcmcp.transports.http.admission.cors import CORS
-from funcmcp.transports.http.endpoints.custom_routes import CustomRoutes
-from funcmcp.transports.http.endpoints.http_sse import HTTPSSE
-from funcmcp.transports.http.endpoints.resource_metadata import ResourceMetadata
 from funcmcp.transports.http.endpoints.streamable import StreamableHTTP
 from funcmcp.transports.http.status import refuse
-from funcmcp.transports.websocket import WebSocket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,9 +46,11 @@ if TYPE_CHECKING:
     from funcmcp.server.tasks.service import Tasks
     from funcmcp.state.seal import KeyRing
     from funcmcp.state.tasks.store import TaskStore
-    from funcmcp.transports.http.endpoints.custom_routes import CustomRoute
+    from funcmcp.transports.http.admission.authentication import Authentication
+    from funcmcp.transports.http.endpoints.custom_routes import CustomRoute, CustomRoutes
     from funcmcp.transports.http.messages import Exchange, HttpRequest, HttpResponse
     from funcmcp.transports.http.options import HTTPOptions
+    from funcmcp.transports.websocket import WebSocket
 
     Sessions: TypeAlias = SessionStore | Literal["signed", "memory"] | None
 
@@ -134,6 +128,7 @@ class Serving(Served):
         self.on_route: list[Callable[[CustomRoute], None]] = []
         self._routes: CustomRoutes | None = None
         self._fixed_routes: str | None = None
+        self._websocket: WebSocket | None = None
         self._make_endpoints()
         super().__init__(self._make_exchange(), options.limits)
         self._has_entered = False
@@ -168,6 +163,8 @@ class Serving(Served):
             )
         self.check_route(route.path)
         if self._routes is None:
+            from funcmcp.transports.http.endpoints.custom_routes import CustomRoutes  # noqa: PLC0415 - few servers have them
+
             self._routes = CustomRoutes(self.server, self.http_options, self._authentication)
             self._routes.add(route)
             self.exchange = self._make_exchange()
@@ -297,15 +294,32 @@ class Serving(Served):
         finally:
             await self.server.bus.aclose()
 
+    def open_websocket(self) -> WebSocket:
+        """Return the endpoint for WebSocket, which refuses every request if `HTTPOptions.websocket` is None."""
+        from funcmcp.transports.websocket import WebSocket  # noqa: PLC0415 - few servers have one
+
+        if self._websocket is None:
+            self._websocket = WebSocket(
+                self.server,
+                self.http_options,
+                path=self.http_options.websocket,
+                authentication=self._authentication,
+            )
+        return self._websocket
+
     async def serve_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a WebSocket of an ASGI server, or refuse it."""
+        from funcmcp.adapters.asgi.websocket import serve_websocket  # noqa: PLC0415 - as above
+
         if self.has_websocket and self.services.lifespans and not self.services.lifespans.is_running:
             await self.enter_lifespans()
-        await serve_websocket(self._websocket, scope, receive, send, seconds=self.limits.write_seconds)
+        await serve_websocket(self.open_websocket(), scope, receive, send, seconds=self.limits.write_seconds)
 
     def _make_authentication(self) -> Authentication | None:
         if self._auth is None or self.server.guard is None:
             return None
+        from funcmcp.transports.http.admission.authentication import Authentication  # noqa: PLC0415 - not without `auth`
+
         metadata_url = None if self.metadata is None else self.metadata.metadata_url
         return Authentication(self.server, self.server.guard, self._auth.authenticator, metadata_url=metadata_url)
 
@@ -319,21 +333,27 @@ class Serving(Served):
             authentication=self._authentication,
             authorization_servers=() if self.metadata is None else self.metadata.authorization_servers,
         )
-        self._websocket = WebSocket(self.server, http, path=http.websocket, authentication=self._authentication)
+        self._websocket = None
 
     def _make_exchange(self) -> Exchange:
         """Return the function that answers HTTP requests: CORS and metadata around the endpoints."""
         exchange: Exchange = self._streamable
         if self._sse is not None:
+            from funcmcp.transports.http.endpoints.http_sse import HTTPSSE  # noqa: PLC0415 - few servers have it
+
             exchange = HTTPSSE(
                 self.server, self.http_options, path=self._sse, otherwise=exchange, authentication=self._authentication
             )
         if self._auth is not None:
+            from funcmcp.transports.http.endpoints.resource_metadata import ResourceMetadata  # noqa: PLC0415 - not without `auth`
+
             exchange = ResourceMetadata(self._auth.resource, self.http_options, otherwise=exchange)
         if self._routes is not None:
             self._routes.otherwise = exchange
             exchange = self._routes
         if self.http_options.allowed_origins:
+            from funcmcp.transports.http.admission.cors import CORS  # noqa: PLC0415 - few servers need it
+
             exchange = CORS(self.http_options, otherwise=exchange)
         if self.services.lifespans:
             exchange = partial(self._start_and_answer, exchange)
@@ -401,6 +421,8 @@ def _store(sessions: Sessions, keys: KeyRing) -> SessionStore:
     if sessions == "signed":
         return SignedSessions(keys)
     if sessions == "memory":
+        from funcmcp.state.sessions.memory import MemorySessions  # noqa: PLC0415 - few servers use them
+
         return MemorySessions()
     if not isinstance(sessions, SessionStore):
         raise ValueError(  # noqa: TRY004 - any other string is as wrong as another type

@@ -61,6 +61,35 @@ def loaded(code: str) -> set[str]:
     return set(run.stdout.split())
 
 
+FOR_FEW_SERVERS = {
+    "funcmcp.adapters.asgi.websocket",
+    "funcmcp.auth.authenticator",
+    "funcmcp.auth.policy",
+    "funcmcp.auth.principal",
+    "funcmcp.auth.protected_resource",
+    "funcmcp.authoring.signatures.docstring",
+    "funcmcp.authoring.values.handwritten_schema",
+    "funcmcp.server.calls.task_call",
+    "funcmcp.server.catalog.completion",
+    "funcmcp.server.catalog.task_options",
+    "funcmcp.server.handlers.task_calls",
+    "funcmcp.server.handlers.tasks",
+    "funcmcp.server.tasks.service",
+    "funcmcp.state.sessions.memory",
+    "funcmcp.state.tasks.memory",
+    "funcmcp.state.tasks.record",
+    "funcmcp.state.tasks.store",
+    "funcmcp.transports.connection",
+    "funcmcp.transports.http.admission.authentication",
+    "funcmcp.transports.http.admission.cors",
+    "funcmcp.transports.http.endpoints.custom_routes",
+    "funcmcp.transports.http.endpoints.http_sse",
+    "funcmcp.transports.http.endpoints.resource_metadata",
+    "funcmcp.transports.websocket",
+}
+"""Modules that are loaded when a server needs them, so that other servers start sooner."""
+
+
 def test_a_server_with_a_tool_loads_only_what_the_tool_needs() -> None:
     modules = loaded(
         "from funcmcp import MCPServer\n"
@@ -71,6 +100,8 @@ def test_a_server_with_a_tool_loads_only_what_the_tool_needs() -> None:
         "    return a + b\n"
     )
     assert not modules & {"azure", "httpx2", "jsonschema_rs", "rich", "svcs", "typer", "uvicorn"}
+    assert "funcmcp.serving" in modules
+    assert not modules & FOR_FEW_SERVERS
 
 
 def tracked() -> list[Path]:

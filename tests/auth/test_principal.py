@@ -6,7 +6,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from funcmcp.auth.principal import Principal, owner_of
+from funcmcp.auth.owner import owner_of
+from funcmcp.auth.principal import Principal
 
 ALICE = Principal(
     "alice", "https://login.example.com", "app", frozenset({"read"}), frozenset({"admin"}), {"sub": "alice"}, "Alice"

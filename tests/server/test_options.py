@@ -8,7 +8,7 @@ import pytest
 
 from funcmcp.protocol import adaptation
 from funcmcp.protocol.revisions import REVISIONS
-from funcmcp.server.options import ListOptions, ServerInfo, ServerOptions
+from funcmcp.server.options import ListOptions, ServerInfo, ServerOptions, shown_types
 from tests import schemas
 
 ICON = {"src": "https://example.com/icon.png", "mimeType": "image/png", "sizes": ["48x48"]}
@@ -17,7 +17,7 @@ ICON = {"src": "https://example.com/icon.png", "mimeType": "image/png", "sizes":
 @pytest.mark.parametrize("value", ["yes", 1, [ValueError, "OSError"], object])
 def test_show_errors_takes_only_types_of_exceptions(value: Any) -> None:
     with pytest.raises(ValueError, match="show_errors must be True, False, or types of exceptions"):
-        ServerOptions("orders", show_errors=value)
+        shown_types(value, "show_errors")
 
 
 def test_only_what_is_set_is_told() -> None:

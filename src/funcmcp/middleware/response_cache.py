@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from funcmcp.auth.principal import owner_of
+from funcmcp.auth.owner import owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection

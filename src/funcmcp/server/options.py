@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.definitions import Definition
 from funcmcp.option_names import explains_names
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.limits import Limits
@@ -99,8 +100,7 @@ class ListOptions:
                 raise ValueError(f"ListOptions.{name} must be a number of seconds, 0 or more; got {seconds}.")
 
 
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
+class ServerOptions(Definition):
     """The options of an `MCPServer` that hold on every transport, for the modules below it.
 
     Attributes:
@@ -112,21 +112,15 @@ class ServerOptions:
         limits: How much one process accepts.
         show_errors: Exceptions whose text clients get: True for all, False for none, a type, or types. Clients always
             get the text of `ToolError` and of the protocol's own errors.
-
-    Raises:
-        ValueError: `show_errors` has something else than types of exceptions.
     """
 
     name: str
     version: str = "0.1.0"
     instructions: str | None = None
-    info: ServerInfo = field(default_factory=ServerInfo)
-    lists: ListOptions = field(default_factory=ListOptions)
-    limits: Limits = field(default_factory=Limits)
+    info: ServerInfo = ServerInfo()
+    lists: ListOptions = ListOptions()
+    limits: Limits = Limits()
     show_errors: ShowErrors = False
-
-    def __post_init__(self) -> None:
-        shown_types(self.show_errors, "show_errors")
 
     def implementation(self) -> dict[str, Any]:
         """Return the Implementation in the newest revision's shape."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.auth.access import Access
+from funcmcp.auth.owner import owner_of
 from funcmcp.auth.policy import Auth
-from funcmcp.auth.principal import owner_of
 from funcmcp.protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, MCPError, ToolError
 from funcmcp.protocol.tasks import EXTENSION
 from funcmcp.server.catalog.features import JSONResult, RawResponse

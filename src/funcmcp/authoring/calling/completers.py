@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from funcmcp.authoring.calling.feature_context import ResourceContext
 from funcmcp.authoring.calling.function_call import FunctionCall
 from funcmcp.authoring.signatures.annotations import choices_of
-from funcmcp.server.catalog.completion import Completion
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.calling.services import Services
     from funcmcp.authoring.signatures.signature import Signature
     from funcmcp.server.calls.context import RequestContext
+    from funcmcp.server.catalog.completion import Completion
     from funcmcp.server.catalog.features import Completer
 
 _MAX_PARAMETERS = 2
@@ -37,7 +37,7 @@ class CompletionArguments(NamedTuple):
     resolved: Mapping[str, str]
 
 
-class CompleterCall(FunctionCall[CompletionArguments, Completion]):
+class CompleterCall(FunctionCall[CompletionArguments, "Completion"]):
     """Calls a completer."""
 
     context_type = ResourceContext
@@ -63,6 +63,8 @@ class CompleterCall(FunctionCall[CompletionArguments, Completion]):
         return self._rendered
 
     def _rendered(self, value: Any) -> Completion:
+        from funcmcp.server.catalog.completion import Completion  # noqa: PLC0415 - few servers complete values
+
         completion = value if isinstance(value, Completion) else Completion(value)
         if isinstance(completion.values, str) or not isinstance(completion.values, Iterable):
             raise TypeError(f"{self.name} must return a list of strings or a Completion, not {type(value).__name__}.")
@@ -117,6 +119,8 @@ def _choice_completer(choices: Collection[str]) -> Completer:
     """Return a completer that offers the choices that begin with the text, whatever its case."""
 
     async def complete(_context: RequestContext, text: str, _resolved: Mapping[str, str]) -> Completion:
+        from funcmcp.server.catalog.completion import Completion  # noqa: PLC0415 - as above
+
         prefix = text.casefold()
         return Completion([choice for choice in choices if choice.casefold().startswith(prefix)])
 

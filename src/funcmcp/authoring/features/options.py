@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from funcmcp.authoring.features.permissions import AccessOptions
 from funcmcp.authoring.values.content import Icon, icon_list
-from funcmcp.authoring.values.handwritten_schema import check_json
+from funcmcp.authoring.values.json_values import check_json
 from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.options import shown_types
 

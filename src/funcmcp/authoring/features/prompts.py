@@ -26,7 +26,6 @@ from funcmcp.authoring.features.registration_checks import (
     feature_title,
     is_interactive,
 )
-from funcmcp.authoring.signatures.docstring import descriptions_in
 from funcmcp.authoring.values.content import icon_list
 from funcmcp.server.catalog.features import Prompt
 
@@ -121,7 +120,7 @@ def _definition(call: PromptCall, options: PromptOptions) -> dict[str, Any]:
         arguments.append(argument)
     description = options.get("description")
     if description is None:
-        description = call.signature.description(descriptions_in(schema))
+        description = call.signature.description(schema)
     definition: dict[str, Any] = {"name": call.name, "title": feature_title(call.name, call.function, options)}
     if description:
         definition["description"] = description

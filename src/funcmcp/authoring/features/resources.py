@@ -31,7 +31,7 @@ from funcmcp.authoring.features.registration_checks import (
 from funcmcp.authoring.signatures.annotations import description_mark
 from funcmcp.authoring.signatures.signature import EMPTY
 from funcmcp.authoring.values.content import icon_list
-from funcmcp.authoring.values.handwritten_schema import check_json
+from funcmcp.authoring.values.json_values import check_json
 from funcmcp.authoring.values.resource_contents import media_type_of
 from funcmcp.protocol.apps import PAGE_TYPE, is_page
 from funcmcp.protocol.uri_template import InvalidTemplateError, URITemplate

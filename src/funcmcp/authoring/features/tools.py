@@ -25,9 +25,7 @@ from funcmcp.authoring.features.registration_checks import (
     mirrored_arguments,
 )
 from funcmcp.authoring.features.ui import page_meta
-from funcmcp.authoring.signatures.docstring import descriptions_in
 from funcmcp.authoring.values.content import icon_list
-from funcmcp.authoring.values.handwritten_schema import check_schema, schema_checker
 from funcmcp.server.catalog.features import Tool
 
 if TYPE_CHECKING:
@@ -100,10 +98,8 @@ def make_tool(
     options = checked_options(options, ToolOptions)
     name = feature_name(function, options.get("name"), "tool")
     schemas = HandwrittenSchemas(options.get("input_schema"), options.get("output_schema"))
-    if schemas.input is not None:
-        check_schema(schemas.input, f"input_schema of {name}", objects_only=True)
-    if schemas.output is not None:
-        check_schema(schemas.output, f"output_schema of {name}", objects_only=False)
+    if schemas.input is not None or schemas.output is not None:
+        _check_schemas(name, schemas)
     check_common_options(name, options)
     lax = options.get("lax")
     if lax is None:
@@ -162,6 +158,26 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     return decorate(function, options, make)
 
 
+def _check_schemas(name: str, schemas: HandwrittenSchemas) -> None:
+    """Find simple mistakes in hand-written schemas; raise RegistrationError."""
+    from funcmcp.authoring.values.handwritten_schema import check_schema  # noqa: PLC0415 - few tools have them
+
+    if schemas.input is not None:
+        check_schema(schemas.input, f"input_schema of {name}", objects_only=True)
+    if schemas.output is not None:
+        check_schema(schemas.output, f"output_schema of {name}", objects_only=False)
+
+
+def _compile_schemas(name: str, schemas: HandwrittenSchemas) -> None:
+    """Compile hand-written schemas; raise RegistrationError if one is not valid."""
+    from funcmcp.authoring.values.handwritten_schema import schema_checker  # noqa: PLC0415 - as above
+
+    if schemas.input is not None:
+        schema_checker(schemas.input, f"input_schema of {name}")
+    if schemas.output is not None:
+        schema_checker(schemas.output, f"output_schema of {name}")
+
+
 def _task_options(options: ToolOptions) -> TaskOptions | None:
     """Return how calls become tasks; None if they never do."""
     task = options.get("task")
@@ -181,15 +197,12 @@ def _task_options(options: ToolOptions) -> TaskOptions | None:
 
 def _definition(call: ToolCall, options: ToolOptions, schemas: HandwrittenSchemas) -> dict[str, Any]:
     """Return the tool's definition in the newest revision's shape."""
-    # No client should read a schema that is not valid.
-    if schemas.input is not None:
-        schema_checker(schemas.input, f"input_schema of {call.name}")
-    if schemas.output is not None:
-        schema_checker(schemas.output, f"output_schema of {call.name}")
+    if schemas.input is not None or schemas.output is not None:
+        _compile_schemas(call.name, schemas)  # No client should read a schema that is not valid.
     input_schema = call.input_schema()
     description = options.get("description")
     if description is None:
-        description = call.signature.description(descriptions_in(input_schema))
+        description = call.signature.description(input_schema)
     definition: dict[str, Any] = {
         "name": call.name,
         "title": feature_title(call.name, call.function, options),

@@ -12,12 +12,11 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, get_type_hints
 
-from funcmcp.authoring.signatures.docstring import description, parameter_descriptions
 from funcmcp.protocol.jsonrpc import Request as JSONRPCRequest
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from pydantic import GetJsonSchemaHandler
     from pydantic_core import CoreSchema
@@ -154,16 +153,17 @@ class Signature:
         hints = self._resolved()
         return [Parameter(p.name, hints.get(p.name, EMPTY), p.default) for p in self._parameters]
 
-    def description(self, in_schema: Collection[str] = ()) -> str:
-        """Return the docstring without the entries whose text clients read in a schema.
+    def description(self, schema: Any = None) -> str:
+        """Return the docstring without the entries whose text clients read in a JSON schema."""
+        # A server may start, and answer calls, long before a client reads a list.
+        from funcmcp.authoring.signatures.docstring import description, descriptions_in  # noqa: PLC0415
 
-        Args:
-            in_schema: The descriptions in the schema.
-        """
-        return description(self._function, in_schema)
+        return description(self._function, descriptions_in(schema))
 
     def parameter_descriptions(self) -> dict[str, str]:
         """Return the docstring's text about each parameter that it documents."""
+        from funcmcp.authoring.signatures.docstring import parameter_descriptions  # noqa: PLC0415 - as above
+
         return parameter_descriptions(self._function)
 
     def returns(self) -> Any:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from funcmcp.authoring.values.handwritten_schema_applications import Applications
 from funcmcp.authoring.values.handwritten_schema_value_cost import cost_exceeds
+from funcmcp.authoring.values.json_values import check_json
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -95,18 +96,6 @@ def _subschemas(schema: dict[str, Any]) -> list[Any]:
         if isinstance(schema.get(keyword), list):
             subschemas += schema[keyword]
     return subschemas
-
-
-def check_json(value: object, option: str) -> None:
-    """Raise RegistrationError unless a value is JSON: strings, finite numbers, booleans, None, lists, dicts."""
-    try:
-        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
-        text.encode()
-        same = json.loads(text) == value
-    except (TypeError, ValueError, RecursionError) as error:
-        raise RegistrationError(f"{option} must be JSON: {error}.") from None
-    if not same:
-        raise RegistrationError(f"{option} must be JSON: keys must be strings, and sequences must be lists.")
 
 
 def schema_checker(schema: Mapping[str, Any], place: str) -> Callable[[Any], list[tuple[str, str]]]:

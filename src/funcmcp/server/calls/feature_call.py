@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from funcmcp.auth.principal import owner_of
+from funcmcp.auth.owner import owner_of
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
 from funcmcp.server.calls.rounds import InputRequired, Rounds, run_end
 from funcmcp.server.calls.time_limit import within

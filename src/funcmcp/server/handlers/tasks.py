@@ -11,7 +11,7 @@ import re
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.auth.principal import owner_of
+from funcmcp.auth.owner import owner_of
 from funcmcp.protocol.answers import read_answer
 from funcmcp.protocol.codec import decode, encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParams, MCPError, ToolError

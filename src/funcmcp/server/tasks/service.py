@@ -10,7 +10,7 @@ import re
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.auth.principal import owner_of
+from funcmcp.auth.owner import owner_of
 from funcmcp.protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParams, MCPError, MissingClientCapability
 from funcmcp.protocol.tasks import EXTENSION, TaskStatus, declares, poll_seconds
 from funcmcp.server.calls.task_call import encode_call

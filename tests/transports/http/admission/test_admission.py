@@ -67,7 +67,7 @@ class Attempt:
         lines = [(name.encode(), value.encode()) for name, value in self.headers.items()]
         request = MemoryRequest(self.method, PATHS[self.endpoint], lines, b"")
         if self.endpoint == "websocket":
-            return await self.serving._websocket.admit(request)
+            return await self.serving.open_websocket().admit(request)
         return await self.serving.exchange(request)
 
 

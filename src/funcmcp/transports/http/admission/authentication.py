@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from funcmcp.at_once import at_once
 from funcmcp.auth.authenticator import Challenge
-from funcmcp.auth.principal import Principal, owner_of
+from funcmcp.auth.owner import owner_of
+from funcmcp.auth.principal import Principal
 from funcmcp.auth.protected_resource import insufficient_scope, unauthorized
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
 from funcmcp.protocol.replies import error_reply

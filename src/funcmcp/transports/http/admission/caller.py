@@ -9,7 +9,7 @@ import ipaddress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from funcmcp.auth.principal import owner_of_key
+from funcmcp.auth.owner import owner_of_key
 from funcmcp.server.load import address_caller, principal_caller
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.at_once import at_once
-from funcmcp.auth.principal import owner_of
+from funcmcp.auth.owner import owner_of
 from funcmcp.protocol import headers
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, MCPError
 from funcmcp.protocol.jsonrpc import Malformed, Notification, Response

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote
 
-from funcmcp.auth.principal import owner_of
+from funcmcp.auth.owner import owner_of
 from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.transports.connection import Connection

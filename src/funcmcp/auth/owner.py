@@ -1,0 +1,25 @@
+"""The mark of what belongs to a principal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from funcmcp.auth.principal import Principal
+
+
+def owner_of(principal: Principal | None) -> str | None:
+    """Return the mark of what belongs to a principal, such as a session or a task; None for an anonymous caller.
+
+    The mark is the same for each token of the same principal. It is a digest, so it may be stored.
+    """
+    return None if principal is None else owner_of_key(principal.key)
+
+
+@lru_cache(maxsize=4096)
+def owner_of_key(key: tuple[str, str, str]) -> str:
+    """Return the mark of the principal with a key."""
+    return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
