@@ -97,6 +97,11 @@ class Exchange:
             yield text
             if text.endswith(b"w"):
                 await self.go_on.wait()
+            elif text.endswith(b"f"):
+                raise RuntimeError("a fault of a stream")
+            while text.endswith(b"l"):
+                yield b"x" * 1000
+                await asyncio.sleep(0)
         finally:
             self.closed += 1
 
@@ -504,6 +509,65 @@ async def test_a_stream_to_a_client_that_has_disconnected_is_closed() -> None:
     await asyncio.sleep(0)
     connection.transport.lose()
     await connection.quiet()
+    assert connection.exchange.closed == 1
+    assert not connection.state.tasks
+
+
+async def test_a_stream_goes_without_asgi_in_chunks() -> None:
+    connection = Connection(direct=True)
+    connection.receive(post(b"sw"))
+    await connection.quiet()
+    cycle = connection.protocol.cycle
+    assert cycle.stream is not None
+    assert len(connection.state.tasks) == 1
+    assert connection.transport.written.endswith(
+        b"content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n6\r\ndata: \r\n4\r\n0 sw\r\n"
+    )
+    connection.exchange.go_on.set()
+    await connection.quiet()
+    assert connection.transport.written.endswith(b"0 sw\r\n0\r\n\r\n")
+    connection.receive(post(b"2", b"connection: close"))
+    outcome = await connection.end()
+    assert outcome.responses == 2
+    assert outcome.closed == 1
+    assert not hasattr(cycle, "scope")
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_stream_that_fails_closes_the_connection(direct: bool, caplog: pytest.LogCaptureFixture) -> None:
+    connection = Connection(direct=direct)
+    connection.receive(post(b"sf"))
+    await connection.quiet()
+    assert connection.transport.written.endswith(b"4\r\n0 sf\r\n")
+    assert connection.transport.lost
+    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert record.exc_info is not None
+    assert str(record.exc_info[1]) == "a fault of a stream"
+    assert connection.exchange.closed == 1
+    assert not connection.state.tasks
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_stream_that_nobody_reads_is_closed(direct: bool) -> None:
+    connection = Connection(direct=direct, reads=False, limits=Limits(write_seconds=0.05))
+    connection.receive(post(b"sl"))
+    await asyncio.sleep(0.1)
+    await connection.quiet()
+    assert connection.transport.lost
+    assert connection.exchange.closed == 1
+    assert not connection.state.tasks
+    assert not connection.protocol.timers
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_invalid_bytes_behind_a_request_end_its_stream(direct: bool) -> None:
+    connection = Connection(direct=direct)
+    connection.receive(post(b"sw"))
+    await connection.quiet()
+    connection.receive(b"nonsense\r\n\r\n")
+    connection.exchange.go_on.set()
+    await connection.quiet()
+    assert connection.transport.lost
     assert connection.exchange.closed == 1
     assert not connection.state.tasks
 

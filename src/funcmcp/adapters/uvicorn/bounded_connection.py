@@ -20,6 +20,7 @@ Source: RFC 9110 section 15.5.9 (408), RFC 6585 section 5 (431), RFC 9112 sectio
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,8 +30,6 @@ from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.transports.http.status import refuse
 
 if TYPE_CHECKING:
-    import asyncio
-
     from funcmcp.server.limits import Limits
 
     _Base = asyncio.Protocol
@@ -51,13 +50,40 @@ _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-lengt
 
 
 class HeldFlow(FlowControl):
-    """uvicorn's flow control, with reading that can stay paused.
+    """uvicorn's flow control, with reading that can stay paused, and with an event only while writing is paused.
+
+    Args:
+        transport: The transport of the connection.
 
     Attributes:
         held: Whether `resume_reading` has no effect.
     """
 
     held = False
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.read_paused = False
+        self.write_paused = False
+        self._writable: asyncio.Event | None = None
+
+    async def drain(self) -> None:
+        """Return when writing is not paused."""
+        if self._writable is not None:
+            await self._writable.wait()
+
+    def pause_writing(self) -> None:
+        """Pause writing."""
+        if not self.write_paused:
+            self.write_paused = True
+            self._writable = asyncio.Event()
+
+    def resume_writing(self) -> None:
+        """Resume writing."""
+        if self._writable is not None:
+            self.write_paused = False
+            self._writable.set()
+            self._writable = None
 
     def hold(self) -> None:
         """Pause reading until `release`."""

@@ -22,9 +22,12 @@ The header of a request that went directly is kept. If the next request has the 
 no parser: `data_received` starts its task. One timer for many responses measures the idle time of a connection. When it
 fires, it looks at the time of the last response; uvicorn would start and stop a timer for each.
 
-A response that is more than a status, plain header fields and bytes is sent through ASGI: a stream, a response with
-fields about the connection, one behind bytes that the client has not read, and the one to an exception. For these,
-`DirectCycle.become_asgi` makes the cycle a complete one of uvicorn, which runs an ASGI application that sends only.
+A stream is sent in chunks, as uvicorn would send it. While it is open, its cycle has a `Run`, which is cancelled when
+the client disconnects. So a stream needs no second task that waits for that.
+
+All other responses are sent through ASGI: one with fields about the connection, one behind bytes that the client has
+not read, and the one to an exception. For these, `DirectCycle.become_asgi` makes the cycle a complete one of uvicorn,
+which runs an ASGI application that sends only.
 """
 
 from __future__ import annotations
@@ -41,9 +44,12 @@ from uvicorn.protocols.utils import get_client_addr
 from funcmcp.adapters.asgi.application import ClientDisconnectedError, respond
 from funcmcp.adapters.uvicorn.httptools_protocol import HttpToolsServerProtocol
 from funcmcp.adapters.uvicorn.repeated_header import repeated_header
+from funcmcp.server.run import Run, RunCancelledError
 from funcmcp.transports.http.messages import HttpRequest, RequestHeader
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from funcmcp.adapters.asgi.application import Receive, Scope, Send
     from funcmcp.adapters.uvicorn.direct_path import Application, DirectPath
     from funcmcp.adapters.uvicorn.repeated_header import RepeatedHeader
@@ -116,11 +122,33 @@ class DirectRequest(HttpRequest):
         }
 
 
+class DisconnectEvent(asyncio.Event):
+    """Is set when the client disconnects, and after the response. It cancels the stream that is open then.
+
+    Args:
+        cycle: The cycle of the request.
+    """
+
+    def __init__(self, cycle: DirectCycle) -> None:
+        super().__init__()
+        self._cycle = cycle
+
+    def set(self) -> None:
+        """Wake those who wait, and cancel the stream."""
+        super().set()
+        if self._cycle.stream is not None:
+            self._cycle.stream.cancel()
+
+
 class DirectCycle(RequestResponseCycle):
     """The connection's view of a request that is complete. It has only what a connection reads, until `become_asgi`.
 
     Args:
         keep_alive: Whether the connection remains open after the response.
+
+    Attributes:
+        stream: Sends the parts of the response; None unless they are being sent.
+        task: The task that answers the request.
     """
 
     disconnected = False
@@ -129,7 +157,8 @@ class DirectCycle(RequestResponseCycle):
     response_complete = False
     body: Any = b""  # the request has it
     event: asyncio.Event | None = None
-    task: asyncio.Task[None] | None = None  # that answers the request
+    stream: Run | None = None
+    task: asyncio.Task[None] | None = None
 
     def __init__(self, *, keep_alive: bool) -> None:
         self.keep_alive = keep_alive
@@ -138,7 +167,7 @@ class DirectCycle(RequestResponseCycle):
     def message_event(self) -> asyncio.Event:
         """Is set when the client disconnects, and after the response. Few requests wait for it, so it is made late."""
         if self.event is None:
-            self.event = asyncio.Event()
+            self.event = DisconnectEvent(self)
         return self.event
 
     @message_event.setter
@@ -152,8 +181,8 @@ class DirectCycle(RequestResponseCycle):
             self.event.set()
 
     def become_asgi(self, request: DirectRequest, connection: DirectHttpToolsProtocol) -> None:
-        """Become a complete cycle of uvicorn, whose request has been read and whose response has not begun."""
-        disconnected, event = self.disconnected, self.message_event
+        """Become a complete cycle of uvicorn, whose request has been read, and whose response may be a stream."""
+        disconnected, started, event = self.disconnected, self.response_started, self.message_event
         RequestResponseCycle.__init__(
             self,
             scope=request.make_scope(),
@@ -168,7 +197,8 @@ class DirectCycle(RequestResponseCycle):
             keep_alive=self.keep_alive,
             on_response=connection.on_response_complete,
         )
-        self.disconnected, self.more_body = disconnected, False
+        self.disconnected, self.response_started, self.more_body = disconnected, started, False
+        self.chunked_encoding = True if started else None
 
 
 class DirectHttpToolsProtocol(HttpToolsServerProtocol):
@@ -330,36 +360,97 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
         try:
             try:
                 response = await self.direct.served.answer(request)
-            except BaseException as error:  # noqa: BLE001 - `run_asgi` handles each, cancellation included
-                await self._finish(request, cycle, partial(_raise, error))
-            else:
-                if not self._write(cycle, response):
+                body = response.body
+                if isinstance(body, bytes):
+                    is_sent = self._write(cycle, response, body)
+                else:
+                    is_sent = await self._stream(cycle, response, body)
+                if not is_sent:
                     seconds = self.limits.write_seconds
                     await self._finish(request, cycle, partial(_respond, response, seconds))
+            except BaseException as error:  # noqa: BLE001 - `run_asgi` handles each, cancellation included
+                await self._finish(request, cycle, partial(_raise, error))
         finally:
             self.tasks.discard(cycle.task)
 
-    def _write(self, cycle: DirectCycle, response: HttpResponse) -> bool:
+    def _write(self, cycle: DirectCycle, response: HttpResponse, body: bytes) -> bool:
         """Send a response; return False if it has to be sent through ASGI."""
-        body, status = response.body, response.status
-        if not isinstance(body, bytes):
-            return False
         if cycle.disconnected:
             return True
+        header = self._header_of(response)
+        if header is None:
+            return False
+        closing = b"" if cycle.keep_alive else b"connection: close\r\n"
+        self.transport.write(b"%bcontent-length: %d\r\n%b\r\n%b" % (header, len(body), closing, body))
+        self._complete_response(cycle)
+        return True
+
+    async def _stream(self, cycle: DirectCycle, response: HttpResponse, body: AsyncIterator[bytes]) -> bool:
+        """Send a response in parts; return False if it has to be sent through ASGI.
+
+        Stop when the client disconnects or does not read a part in time.
+        """
+        header = self._header_of(response)
+        if header is None:
+            return False
+        self._header = None  # the stream may be open for long, and saves its memory
+        closing = b"" if cycle.keep_alive else b"connection: close\r\n"
+        run = cycle.stream = Run()
+        try:
+            if not cycle.disconnected:
+                cycle.response_started = True
+                self.transport.write(b"%b%btransfer-encoding: chunked\r\n\r\n" % (header, closing))
+                await run.wait(self._send_parts(body))
+                cycle.stream = None
+                self._complete_response(cycle)
+        except RunCancelledError:
+            pass
+        except ClientDisconnectedError:
+            self.transport.close()
+            self.expect_end()
+        finally:
+            cycle.stream = None
+            close = getattr(body, "aclose", None)
+            if close is not None:
+                await close()
+        return True
+
+    async def _send_parts(self, body: AsyncIterator[bytes]) -> None:
+        """Send the parts of a body as chunks."""
+        async for part in body:
+            if self.flow.write_paused:
+                await self._wait_for_client()
+            if part:
+                self.transport.write(b"%x\r\n%b\r\n" % (len(part), part))
+            del part  # a long stream must not hold its last part in memory
+        if self.flow.write_paused:
+            await self._wait_for_client()
+        self.transport.write(b"0\r\n\r\n")
+
+    async def _wait_for_client(self) -> None:
+        """Wait until the client has read what it was sent; raise ClientDisconnectedError if it takes too long."""
+        try:
+            async with asyncio.timeout(self.limits.write_seconds):
+                await self.flow.drain()
+        except TimeoutError:
+            raise ClientDisconnectedError from None
+
+    def _header_of(self, response: HttpResponse) -> bytes | None:
+        """Return the status line and the header fields of a response; None if it has to be sent through ASGI."""
+        status = response.status
         status_line, lines = STATUS_LINE.get(status), _encoded(response.headers)
         if status_line is None or lines is None or status in _WITHOUT_LENGTH or self.flow.write_paused:
-            return False
+            return None
         default_headers = self.server_state.default_headers
         if default_headers is not self._default_headers:  # uvicorn makes a new list each second, for the date
             self._default_headers = default_headers
             self._default_lines = b"".join(b"%b: %b\r\n" % field for field in default_headers)
         if self.access_log:
             self._log(status)
-        closing = b"" if cycle.keep_alive else b"connection: close\r\n"
-        self.transport.write(
-            b"%b%b%bcontent-length: %d\r\n%b\r\n%b"
-            % (status_line, self._default_lines, lines, len(body), closing, body)
-        )
+        return b"%b%b%b" % (status_line, self._default_lines, lines)
+
+    def _complete_response(self, cycle: DirectCycle) -> None:
+        """Do what is to be done after a response."""
         cycle.complete()
         if not cycle.keep_alive:
             self.transport.close()
@@ -367,7 +458,6 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
             self.on_response_complete()
         else:
             self._wait_for_request()
-        return True
 
     def _wait_for_request(self) -> None:
         """Do what `on_response_complete` does if no request waits, with one timer for many responses."""
@@ -397,7 +487,6 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
 
     async def _finish(self, request: DirectRequest, cycle: DirectCycle, app: Application) -> None:
         """Send a response through ASGI."""
-        self._header = None  # a stream may be open for long, and saves its memory
         cycle.become_asgi(request, self)
         await cycle.run_asgi(partial(self.direct.run, app))
 
