@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any
 
-from targets import LOAD_CORE, running
+from targets import LOAD_CORE, RUN, running
 from traffic import DISH, PER_REQUEST, Request, request, send
 
 if TYPE_CHECKING:
@@ -28,10 +28,12 @@ _CHANGE = request(PER_REQUEST, "tools/call", {"name": "change", "arguments": {}}
 
 def listening(plan: Plan) -> list[Row]:
     """Measure resident memory for each stream, and the time from a change's request to its arrival on each stream."""
-    with running(("funcmcp",), BENCH_STREAMS=1) as targets, _on_core(LOAD_CORE):
-        row = asyncio.run(_measure(plan, targets["funcmcp"]))
-    plan.show(row)
-    return [row]
+    rows = []
+    for server in ("funcmcp", RUN):
+        with running((server,), BENCH_STREAMS=1) as targets, _on_core(LOAD_CORE):
+            rows.append({"server": server, **asyncio.run(_measure(plan, targets[server]))})
+        plan.show(rows[-1])
+    return rows
 
 
 async def _measure(plan: Plan, target: Target) -> Row:

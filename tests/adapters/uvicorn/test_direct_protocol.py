@@ -503,14 +503,19 @@ async def test_a_client_that_disconnects_ends_the_wait_and_gets_no_response(dire
     assert connection.state.total_requests == 0
 
 
-async def test_a_stream_to_a_client_that_has_disconnected_is_closed() -> None:
+@pytest.mark.parametrize("turns", [1, 2, 3, TURNS])
+async def test_a_stream_to_a_client_that_has_disconnected_is_closed(
+    turns: int, caplog: pytest.LogCaptureFixture
+) -> None:
     connection = Connection(direct=True)
     connection.receive(post(b"sw"))
-    await asyncio.sleep(0)
+    for _ in range(turns):
+        await asyncio.sleep(0)
     connection.transport.lose()
     await connection.quiet()
     assert connection.exchange.closed == 1
     assert not connection.state.tasks
+    assert not caplog.records
 
 
 async def test_a_stream_goes_without_asgi_in_chunks() -> None:

@@ -134,10 +134,11 @@ class DisconnectEvent(asyncio.Event):
         self._cycle = cycle
 
     def set(self) -> None:
-        """Wake those who wait, and cancel the stream."""
+        """Wake those who wait, and cancel the stream once."""
         super().set()
-        if self._cycle.stream is not None:
-            self._cycle.stream.cancel()
+        stream, self._cycle.stream = self._cycle.stream, None
+        if stream is not None:
+            stream.cancel()
 
 
 class DirectCycle(RequestResponseCycle):
