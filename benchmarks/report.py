@@ -115,8 +115,8 @@ def _growth(rows: list[Row]) -> list[str]:
 
 def _streams(rows: list[Row]) -> list[str]:
     lines = [
-        f"- {row['server']}: {row['streams']} open streams of `{row['row']}`, one notification on each: it arrived after "
-        f"{row['arrival_p50_ms']} ms (p50) and {row['arrival_p99_ms']} ms (p99). "
+        f"- {row['server']}: {row['streams']} open streams of `{row['row']}`, one notification on each: it arrived "
+        f"after {row['arrival_p50_ms']} ms (p50) and {row['arrival_p99_ms']} ms (p99). "
         f"Resident memory: {row['kib_per_stream']} KiB per stream, with its connection."
         for row in rows
     ]
