@@ -31,7 +31,7 @@ class Plan:
     starts: int = 9
     requests: tuple[int, int] = (10_000, 50_000)
     sessions: int = 5000
-    streams: int = 500
+    streams: int = 2000
 
     @staticmethod
     def show(row: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import time
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from statistics import median, quantiles
@@ -29,6 +30,8 @@ _CHANGE = request(PER_REQUEST, "tools/call", {"name": "change", "arguments": {}}
 def listening(plan: Plan) -> list[Row]:
     """Measure resident memory for each stream, and the time from a change's request to its arrival on each stream."""
     rows = []
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4 * plan.streams)), hard))  # servers inherit it
     for server in ("funcmcp", RUN):
         with running((server,), BENCH_STREAMS=1) as targets, _on_core(LOAD_CORE):
             rows.append({"server": server, **asyncio.run(_measure(plan, targets[server]))})
