@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-TEST_FILES = [path for path in sorted((ROOT / "tests").rglob("*.py")) if "node_modules" not in path.parts]
+TEST_FILES = [
+    path.relative_to(ROOT).as_posix()
+    for path in sorted((ROOT / "tests").rglob("*.py"))
+    if "node_modules" not in path.parts
+]
 RULES = {name: value for name, value in vars(rules).items() if isinstance(value, rules.Rule)}
 _ID = re.compile(r"\b(?:(?:[Rr]ow|[Tt]rap|[Tt]hreat)s? \d+|(?:[HDJVTRPCGKASMXU]|PR|LG|TR)\d{1,2})\b")
 
@@ -43,24 +48,26 @@ def mentions(tree: ast.Module) -> list[str]:
     return _ID.findall("\n".join(docstrings))
 
 
-TREES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in TEST_FILES}
+@functools.cache
+def tree_of(path: str) -> ast.Module:
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
 
 
 def test_every_rule_has_a_test() -> None:
-    used = {name for tree in TREES.values() for test in marked_in(tree) for name in rules_of(test)}
+    used = {name for path in TEST_FILES for test in marked_in(tree_of(path)) for name in rules_of(test)}
     assert not RULES.keys() - used
 
 
-@pytest.mark.parametrize("path", TREES)
+@pytest.mark.parametrize("path", TEST_FILES)
 def test_tests_name_rules_that_exist(path: str) -> None:
-    names = {name for test in marked_in(TREES[path]) for name in rules_of(test)}
+    names = {name for test in marked_in(tree_of(path)) for name in rules_of(test)}
     assert not names - RULES.keys()
 
 
-@pytest.mark.parametrize("path", sorted(TREES.keys() - {"tests/rules.py"}))
+@pytest.mark.parametrize("path", [path for path in TEST_FILES if path != "tests/rules.py"])
 def test_no_docstring_has_the_id_of_a_rule(path: str) -> None:
     """An id without its text says nothing: mark the test with `@rules.verifies` instead."""
-    assert not mentions(TREES[path])
+    assert not mentions(tree_of(path))
 
 
 def test_a_mention_is_found() -> None:
