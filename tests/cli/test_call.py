@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cli.processes import FUNCMCP, START_SECONDS, environment, funcmcp, running
+from tests.cli.forking import funcmcp
+from tests.cli.processes import FUNCMCP, START_SECONDS, environment, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cli.processes import FUNCMCP, START_SECONDS, funcmcp, running
+from tests.cli.forking import funcmcp
+from tests.cli.processes import FUNCMCP, START_SECONDS, running
 from tests.cli.test_call import Terminal
 from tests.client.servers import answering
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.processes import FUNCMCP, environment, funcmcp, running
+from tests.cli.forking import funcmcp
+from tests.cli.processes import FUNCMCP, environment, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ import pytest
 from funcmcp import __version__
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.targets import load
-from tests.cli.processes import funcmcp
+from tests.cli.forking import funcmcp
 
 ROOT = Path(__file__).parents[2]
 NOT_INSTALLED = (

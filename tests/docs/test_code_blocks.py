@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.forking import funcmcp, run_file
 
 ROOT = Path(__file__).parents[2]
 ALL_DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DOCUMENTS = [path for path in ALL_DOCUMENTS if path.parent.name != "tutorial"]
 """The tutorial is in test_readme.py: its blocks belong together."""
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-CLI = "from funcmcp.cli.main import main; main()"
 
 
 def blocks(language: str) -> list[pytest.ParameterSet]:
@@ -32,10 +31,7 @@ def blocks(language: str) -> list[pytest.ParameterSet]:
 @pytest.mark.parametrize("code", blocks("python"))
 def test_a_python_block_runs(code: str, tmp_path: Path) -> None:
     (tmp_path / "server.py").write_text(code)
-    run = subprocess.run(
-        [sys.executable, "server.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    run = run_file("server.py", tmp_path)
     assert run.returncode == 0, run.stderr
 
 
@@ -60,10 +56,7 @@ def test_a_command_prints_what_the_document_shows(server: str, session: str, tmp
     for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE):
         program, *arguments = shlex.split(command)
         assert program == "funcmcp", f"not a command of funcmcp: {command}"
-        run = subprocess.run(
-            [sys.executable, "-c", CLI, *arguments],
-            cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+        run = funcmcp(*arguments, folder=tmp_path)
         assert run.returncode == 0, run.stderr
         pattern = ".*".join(re.escape(part) for part in expected.strip().split("..."))
         assert re.fullmatch(pattern, run.stdout.strip(), re.DOTALL), run.stdout
