@@ -209,6 +209,13 @@ async def test_nobody_in_particular_gets_lists_and_begins_where_there_is_somethi
         assert (await decide(server, method, {}, None) is None) is anybody_begins
 
 
+async def test_a_method_that_the_server_does_not_offer_is_refused_as_one_that_does_not_exist() -> None:
+    server = guarded(tool("it", access=ANYBODY))
+    for method in ("resources/unsubscribe", "resources/nonsense"):
+        assert await decide(server, method, {"uri": "a://it"}, None) == Refusal("unauthorized")
+        assert await decide(server, method, {"uri": "a://it"}, ALICE) is None
+
+
 async def test_it_is_noticed_when_the_last_thing_for_anybody_goes() -> None:
     server = guarded(tool("it", access=ANYBODY))
     assert await decide(server, "ping", {}, None) is None

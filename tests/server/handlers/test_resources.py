@@ -88,6 +88,15 @@ async def test_what_is_not_there_any_more_is_not_found(revision: str) -> None:
     assert error == {"code": NOT_FOUND[revision], "message": "Resource not found", "data": {"uri": "menu://unicorn"}}
 
 
+async def test_a_result_that_is_not_the_contents_may_not_be_cached() -> None:
+    async def forward(*_: Any) -> dict[str, Any]:
+        return {"resultType": "input_required", "inputRequests": {}, "requestState": "x"}
+
+    served = server(resource("menu://today", forward))
+    result = (await answer(served, context(READ, {"uri": "menu://today"}, revision=PER_REQUEST)))["result"]
+    assert result.keys() == {"resultType", "inputRequests", "requestState", "_meta"}
+
+
 @EVERY_REVISION
 async def test_a_resource_that_a_tool_or_a_prompt_does_not_find_has_the_code_of_the_revision(revision: str) -> None:
     async def look(*_: Any) -> dict[str, Any]:
