@@ -233,10 +233,10 @@ async def test_a_stream_of_an_instance_that_is_not_there_is_none(shops: list[str
 
 @pytest.mark.parametrize("last", ["0123456789ab.1-2", "1-1", "x", "0-0"])
 async def test_an_unknown_event_id_waits_for_no_other_instance(shops: list[str], caller: Caller, last: str) -> None:
-    await caller.begin(shops[0])
     for url in shops:
         waits = []
         for _ in range(3):
+            await caller.begin(shops[0])  # a server may notice later that the stream of the last session has ended
             start = monotonic()
             async with caller.stream(url, last_event_id=last) as events:
                 waits.append(monotonic() - start)
@@ -251,12 +251,15 @@ async def test_an_event_id_of_a_stream_that_its_instance_does_not_have_is_answer
     async with caller.stream(shops[0], caller.request("tools/call", name="break_off", arguments={})) as events:
         await rest(events)
     instance, _, _ = events.last_id.partition(".")
+    session = caller.session
     waits = []
     for _ in range(3):
+        await caller.begin(shops[0])  # as above
         start = monotonic()
         async with caller.stream(shops[1], last_event_id=f"{instance}.999-1") as stream:
             waits.append(monotonic() - start)
             assert stream.response.status_code == 200
     assert min(waits) < 0.5
+    caller.session = session
     async with caller.stream(shops[1], last_event_id=events.last_id) as stream:
         assert (await rest(stream))[-2]["params"]["data"] == "after"
