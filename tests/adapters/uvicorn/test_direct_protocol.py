@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import re
+import tracemalloc
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,9 @@ class Exchange:
             case b"l":
                 await request.disconnected()
                 self.disconnects += 1
+            case b"p":
+                await self.go_on.wait()
+                return HttpResponse(200, JSON, self._stream(text))
             case b"s":
                 return HttpResponse(200, JSON, self._stream(text))
             case b"e":
@@ -436,6 +440,17 @@ async def test_a_body_that_is_late_or_large_goes_through_asgi(size: int, seconds
     assert outcome.written.startswith(b"HTTP/1.1 413 " if size > LIMITS.message_bytes else b"HTTP/1.1 200 OK\r\n")
 
 
+async def test_a_length_with_thousands_of_zeros_goes_through_asgi() -> None:
+    """`int` raises ValueError for them."""
+    connection = Connection(direct=True, body_seconds=60.0, limits=Limits())
+    header, body = post(b"222")[:-3].replace(b"Length: 3", b"Length: " + b"0" * 5000 + b"3"), b"222"
+    connection.receive(header)
+    await connection.quiet()
+    connection.receive(body)
+    outcome = await connection.end()
+    assert [request[-1] for request in outcome.requests] == [body]
+
+
 async def test_a_client_that_disconnects_before_its_body_leaves_nothing() -> None:
     connection = Connection(direct=True, body_seconds=60.0)
     connection.receive(post(b"22")[:-1])
@@ -516,6 +531,52 @@ async def test_a_stream_to_a_client_that_has_disconnected_is_closed(
     assert connection.exchange.closed == 1
     assert not connection.state.tasks
     assert not caplog.records
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_stream_that_begins_after_the_client_has_disconnected_is_closed(direct: bool) -> None:
+    connection = Connection(direct=direct)
+    connection.receive(post(b"pw"))
+    await connection.quiet()
+    connection.transport.lose()
+    await connection.quiet()
+    connection.exchange.go_on.set()
+    await connection.quiet()
+    assert connection.exchange.closed == 1
+    assert connection.transport.written == b""
+    assert not connection.state.tasks
+
+
+async def open_stream(connection: Connection, body: bytes, cut: int | None) -> None:
+    data = post(body)
+    connection.receive(data[:cut])
+    await connection.quiet()
+    if cut is not None:
+        connection.receive(data[cut:])
+    await connection.quiet()
+    connection.exchange.requests.clear()
+
+
+@pytest.mark.parametrize("cut", [None, -4000])
+@pytest.mark.parametrize("body_seconds", [0.0, 60.0])
+async def test_an_open_stream_keeps_nothing_of_the_body_of_its_request(cut: int | None, body_seconds: float) -> None:
+    async def memory(size: int) -> int:
+        """Return the bytes of memory of 20 streams whose requests have bodies of this size."""
+        connections = [Connection(direct=True, body_seconds=body_seconds) for _ in range(20)]
+        tracemalloc.start()
+        try:
+            for connection in connections:
+                await open_stream(connection, b"s" + b" " * 48 + b"w" + b" " * size, cut)
+            held = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+        for connection in connections:
+            assert connection.transport.written.endswith(b"w\r\n")
+            await connection.end()
+        return held
+
+    await memory(4000)
+    assert abs(await memory(4900) - await memory(4000)) < 20 * 200
 
 
 async def test_a_stream_goes_without_asgi_in_chunks() -> None:

@@ -6,6 +6,7 @@ Source: ASGI 3 "HTTP & WebSocket" 2.5 and "Lifespan" 2.0.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -258,7 +259,11 @@ async def respond(response: HttpResponse, receive: Receive, send: Send, *, secon
     headers, body = _encoded(response.headers), response.body
     start = {"type": "http.response.start", "status": response.status, "headers": headers}
     if not isinstance(body, bytes):
-        await send_in_time(send, start, seconds=seconds)
+        try:
+            await send_in_time(send, start, seconds=seconds)
+        except BaseException:
+            await close_unsent(body)
+            raise
         await _stream(body, receive, send, seconds)
         return
     if response.status not in _WITHOUT_LENGTH:
@@ -275,6 +280,25 @@ async def send_in_time(send: Send, *messages: MutableMapping[str, Any], seconds:
                 await run
         except TimeoutError:
             raise ClientDisconnectedError from None
+
+
+async def close_unsent(body: AsyncIterator[bytes]) -> None:
+    """Close a body of which no part will be sent, so that what runs for it ends.
+
+    Closing a generator that has not begun runs nothing of it, not even its `finally` blocks. So the body begins, and is
+    cancelled at its first wait.
+    """
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(0):
+            await anext(body, None)
+    await close_body(body)
+
+
+async def close_body(body: AsyncIterator[bytes]) -> None:
+    """Close a body that has begun."""
+    close = getattr(body, "aclose", None)
+    if close is not None:
+        await close()
 
 
 async def _send_all(send: Send, messages: tuple[MutableMapping[str, Any], ...]) -> None:
@@ -323,6 +347,4 @@ async def _stream(body: AsyncIterator[bytes], receive: Receive, send: Send, seco
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
-        close = getattr(body, "aclose", None)
-        if close is not None:
-            await close()
+        await close_body(body)

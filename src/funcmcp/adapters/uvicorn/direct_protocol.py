@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.utils import get_client_addr
 
-from funcmcp.adapters.asgi.application import ClientDisconnectedError, respond
+from funcmcp.adapters.asgi.application import ClientDisconnectedError, close_body, close_unsent, respond
 from funcmcp.adapters.uvicorn.httptools_protocol import HttpToolsServerProtocol
 from funcmcp.adapters.uvicorn.repeated_header import repeated_header
 from funcmcp.server.run import Run, RunCancelledError
@@ -61,6 +61,9 @@ _CONNECTION_FIELDS = {b"connection", b"content-length", b"transfer-encoding"}
 _WITHOUT_LENGTH = {204, 304}
 _MAX_BODY = 65_536
 """Bytes of a body that may arrive after its header. uvicorn pauses reading when more bytes wait."""
+
+_MAX_DIGITS = 20
+"""Digits of a Content-Length that are read."""
 
 
 class DirectRequest(HttpRequest):
@@ -308,7 +311,7 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
         self._incoming, self._latest = None, request
         self._cancel_body_timer()
         self._progress = self._complete = True
-        request.body = b"".join(self._parts)
+        request.body = self._take_body()
         self._start(request, DirectCycle(keep_alive=self.parser.should_keep_alive()))
 
     def _start(self, request: DirectRequest, cycle: DirectCycle) -> None:
@@ -353,8 +356,14 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
             return
         self.headers = request.pairs
         self._continue_with_uvicorn()
-        if self._parts:
-            HttpToolsServerProtocol.on_body(self, b"".join(self._parts))
+        body = self._take_body()
+        if body:
+            HttpToolsServerProtocol.on_body(self, body)
+
+    def _take_body(self) -> bytes:
+        """Return what has arrived of the body, and forget it: the connection may remain open for long."""
+        body, self._parts = b"".join(self._parts), []
+        return body
 
     async def _answer(self, request: DirectRequest, cycle: DirectCycle) -> None:
         """Answer a request."""
@@ -365,6 +374,7 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
                 if isinstance(body, bytes):
                     is_sent = self._write(cycle, response, body)
                 else:
+                    request.body = b""  # it would take up memory while the stream is open
                     is_sent = await self._stream(cycle, response, body)
                 if not is_sent:
                     seconds = self.limits.write_seconds
@@ -391,19 +401,21 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
 
         Stop when the client disconnects or does not read a part in time.
         """
+        if cycle.disconnected:
+            await close_unsent(body)
+            return True
         header = self._header_of(response)
         if header is None:
             return False
-        self._header = None  # the stream may be open for long, and saves its memory
+        self._header = None  # it would take up memory while the stream is open
         closing = b"" if cycle.keep_alive else b"connection: close\r\n"
         run = cycle.stream = Run()
         try:
-            if not cycle.disconnected:
-                cycle.response_started = True
-                self.transport.write(b"%b%btransfer-encoding: chunked\r\n\r\n" % (header, closing))
-                await run.wait(self._send_parts(body))
-                cycle.stream = None
-                self._complete_response(cycle)
+            cycle.response_started = True
+            self.transport.write(b"%b%btransfer-encoding: chunked\r\n\r\n" % (header, closing))
+            await run.wait(self._send_parts(body))
+            cycle.stream = None
+            self._complete_response(cycle)
         except RunCancelledError:
             pass
         except ClientDisconnectedError:
@@ -411,9 +423,7 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
             self.expect_end()
         finally:
             cycle.stream = None
-            close = getattr(body, "aclose", None)
-            if close is not None:
-                await close()
+            await close_body(body)
         return True
 
     async def _send_parts(self, body: AsyncIterator[bytes]) -> None:
@@ -493,8 +503,12 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
 
 
 def _has_small_body(request: HttpRequest) -> bool:
-    """Return whether the body of a request has at most `_MAX_BODY` bytes. The parser has checked Content-Length."""
-    return int(request.fields[b"content-length"]) <= _MAX_BODY
+    """Return whether the body of a request has at most `_MAX_BODY` bytes. The parser has checked Content-Length.
+
+    Content-Length may have any number of leading zeros, and `int` raises ValueError for more than 4300 digits.
+    """
+    length = request.fields[b"content-length"]
+    return len(length) <= _MAX_DIGITS and int(length) <= _MAX_BODY
 
 
 @lru_cache(maxsize=256)
