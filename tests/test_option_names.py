@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import pickle
+from dataclasses import FrozenInstanceError, asdict, replace
 from typing import Any
 
 import pytest
@@ -71,3 +75,48 @@ def test_an_option_of_another_framework_leads_to_what_to_write(option: str, hint
 
 def test_an_option_that_resources_have_is_none_of_another_framework() -> None:
     MCPServer("shop").resource("menu://today", name="menu", annotations={"priority": 1.0})(lambda: "soup")
+
+
+def test_options_can_not_be_changed() -> None:
+    http = HTTPOptions(path="/a")
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'path'"):
+        http.path = "/b"  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'paths'"):
+        http.paths = "/b"  # type: ignore[attr-defined]
+    with pytest.raises(FrozenInstanceError, match="cannot delete field 'path'"):
+        del http.path
+    assert http.path == "/a"
+
+
+def test_options_are_compared_by_their_values() -> None:
+    assert ListOptions(page_size=5) == ListOptions(page_size=5)
+    assert hash(ListOptions(page_size=5)) == hash(ListOptions(page_size=5))
+    assert ListOptions(page_size=5) != ListOptions(page_size=6)
+    assert ListOptions().__eq__(ServerInfo()) is NotImplemented
+
+
+def test_copies_of_options_have_their_values() -> None:
+    options = ListOptions(page_size=5, read_ttl=2)
+    assert pickle.loads(pickle.dumps(options)) == copy.deepcopy(options) == ListOptions(**asdict(options)) == options
+    assert replace(options, page_size=6) == ListOptions(page_size=6, read_ttl=2)
+    with pytest.raises(ValueError, match=r"page_size must be at least 1"):
+        replace(options, page_size=0)
+
+
+def test_the_representation_of_options_is_the_call_of_the_constructor() -> None:
+    assert repr(TaskOptions("required", ttl=60)) == (
+        "TaskOptions(mode='required', detaches=False, ttl=60, keep=900.0, poll=None, attempts=None)"
+    )
+
+
+def test_the_signature_of_options_has_their_names_and_values() -> None:
+    signature = inspect.signature(TaskOptions)
+    assert list(signature.parameters) == ["mode", "detaches", "ttl", "keep", "poll", "attempts"]
+    assert signature.parameters["mode"].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    assert signature.parameters["ttl"].kind is inspect.Parameter.KEYWORD_ONLY
+    assert signature.parameters["ttl"].default == 3600.0
+
+
+def test_a_required_option_is_missing() -> None:
+    with pytest.raises(TypeError, match="authenticator"):
+        Auth()  # type: ignore[call-arg]

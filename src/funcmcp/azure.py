@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from funcmcp.adapters.azure import settings as azure_settings
 from funcmcp.adapters.azure.triggers.extra_bindings import Bindings, Input, Output
-from funcmcp.auth.protected_resource import WELL_KNOWN, ProtectedResource
+from funcmcp.auth.well_known import WELL_KNOWN
 from funcmcp.serving import serving_of
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from funcmcp.adapters.azure.http_trigger import AuthLevel, FunctionApp
     from funcmcp.app import MCPServer
+    from funcmcp.auth.protected_resource import ProtectedResource
 
 __all__ = ["Bindings", "Input", "Output", "http_app", "protected_resource", "public_url", "trigger_app"]
 
@@ -131,6 +132,8 @@ def protected_resource(
     Raises:
         ValueError: host.json can't be read, or a URL is invalid.
     """
+    from funcmcp.auth.protected_resource import ProtectedResource  # noqa: PLC0415 - not without `auth`
+
     prefix = azure_settings.route_prefix()
     return ProtectedResource(
         resource=public_url(route, host=host),

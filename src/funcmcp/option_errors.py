@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -34,9 +35,9 @@ _OPTIONS_ELSEWHERE = {
     "token_verifier": "auth=",
     "transport": "mcp.run(...)",
     "transport_security": "http=HTTPOptions(allowed_hosts=..., allowed_origins=...)",
-    **{option: f"http=HTTPOptions({option}=...)" for option in HTTPOptions.__slots__},
-    **{option: f"info=ServerInfo({option}=...)" for option in ServerInfo.__slots__},
-    **{option: f"lists=ListOptions({option}=...)" for option in ListOptions.__slots__},
+    **{option.name: f"http=HTTPOptions({option.name}=...)" for option in fields(HTTPOptions)},
+    **{option.name: f"info=ServerInfo({option.name}=...)" for option in fields(ServerInfo)},
+    **{option.name: f"lists=ListOptions({option.name}=...)" for option in fields(ListOptions)},
 }
 """What to use in place of options that are in another place, or that only other frameworks have."""
 

@@ -104,6 +104,21 @@ def test_a_server_with_a_tool_loads_only_what_the_tool_needs() -> None:
     assert not modules & FOR_FEW_SERVERS
 
 
+def test_a_function_app_without_sign_in_loads_no_authentication() -> None:
+    modules = loaded(
+        "import funcmcp.azure\n"
+        "from funcmcp import MCPServer\n"
+        "mcp = MCPServer('m')\n"
+        "@mcp.tool\n"
+        "def add(a: int, b: int) -> int:\n"
+        "    'Add two numbers.'\n"
+        "    return a + b\n"
+        "app = funcmcp.azure.http_app(mcp, auth_level='anonymous')\n"
+    )
+    assert "funcmcp.adapters.azure.http_trigger" in modules
+    assert not modules & FOR_FEW_SERVERS
+
+
 def tracked() -> list[Path]:
     listing = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],

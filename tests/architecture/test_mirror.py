@@ -60,6 +60,7 @@ EXCEPTIONS = {
     "src/funcmcp/adapters/uvicorn/httptools_protocol.py": "tests/adapters/uvicorn/test_protocols runs both parsers.",
     "src/funcmcp/auth/owner.py": "tests/auth/test_principal",
     "src/funcmcp/auth/policy.py": "tests/server/test_authorization and tests/wire/test_wire_auth",
+    "src/funcmcp/auth/well_known.py": "tests/auth/test_protected_resource",
     "src/funcmcp/authoring/calling/prompt_call.py": "tests/authoring/features/test_prompts",
     "src/funcmcp/authoring/calling/resource_list.py": "tests/authoring/features/test_resources",
     "src/funcmcp/authoring/calling/resource_read.py": "tests/authoring/features/test_resources",

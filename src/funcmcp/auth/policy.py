@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from funcmcp.option_names import explains_names
+from funcmcp.option_names import options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
 Lists: TypeAlias = Literal["auto", "open", "filtered", "closed"]
 
 
-@explains_names
-@dataclass(frozen=True, slots=True)
+@options
 class Auth:
     """Options of authentication and authorization.
 

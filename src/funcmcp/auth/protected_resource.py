@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.auth.authenticator import to_description
 from funcmcp.auth.scopes import distinct
 from funcmcp.auth.urls import checked
+from funcmcp.auth.well_known import WELL_KNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from funcmcp.auth.authenticator import Challenge
 
-WELL_KNOWN = "/.well-known/oauth-protected-resource"
 _CLIENT_SCOPE = "offline_access"  # a matter of the client and its authorization server
 
 

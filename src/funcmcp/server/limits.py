@@ -6,9 +6,9 @@ Source: RFC 9110 section 10.2.3 (Retry-After), RFC 6585 section 4 (429).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
-from funcmcp.option_names import explains_names
+from funcmcp.option_names import options_by_name
 from funcmcp.protocol.codec import MAX_DEPTH
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError
 
@@ -17,8 +17,7 @@ _SECONDS = ("message_seconds", "write_seconds")
 """The limits that may be fractions; all others count something."""
 
 
-@explains_names
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_by_name
 class Limits:
     """What one process takes; see docs/reference/limits.md for the answer to what is more.
 

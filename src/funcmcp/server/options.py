@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.definitions import Definition
-from funcmcp.option_names import explains_names
+from funcmcp.option_names import options_by_name
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.limits import Limits
 
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     ShowErrors: TypeAlias = bool | type[BaseException] | Sequence[type[BaseException]]
 
 
-@explains_names
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_by_name
 class ServerInfo:
     """How the server describes itself to clients in `initialize` and `server/discover`, beside its name and version.
 
@@ -58,8 +56,7 @@ class ServerInfo:
             )
 
 
-@explains_names
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_by_name
 class ListOptions:
     """How the server answers lists of tools, resources, templates and prompts, and how long clients may cache.
 

@@ -22,7 +22,7 @@ from funcmcp.adapters.azure.settings import hostname, is_local, route_prefix
 from funcmcp.adapters.azure.task_trigger import check_store
 from funcmcp.adapters.azure.task_trigger import register as register_tasks
 from funcmcp.adapters.azure.worker_lifetime import HasLifetime, WorkerLifetime
-from funcmcp.auth.protected_resource import WELL_KNOWN
+from funcmcp.auth.well_known import WELL_KNOWN
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 
 if TYPE_CHECKING:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY  # noqa: TC003 - dataclass() reads it
 from typing import Literal
 
-from funcmcp.option_names import explains_names
+from funcmcp.option_names import options
 from funcmcp.server.catalog.registry import RegistrationError
 
 MAX_TTL = 7 * 86_400.0
 """Seconds: a message waits that long in a queue of Azure Storage at most."""
 
 
-@explains_names
-@dataclass(frozen=True, slots=True)
+@options
 class TaskOptions:
     """When a call of a tool becomes a task, and for how long the task lives.
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from funcmcp.option_names import explains_names
+from funcmcp.option_names import options_by_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,8 +55,7 @@ def hosts_of_platform() -> list[str]:
     return [name for name in names if name]
 
 
-@explains_names
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_by_name
 class HTTPOptions:
     """Options of the HTTP endpoints: their paths, whom they answer, and the proxies in front of them.
 
