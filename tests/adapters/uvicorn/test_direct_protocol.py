@@ -485,6 +485,15 @@ async def test_no_request_goes_without_asgi_if_uvicorn_has_to_do_more(options: d
     assert outcome.written.startswith(b"HTTP/1.1 200 OK\r\n")
 
 
+async def test_a_response_goes_through_asgi_with_the_lowest_version_of_uvicorn() -> None:
+    """Its protocol has no attribute asgi_version, which newer ones have."""
+    connection = Connection(direct=True)
+    vars(connection.protocol).pop("asgi_version", None)
+    connection.receive(post(b"2"))
+    outcome = await connection.end()
+    assert outcome.written.startswith(b"HTTP/1.1 200 OK\r\n")
+
+
 async def test_a_response_has_the_default_headers_and_is_one_write() -> None:
     connection = Connection(direct=True)
     writes: list[bytes] = []

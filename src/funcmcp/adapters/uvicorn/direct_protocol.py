@@ -110,7 +110,7 @@ class DirectRequest(HttpRequest):
         connection, path = self._connection, self.path
         return {
             "type": "http",
-            "asgi": {"version": connection.asgi_version, "spec_version": "2.3"},
+            "asgi": {"version": connection.config.asgi_version, "spec_version": "2.3"},
             "http_version": "1.1",
             "server": connection.server,
             "client": connection.client,
