@@ -556,6 +556,18 @@ async def test_a_stream_that_begins_after_the_client_has_disconnected_is_closed(
     assert not connection.state.tasks
 
 
+async def test_a_stream_on_a_connection_that_closes_is_closed() -> None:
+    """With TLS a connection closes in several steps, and asyncio logs each write in the meantime."""
+    connection = Connection(direct=True)
+    connection.receive(post(b"sl"))
+    await connection.quiet()
+    assert connection.exchange.closed == 0
+    connection.transport.closing = True
+    await connection.quiet()
+    assert connection.exchange.closed == 1
+    assert not connection.state.tasks
+
+
 async def open_stream(connection: Connection, body: bytes, cut: int | None) -> None:
     data = post(body)
     connection.receive(data[:cut])

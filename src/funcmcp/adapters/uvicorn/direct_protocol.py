@@ -431,6 +431,8 @@ class DirectHttpToolsProtocol(HttpToolsServerProtocol):
         async for part in body:
             if self.flow.write_paused:
                 await self._wait_for_client()
+            if self.transport.is_closing():
+                raise ClientDisconnectedError  # asyncio logs each part that is written from here on
             if part:
                 self.transport.write(b"%x\r\n%b\r\n" % (len(part), part))
             del part  # a long stream must not hold its last part in memory
