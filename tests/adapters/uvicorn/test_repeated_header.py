@@ -37,6 +37,18 @@ def test_a_header_of_the_same_size_need_not_be_checked_again(body: bytes, checke
     assert match[1].checked == checked
 
 
+@pytest.mark.parametrize("body", [b"{}", b"{ }", b"x" * 10])
+def test_the_digest_of_the_credentials_is_kept_for_a_header_that_repeats_them(body: bytes) -> None:
+    data = BEFORE + b"2" + AFTER + b"{}"
+    first = RequestHeader(PAIRS)
+    repeated = repeated_header(data, b"{}", first)
+    assert repeated is not None
+    first.credentials_digest = b"digest"  # it is needed after the header was stored
+    match = repeated.match(BEFORE + b"%d" % len(body) + AFTER + body)
+    assert match is not None
+    assert match[1].credentials_digest == b"digest"
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -30,6 +31,10 @@ def tokens(clock: Clock | None = None, *, keys: StaticKeys | None = None, **rule
     return BearerTokens(
         ISSUER, AUDIENCE, keys=keys or StaticKeys(public()), rules=TokenRules(**rules), clock=clock or Clock()
     )
+
+
+def digest_of(header: bytes) -> bytes:
+    return sha256(header).digest()
 
 
 async def refusal(token: str, bearer: BearerTokens | None = None) -> str:
@@ -332,19 +337,31 @@ class TestMemory:
         clock = Clock()
         bearer = tokens(clock)
         header = f"Bearer {GOOD}".encode()
-        assert bearer.recall(header) is None
+        assert bearer.recall(digest_of(header)) is None
         principal = await accepted(GOOD, bearer)
-        assert bearer.recall(header) is principal
+        assert bearer.recall(digest_of(header)) is principal
+        assert await bearer({"authorization": f"bearer  {GOOD} "}) is principal
         for other in (b"", GOOD.encode(), header + b"x", header[:-1], header.lower(), header.replace(b" ", b"  ")):
-            assert bearer.recall(other) is None
+            assert bearer.recall(digest_of(other)) is None
         clock.now = NOW + 240
-        assert bearer.recall(header) is None
+        assert bearer.recall(digest_of(header)) is None
+
+    async def test_a_token_that_expires_while_it_is_cached_is_not_recalled(self) -> None:
+        clock = Clock()
+        bearer = tokens(clock)
+        token = sign(claims(exp=NOW + 10))
+        digest = digest_of(f"Bearer {token}".encode())
+        principal = await accepted(token, bearer)
+        clock.now = NOW + 9
+        assert bearer.recall(digest) is principal
+        clock.now = NOW + 10
+        assert bearer.recall(digest) is None
 
     async def test_a_refused_token_is_not_recalled(self) -> None:
         forged = sign(claims(), signer=key("RSA", "second"))
         bearer = tokens()
         await refusal(forged, bearer)
-        assert bearer.recall(f"Bearer {forged}".encode()) is None
+        assert bearer.recall(digest_of(f"Bearer {forged}".encode())) is None
 
     async def test_a_refused_token_is_not_remembered_as_good(self) -> None:
         forged = sign(claims(), signer=key("RSA", "second"))

@@ -56,6 +56,7 @@ class RepeatedHeader:
             return data[end:], header
         pairs = [(name, digits) if name == _CONTENT_LENGTH else (name, value) for name, value in header.pairs]
         changed = RequestHeader(pairs, {**header.fields, _CONTENT_LENGTH: digits})
+        changed.credentials_digest = header.credentials_digest  # only Content-Length differs
         if len(digits) == len(self._digits):  # the size of the header is the same, so it passes the same checks
             changed.checks, changed.checked = header.checks, header.checked
         return data[end:], changed

@@ -2,7 +2,8 @@
 
 How it works: a token is parsed without being trusted. Everything that needs no key is checked first (algorithm, type,
 issuer, audience, time), so that a token for another server never causes a request for keys. Then one of the issuer's
-keys has to verify the signature. A valid token is cached by its digest for a short time, with its principal.
+keys has to verify the signature. A valid token is cached for a short time, with its principal, by the
+digest of the value that the Authorization header usually has for it.
 
 Source: RFC 6750 section 2.1 (only the Authorization header counts; MCP forbids the query string), RFC 7519,
 RFC 8725, RFC 9068; MCP "basic/authorization", "Token Handling".
@@ -77,8 +78,8 @@ class BearerTokens:
         token = token.strip(" ")
         if not token or " " in token:
             return Challenge("invalid_request", "The Authorization header is not 'Bearer' with one token.")
-        data = token.encode("utf-8", "surrogatepass")
-        principal = self._cached(data)
+        digest = sha256(_PREFIX + token.encode("utf-8", "surrogatepass")).digest()
+        principal = self.recall(digest)
         if principal is not None:
             return principal
         now = self._clock()
@@ -89,15 +90,16 @@ class BearerTokens:
         except Exception as error:  # noqa: BLE001 - a token that makes a library fail is rejected
             _logger.warning("event=token_check_failed exception=%s", type(error).__name__)
             return Challenge("invalid_token", "The token can't be verified.")
-        self._remember(data, principal, min(end, now + _CACHE_SECONDS))
+        self._remember(digest, principal, min(end, now + _CACHE_SECONDS))
         return principal
 
-    def recall(self, authorization: bytes) -> Principal | None:
-        """Return the caller of an Authorization header whose token is in the cache; None to call the authenticator."""
-        return self._cached(authorization[len(_PREFIX) :]) if authorization.startswith(_PREFIX) else None
+    def recall(self, digest: bytes) -> Principal | None:
+        """Return the caller of an Authorization header whose token is in the cache; None to call the authenticator.
 
-    def _cached(self, token: bytes) -> Principal | None:
-        cached = self._verified.get(sha256(token).digest())
+        Args:
+            digest: The SHA-256 digest of the value of the header.
+        """
+        cached = self._verified.get(digest)
         if cached is None or self._clock() >= cached[1]:
             return None
         return cached[0]
@@ -117,11 +119,11 @@ class BearerTokens:
             raise TokenError("The signature of the token is invalid.")
         return principal, end
 
-    def _remember(self, token: bytes, principal: Principal, end: float) -> None:
+    def _remember(self, digest: bytes, principal: Principal, end: float) -> None:
         """Cache a valid token, in place of the oldest one if the cache is full."""
         if len(self._verified) >= _CACHE_SIZE:
             del self._verified[next(iter(self._verified))]
-        self._verified[sha256(token).digest()] = principal, end
+        self._verified[digest] = principal, end
 
 
 def _names(parameter: str, values: str | Sequence[str]) -> frozenset[str]:

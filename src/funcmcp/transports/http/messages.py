@@ -29,15 +29,17 @@ class RequestHeader:
         fields: Header values by lower-case name. Lines of the same name are joined (RFC 9110 section 5.2).
         checks: The checks that it has passed, so that they need not be repeated; None if there are none.
         checked: What these checks have returned.
+        credentials_digest: The SHA-256 digest of the value of Authorization; None before it is needed.
     """
 
-    __slots__ = ("checked", "checks", "fields", "pairs")
+    __slots__ = ("checked", "checks", "credentials_digest", "fields", "pairs")
 
     def __init__(self, pairs: list[tuple[bytes, bytes]], fields: dict[bytes, bytes] | None = None) -> None:
         self.pairs = pairs
         self.fields = fields_of(pairs) if fields is None else fields
         self.checks: object = None
         self.checked: Any = None
+        self.credentials_digest: bytes | None = None
 
 
 class HttpRequest:

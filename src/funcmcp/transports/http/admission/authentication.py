@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from funcmcp.at_once import at_once
@@ -68,7 +69,14 @@ class Authentication:
         credentials = request.fields.get(b"authorization")
         if self._recall is None or credentials is None or len(request.fields) < len(request.pairs):
             return False
-        request.principal = self._recall(credentials)
+        header = request.header
+        if header is None:
+            digest = sha256(credentials).digest()
+        elif header.credentials_digest is None:
+            digest = header.credentials_digest = sha256(credentials).digest()
+        else:
+            digest = header.credentials_digest
+        request.principal = self._recall(digest)
         return request.principal is not None
 
     async def authenticate(self, request: HttpRequest) -> HttpResponse | None:

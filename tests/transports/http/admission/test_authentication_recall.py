@@ -1,0 +1,121 @@
+"""Requests that repeat a header share the digest of its credentials. All other decisions are made for each request."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from funcmcp import HTTPOptions, MCPServer, ToolContext
+from funcmcp.auth import BearerTokens, StaticKeys
+from funcmcp.serving import serving_of
+from funcmcp.state import MemoryRates
+from funcmcp.transports.http.messages import HttpRequest, RequestHeader
+from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW, Clock, claims, public, sign
+
+CALL = json.dumps(
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {
+            "name": "add",
+            "arguments": {},
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        },
+    }
+).encode()
+
+
+def header_of(token: str) -> RequestHeader:
+    return RequestHeader(
+        [
+            (b"host", b"localhost"),
+            (b"accept", b"application/json, text/event-stream"),
+            (b"content-type", b"application/json"),
+            (b"mcp-protocol-version", b"2026-07-28"),
+            (b"mcp-method", b"tools/call"),
+            (b"mcp-name", b"add"),
+            (b"authorization", f"Bearer {token}".encode()),
+        ]
+    )
+
+
+class Shop:
+    """A server with one tool, whose callers have tokens.
+
+    Attributes:
+        callers: The subjects of the calls that ran.
+    """
+
+    def __init__(self, rates: MemoryRates | None = None) -> None:
+        self.clock = Clock()
+        self.callers: list[str] = []
+        tokens = BearerTokens(ISSUER, AUDIENCE, keys=StaticKeys(public()), clock=self.clock)
+        self.mcp = MCPServer("Shop", auth=tokens, http=HTTPOptions(rates=rates))
+        self.add_tool()
+
+    def add_tool(self, **access: Any) -> None:
+        def add(context: ToolContext) -> str:
+            assert context.principal is not None
+            self.callers.append(context.principal.subject)
+            return "done"
+
+        self.mcp.tool(**access)(add)
+
+    async def status(self, header: RequestHeader) -> int:
+        request = HttpRequest("POST", "/mcp", header.pairs, "127.0.0.1", header)
+        request.body = CALL
+        return (await serving_of(self.mcp).exchange(request)).status
+
+
+async def test_a_repeated_token_is_refused_once_it_has_expired() -> None:
+    shop = Shop()
+    header = header_of(sign(claims(exp=NOW + 10)))
+    assert [await shop.status(header) for _ in range(3)] == [200, 200, 200]
+    assert header.credentials_digest is not None
+    shop.clock.now = NOW + 100
+    assert await shop.status(header) == 401
+    assert shop.callers == ["alice"] * 3
+
+
+async def test_tokens_that_share_a_prefix_are_different_credentials() -> None:
+    shop = Shop()
+    token = sign(claims())
+    header = header_of(token)
+    assert [await shop.status(header) for _ in range(2)] == [200, 200]
+    for other in (token[:-1], token + "A", token[:-4] + "AAAA"):
+        assert [await shop.status(header_of(other)) for _ in range(2)] == [401, 401]
+    bob = header_of(sign(claims(sub="bob")))
+    assert [await shop.status(bob), await shop.status(header), await shop.status(bob)] == [200, 200, 200]
+    assert shop.callers == ["alice", "alice", "bob", "alice", "bob"]
+
+
+async def test_a_principal_without_rate_is_refused_and_others_are_not() -> None:
+    shop = Shop(MemoryRates(0.001, 2))
+    alice, bob = header_of(sign(claims())), header_of(sign(claims(sub="bob")))
+    assert [await shop.status(alice) for _ in range(3)] == [200, 200, 429]
+    assert await shop.status(header_of(sign(claims(jti="second")))) == 429
+    assert await shop.status(bob) == 200
+
+
+@pytest.mark.parametrize(
+    "access",
+    [{"scopes": ["orders.write"]}, {"authorize": lambda _principal: False}],
+    ids=["scopes", "authorize"],
+)
+async def test_a_change_of_access_counts_for_the_next_request(access: dict[str, Any]) -> None:
+    shop = Shop()
+    header = header_of(sign(claims()))
+    assert [await shop.status(header) for _ in range(2)] == [200, 200]
+    shop.mcp.remove_tool("add")
+    shop.add_tool(**access)
+    assert await shop.status(header) == 403
+    shop.mcp.remove_tool("add")
+    shop.add_tool()
+    assert await shop.status(header) == 200
