@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from funcmcp.adapters.asgi.application import ASGIApplication, ASGIRequest, Served
+from funcmcp.adapters.asgi.application import ASGIApplication, ASGIRequest, ClientDisconnectedError, Served
 from funcmcp.server.limits import Limits
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from tests import schemas
@@ -77,6 +77,14 @@ async def read(limit: int, *incoming: dict[str, Any]) -> bytes:
         return await ASGIRequest(scope(), Platform(*incoming).receive).read(limit)
 
 
+async def take_or_read(limit: int, receive: Any) -> tuple[bytes | None, bytes]:
+    """Return the body if it has arrived, and the body."""
+    request = ASGIRequest(scope(), receive)
+    taken = request.take_body()
+    async with asyncio.timeout(PATIENCE):
+        return taken, await request.read(limit)
+
+
 async def test_a_scope_becomes_a_request() -> None:
     pairs = [(b"host", b"example.com"), (b"x-name", b"caf\xe9"), (b"x-name", b"2")]
     made = ASGIRequest(
@@ -114,6 +122,45 @@ async def test_what_a_scope_may_leave_out_has_a_default() -> None:
 )
 async def test_a_body_is_read_in_however_many_parts(incoming: list[dict[str, Any]]) -> None:
     assert await read(5, *incoming) == b"hello"
+
+
+@pytest.mark.parametrize(
+    ("incoming", "taken"),
+    [
+        ([part(b"hello")], b"hello"),
+        ([{"type": "http.request", "body": b"hello"}], b"hello"),
+        ([part(b"he", more=True), part(b"llo")], None),
+    ],
+)
+async def test_a_body_that_has_arrived_can_be_taken_at_once(
+    incoming: list[dict[str, Any]], taken: bytes | None
+) -> None:
+    assert await take_or_read(5, Platform(*incoming).receive) == (taken, b"hello")
+
+
+async def test_a_body_that_arrives_later_is_read_where_taking_it_ended() -> None:
+    event = asyncio.get_running_loop().create_future()
+
+    async def receive() -> dict[str, Any]:
+        message: dict[str, Any] = await event
+        return message
+
+    asyncio.get_running_loop().call_soon(event.set_result, part(b"hello"))
+    assert await take_or_read(5, receive) == (None, b"hello")
+
+
+async def test_what_a_server_returns_for_an_event_may_be_any_awaitable() -> None:
+    arrived, later = asyncio.get_running_loop().create_future(), asyncio.get_running_loop().create_future()
+    arrived.set_result(part(b"hello"))
+    asyncio.get_running_loop().call_soon(later.set_result, part(b"hello"))
+    assert await take_or_read(5, lambda: arrived) == (b"hello", b"hello")
+    assert await take_or_read(5, lambda: later) == (None, b"hello")
+
+
+@pytest.mark.parametrize("incoming", [[DISCONNECT], [part(b"he", more=True), DISCONNECT]])
+async def test_a_body_that_never_comes_can_not_be_taken(incoming: list[dict[str, Any]]) -> None:
+    with pytest.raises(ClientDisconnectedError):
+        await take_or_read(5, Platform(*incoming).receive)
 
 
 async def test_a_body_may_be_empty() -> None:

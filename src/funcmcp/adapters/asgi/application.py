@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.messages import Exchange, Received
 
 Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 
 _WITHOUT_LENGTH = frozenset({204, 304})
@@ -165,7 +166,7 @@ def served_by(app: object) -> Served | None:
 class ASGIRequest(HttpRequest):
     """The request of a scope; its body is still to be read."""
 
-    __slots__ = ("_receive", "_scope")
+    __slots__ = ("_first", "_receive", "_scope")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         path, mount, server, lines = scope["path"], scope.get("root_path"), scope.get("server"), scope["headers"]
@@ -175,10 +176,22 @@ class ASGIRequest(HttpRequest):
         super().__init__(scope["method"], path, pairs, server[0] if server else None)
         self._scope = scope
         self._receive = receive
+        self._first: Message | Waiting[Message] | None = None  # the first event, if `take_body` has asked for it
+
+    def take_body(self) -> bytes | None:
+        """Return the body if all of it has arrived; otherwise `read` continues from here."""
+        self._first = first = begin(_next(self._receive))
+        if isinstance(first, Waiting) or first.get("more_body") or first["type"] != "http.request":
+            return None
+        body: bytes = first.get("body", b"")
+        return body
 
     async def read(self, limit: int, received: Received | None = None) -> bytes:
         """Read the body; raise BodyTooLargeError, or ClientDisconnectedError if the client disconnected."""
-        message = await self._receive()
+        first = self._first
+        if first is None:
+            first = await self._receive()
+        message = await first if isinstance(first, Waiting) else first
         body: bytes = message.get("body", b"")
         if message.get("more_body") or message["type"] != "http.request":
             return await _body_in_parts(message, self._receive, limit, received)
@@ -213,6 +226,11 @@ class ASGIRequest(HttpRequest):
         """The query of the URL, without the question mark."""
         query: bytes = self._scope.get("query_string", b"")
         return query.decode("latin-1")
+
+
+async def _next(receive: Receive) -> Message:
+    """Return the next event. The function of a server may return an awaitable that is no coroutine."""
+    return await receive()
 
 
 async def _disconnected(receive: Receive) -> None:
@@ -268,18 +286,33 @@ async def respond(response: HttpResponse, receive: Receive, send: Send, *, secon
         return
     if response.status not in _WITHOUT_LENGTH:
         start["headers"] = [*headers, (b"content-length", b"%d" % len(body))]
-    await send_in_time(send, start, {"type": "http.response.body", "body": body}, seconds=seconds)
+    sending = begin(_send_both(send, start, {"type": "http.response.body", "body": body}))
+    if isinstance(sending, Waiting):
+        await _finish(sending, seconds)
 
 
-async def send_in_time(send: Send, *messages: MutableMapping[str, Any], seconds: float) -> None:
-    """Send messages; raise ClientDisconnectedError if the server can't take them in this time."""
-    run = begin(_send_all(send, messages))
-    if isinstance(run, Waiting):
-        try:
-            async with asyncio.timeout(seconds):
-                await run
-        except TimeoutError:
-            raise ClientDisconnectedError from None
+async def send_in_time(send: Send, message: Message, *, seconds: float) -> None:
+    """Send a message; raise ClientDisconnectedError if the server can't take it in this time."""
+    sending = begin(_send(send, message))
+    if isinstance(sending, Waiting):
+        await _finish(sending, seconds)
+
+
+async def _finish(sending: Waiting[None], seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await sending
+    except TimeoutError:
+        raise ClientDisconnectedError from None
+
+
+async def _send(send: Send, message: Message) -> None:
+    await send(message)
+
+
+async def _send_both(send: Send, start: Message, body: Message) -> None:
+    await send(start)
+    await send(body)
 
 
 async def close_unsent(body: AsyncIterator[bytes]) -> None:
@@ -301,14 +334,7 @@ async def close_body(body: AsyncIterator[bytes]) -> None:
         await close()
 
 
-async def _send_all(send: Send, messages: tuple[MutableMapping[str, Any], ...]) -> None:
-    for message in messages:
-        await send(message)
-
-
-async def _body_in_parts(
-    message: MutableMapping[str, Any], receive: Receive, limit: int, received: Received | None
-) -> bytes:
+async def _body_in_parts(message: Message, receive: Receive, limit: int, received: Received | None) -> bytes:
     """Read a body that comes in several parts, of which this is the first."""
     body = bytearray()  # not a list of parts: a part of one byte would take up 40 bytes
     while message["type"] != "http.disconnect":

@@ -23,7 +23,7 @@ from funcmcp.adapters.azure.task_trigger import check_store
 from funcmcp.adapters.azure.task_trigger import register as register_tasks
 from funcmcp.adapters.azure.worker_lifetime import HasLifetime, WorkerLifetime
 from funcmcp.auth.well_known import WELL_KNOWN
-from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
+from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from funcmcp.auth.protected_resource import ProtectedResource
     from funcmcp.server.dispatch import Server
     from funcmcp.transports.http.endpoints.custom_routes import CustomRoute
-    from funcmcp.transports.http.messages import Exchange, Received
+    from funcmcp.transports.http.messages import Exchange
 
 AuthLevel = func.AuthLevel
 FunctionApp = func.FunctionApp
@@ -112,6 +112,7 @@ class AzureRequest(HttpRequest):
             pairs = [(name.encode(), value.encode()) for name, value in req.headers.items()]
             # Only on a developer's machine is it sure that the connection came in on a loopback address.
             super().__init__(req.method, path, pairs, "127.0.0.1" if is_local(hostname()) else None)
+        self.body = req.get_body()
         self._req = req
         self._parts: SplitResult = urlsplit(req.url)
 
@@ -124,14 +125,6 @@ class AzureRequest(HttpRequest):
     def is_hosted(self) -> bool:
         """True: the Functions host accepts the connections."""
         return True
-
-    async def read(self, limit: int, received: Received | None = None) -> bytes:
-        """Return the body, which is there already; raise BodyTooLargeError if it has more than so many bytes."""
-        del received  # it comes as a whole
-        body: bytes = self._req.get_body()
-        if len(body) > limit:
-            raise BodyTooLargeError
-        return body
 
     async def disconnected(self) -> None:
         """Return when the client has gone; never, where the host does not say."""

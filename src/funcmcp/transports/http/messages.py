@@ -80,6 +80,10 @@ class HttpRequest:
         self.header = header
         self.fields = fields_of(pairs) if header is None else header.fields
 
+    def take_body(self) -> bytes | None:
+        """Return the body if all of it has arrived; otherwise None, and `read` has to be called."""
+        return self.body
+
     async def read(self, limit: int, received: Received | None = None) -> bytes:
         """Read the body.
 

@@ -90,7 +90,7 @@ class StreamableHTTP:
             checked = await self._admission.admit(request)
         if isinstance(checked, HttpResponse):
             return await self._page_in_time(request, checked) if checked.status == _OK else checked
-        body = request.body if request.method == "POST" else b""
+        body = request.take_body() if request.method == "POST" else b""
         if body is not None and len(body) > self._limits.message_bytes:
             return too_large(self._limits.message_bytes)
         try:
