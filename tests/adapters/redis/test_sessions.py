@@ -268,6 +268,27 @@ async def test_a_key_of_another_type_is_no_session(link: RedisLink) -> None:
     assert await RedisSessions(link).get("a" * 44) is None
 
 
+async def test_a_session_whose_key_gets_another_type_has_ended(link: RedisLink) -> None:
+    sessions = RedisSessions(link)
+    session_id = await sessions.create(HANDSHAKE)
+    assert await sessions.get(session_id) == HANDSHAKE
+    await link.do(lambda redis: redis.set(f"funcmcp:session:{session_id}", "{}"))
+    assert await sessions.get(session_id) is None
+
+
+async def test_sessions_that_are_read_at_once_are_not_mixed_up(link: RedisLink) -> None:
+    sessions = RedisSessions(link)
+    handshakes = [Handshake("2025-11-25", {}, {"name": f"client {n}", "version": "1"}) for n in range(20)]
+    ids = [await sessions.create(handshake) for handshake in handshakes]
+    for ended in (3, 11):
+        await sessions.end(ids[ended])
+    await link.do(lambda redis: redis.set(f"funcmcp:session:{'a' * 44}", "{}"))
+    expected = [None if n in {3, 11} else handshake for n, handshake in enumerate(handshakes)]
+    for _ in range(2):  # with and without a renewal of their expiry
+        read = await asyncio.gather(*(sessions.get(session_id) for session_id in [*ids, "a" * 44, "b" * 44]))
+        assert read == [*expected, None, None]
+
+
 async def test_notes_that_are_not_understood_are_left_out(link: RedisLink) -> None:
     sessions = RedisSessions(link)
     session_id = await sessions.create(HANDSHAKE)

@@ -19,7 +19,7 @@ A process that creates a task and has room for a run claims the task with the sc
 entry in the stream. It is among the delayed tasks, as one that is due when the lease lapses; a renewal moves that time.
 If the process dies, the task gets an entry like any other delayed task.
 
-Scripts that the requests of one iteration of the event loop need go to Redis in one pipeline.
+Scripts that the requests of one iteration of the event loop need go to Redis in one pipeline (`SharedPipeline`).
 
 A worker without work waits for an element of the list `signals`. Each new entry adds one, so one worker wakes up. A
 signal may get lost with a worker: all workers read the stream once a second as well.
@@ -45,6 +45,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Redis needs: pip install "funcmcp[redis]"', name=error.name) from None
 
 from funcmcp.adapters.redis.link import link_to
+from funcmcp.adapters.redis.shared_pipeline import SharedPipeline
 from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks import record as transitions
 from funcmcp.state.tasks.record import Claim, TaskKey, claimed, current, from_json, new_record, to_json
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from funcmcp.adapters.redis.link import RedisLink
     from funcmcp.state.tasks.record import NewTask, Outcome, Question, TaskRecord
 
+_STORE = "task store"
 _WAIT = 1.0
 """Seconds for which a worker waits for a signal before it reads the stream again."""
 
@@ -275,14 +277,12 @@ class _Call(NamedTuple):
         kind: The type of its reply.
         keys: Its keys.
         arguments: Its other arguments.
-        reply: Gets the reply of Redis.
     """
 
     script: _Script
     kind: type
     keys: Sequence[str]
     arguments: Sequence[Any]
-    reply: asyncio.Future[Any]
 
 
 class _Stored(NamedTuple):
@@ -359,8 +359,7 @@ class RedisTasks(TransitionStore):
         self._link = link_to(redis)
         self._lapsed_at = 0.0
         self._skew: float | None = None
-        self._calls: list[_Call] = []
-        self._sending: set[asyncio.Future[None]] = set()
+        self._scripts: SharedPipeline[_Call] = SharedPipeline(self._link, _run_all, store=_STORE)
         self._ended: dict[TaskKey, TaskRecord] = {}
         self._room = 0
         self._creating = 0
@@ -513,9 +512,7 @@ class RedisTasks(TransitionStore):
         if signal is not None and signal.get_loop() is asyncio.get_running_loop():
             signal.cancel()
             await asyncio.wait([signal])
-        sending = [task for task in self._sending if task.get_loop() is asyncio.get_running_loop()]
-        if sending:
-            await asyncio.wait(sending)
+        await self._scripts.aclose()
         await self._link.aclose()
 
     async def _change(
@@ -731,53 +728,15 @@ class RedisTasks(TransitionStore):
         await self._run(_DROP, int, (self._stream,), entries)
 
     async def _run(self, script: _Script, kind: type, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
-        """Run a script and return its reply, which is of this type; raise StoreUnavailableError.
-
-        The scripts of one iteration of the event loop share a pipeline: one by one they take several times as long.
-        """
-        loop = asyncio.get_running_loop()
-        reply: asyncio.Future[Any] = loop.create_future()
-        if not self._calls or self._calls[0].reply.get_loop() is not loop:
-            self._calls = []
-            loop.call_soon(self._send_calls)
-        self._calls.append(_Call(script, kind, keys, arguments, reply))
-        return await reply
-
-    def _send_calls(self) -> None:
-        calls, self._calls = self._calls, []
-        sending = asyncio.ensure_future(self._send(calls))
-        self._sending.add(sending)
-        sending.add_done_callback(self._sending.discard)
-
-    async def _send(self, calls: Sequence[_Call]) -> None:
-        """Run scripts, and give each call its reply or StoreUnavailableError."""
-        replies: Sequence[Any] = ()
-        try:
-            replies = await self._do(lambda redis: _run_all(redis, calls), list)
-        except StoreUnavailableError as error:
-            replies = [error] * len(calls)
-        finally:
-            if not replies:
-                for call in calls:
-                    call.reply.cancel()
-        for call, reply in zip(calls, replies, strict=True):
-            if call.reply.done():  # the caller was cancelled
-                continue
-            if not isinstance(reply, Exception):
-                call.reply.set_result(reply)
-                continue
-            if not isinstance(reply, StoreUnavailableError):
-                self._link.note_failure(reply)
-            unavailable = StoreUnavailableError(store="task store")
-            unavailable.__cause__ = reply
-            call.reply.set_exception(unavailable)
+        """Run a script and return its reply, which is of this type; raise StoreUnavailableError."""
+        return await self._scripts.do(_Call(script, kind, keys, arguments))
 
     async def _do(self, work: Callable[[Redis], Awaitable[Any]], kind: Any) -> Any:
         """Do what `RedisLink.do` says; name the store in the error, which the client gets."""
         try:
             return await self._link.do(work, kind)
         except StoreUnavailableError as error:
-            raise StoreUnavailableError(store="task store") from error
+            raise StoreUnavailableError(store=_STORE) from error
 
     def _keys(self, key: TaskKey) -> list[str]:
         """Return the keys of `_CREATE` and `_REPLACE`."""
