@@ -33,6 +33,7 @@ WHO_MAY = {
     "adapters/azure/storage.py": "the storage account that the operator names",
     "adapters/redis/sessions.py": "the Redis that the operator names",
     "adapters/redis/bus.py": "the same",
+    "adapters/redis/shared_pipeline.py": "the same",
     "adapters/redis/tasks.py": "the same",
     "adapters/redis/link.py": "the same",
     "adapters/uvicorn/server.py": "listens only",
