@@ -76,7 +76,7 @@ class SharedPipeline(Generic[Call]):
         except StoreUnavailableError as error:
             replies = [error] * len(queued)
         finally:
-            if not replies:
+            if not replies:  # this task was cancelled
                 for _, future in queued:
                     future.cancel()
         for (_, future), reply in zip(queued, replies, strict=True):
