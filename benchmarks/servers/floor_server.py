@@ -121,7 +121,8 @@ async def read(params: dict[str, Any]) -> dict[str, Any]:
 async def get(params: dict[str, Any]) -> dict[str, Any]:
     """Answer `prompts/get`."""
     text = await PROMPTS[params["name"]](**review_arguments(params["arguments"]))
-    return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
+    messages = [{"role": "user", "content": {"type": "text", "text": text}}]
+    return {"description": "Review code.", "messages": messages}
 
 
 PROMPTS = {"review": review}
