@@ -89,32 +89,25 @@ FOR_FEW_SERVERS = {
 }
 """Modules that are loaded when a server needs them, so that other servers start sooner."""
 
+SERVER = """
+from funcmcp import MCPServer
+mcp = MCPServer('m')
+@mcp.tool
+def add(a: int, b: int) -> int:
+    'Add two numbers.'
+    return a + b
+"""
+
 
 def test_a_server_with_a_tool_loads_only_what_the_tool_needs() -> None:
-    modules = loaded(
-        "from funcmcp import MCPServer\n"
-        "mcp = MCPServer('m')\n"
-        "@mcp.tool\n"
-        "def add(a: int, b: int) -> int:\n"
-        "    'Add two numbers.'\n"
-        "    return a + b\n"
-    )
+    modules = loaded(SERVER)
     assert not modules & {"azure", "httpx2", "jsonschema_rs", "rich", "svcs", "typer", "uvicorn"}
     assert "funcmcp.serving" in modules
     assert not modules & FOR_FEW_SERVERS
 
 
 def test_a_function_app_without_sign_in_loads_no_authentication() -> None:
-    modules = loaded(
-        "import funcmcp.azure\n"
-        "from funcmcp import MCPServer\n"
-        "mcp = MCPServer('m')\n"
-        "@mcp.tool\n"
-        "def add(a: int, b: int) -> int:\n"
-        "    'Add two numbers.'\n"
-        "    return a + b\n"
-        "app = funcmcp.azure.http_app(mcp, auth_level='anonymous')\n"
-    )
+    modules = loaded(SERVER + "import funcmcp.azure\napp = funcmcp.azure.http_app(mcp, auth_level='anonymous')\n")
     assert "funcmcp.adapters.azure.http_trigger" in modules
     assert not modules & FOR_FEW_SERVERS
 

@@ -16,18 +16,12 @@ from tests import rules
 from tests.redis_server import redis_server
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
     from tests.redis_server import RedisServer
 
 HOURLY = 1 / 3600
 """So slow that nothing comes back while a test runs."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RedisServer]:
-    with redis_server() as running:
-        yield running
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from funcmcp.state.sessions.store import Handshake, Notes, SessionKey, SessionsF
 from tests.redis_server import redis_server
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from redis.asyncio import Redis
 
@@ -31,19 +31,6 @@ if TYPE_CHECKING:
 HANDSHAKE = Handshake("2025-11-25", {"roots": {}}, {"name": "client", "version": "1"}, "somebody")
 ANONYMOUS = Handshake("2025-11-25", {"roots": {}}, {"name": "client", "version": "1"})
 PATIENCE = 10.0
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RedisServer]:
-    with redis_server() as running:
-        yield running
-
-
-@pytest.fixture
-async def link(server: RedisServer) -> AsyncIterator[RedisLink]:
-    link = RedisLink(server.url)
-    yield link
-    await link.aclose()
 
 
 @pytest.fixture

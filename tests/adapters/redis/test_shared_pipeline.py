@@ -9,10 +9,9 @@ from redis.exceptions import ResponseError
 from funcmcp.adapters.redis.link import RedisLink
 from funcmcp.adapters.redis.shared_pipeline import SharedPipeline
 from funcmcp.state.sessions.store import StoreUnavailableError
-from tests.redis_server import redis_server
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import Sequence
 
     from redis.asyncio import Redis
 
@@ -32,19 +31,6 @@ class Echo:
             pipeline.execute_command(*call.split(" "))
         replies: list[Any] = await pipeline.execute(raise_on_error=False)
         return None if 1 in replies else replies
-
-
-@pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    with redis_server() as running:
-        yield running
-
-
-@pytest.fixture
-async def link(redis: RedisServer) -> AsyncIterator[RedisLink]:
-    link = RedisLink(redis.url)
-    yield link
-    await link.aclose()
 
 
 async def test_calls_of_one_iteration_go_together_and_get_their_own_replies(link: RedisLink) -> None:
@@ -90,9 +76,9 @@ async def test_calls_fail_together_while_redis_is_away() -> None:
     assert replies[0] is not replies[1]  # each has a traceback of its own
 
 
-def test_another_event_loop_has_its_own_calls(redis: RedisServer) -> None:
+def test_another_event_loop_has_its_own_calls(server: RedisServer) -> None:
     echo = Echo()
-    link = RedisLink(redis.url)
+    link = RedisLink(server.url)
     calls = SharedPipeline(link, echo.send)
 
     async def leave_a_call() -> None:

@@ -21,7 +21,7 @@ from tests.state.tasks.contract import CALL, OWNER, RESULT, TaskStoreContract, c
 from tests.state.tasks.machine import TaskStoreMachine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from redis.asyncio import Redis
 
@@ -43,12 +43,6 @@ async def store(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
     await empty(store)
     yield store
     await store.aclose()
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RedisServer]:
-    with redis_server() as running:
-        yield running
 
 
 class TestRedisTasks(TaskStoreContract):
