@@ -177,7 +177,7 @@ class Server:
 
         A run that never waits ends before any other one begins, so it is not counted.
         """
-        if self.load.runs.used:
+        if self.load.runs.used:  # otherwise there is room for any caller
             self.load.runs.check(context.caller)
         result: Any
         try:

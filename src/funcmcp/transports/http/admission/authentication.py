@@ -70,12 +70,11 @@ class Authentication:
         if self._recall is None or credentials is None or len(request.fields) < len(request.pairs):
             return False
         header = request.header
-        if header is None:
+        digest = None if header is None else header.credentials_digest
+        if digest is None:
             digest = sha256(credentials).digest()
-        elif header.credentials_digest is None:
-            digest = header.credentials_digest = sha256(credentials).digest()
-        else:
-            digest = header.credentials_digest
+            if header is not None:
+                header.credentials_digest = digest
         request.principal = self._recall(digest)
         return request.principal is not None
 
