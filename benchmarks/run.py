@@ -63,6 +63,7 @@ def measure(plan: Plan, names: tuple[str, ...]) -> dict[str, list[dict[str, Any]
     import streams
     import throughput
     import workers
+    from targets import no_sleep
 
     kinds = {
         "calls": throughput.calls,
@@ -77,7 +78,10 @@ def measure(plan: Plan, names: tuple[str, ...]) -> dict[str, list[dict[str, Any]
         "growth": growth.growing,
         "azure": workers.function_apps,
     }
-    return {name: kinds[name](plan) for name in names}
+    with no_sleep() as is_awake:
+        if not is_awake:
+            print("Idle cores may sleep: the benchmarks are not run as root. Slow servers pay for waking the load core.")
+        return {name: kinds[name](plan) for name in names}
 
 
 def write(measured: dict[str, list[dict[str, Any]]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -101,6 +102,24 @@ def running(names: tuple[str, ...], **settings: object) -> Iterator[dict[str, Ta
     finally:
         for target in targets.values():
             target.stop()
+
+
+@contextlib.contextmanager
+def no_sleep() -> Iterator[bool]:
+    """Keep idle cores from sleeping, where Linux lets this user do so (root); yield whether it did.
+
+    wrk sleeps when it has read every answer. The process that sends the next one pays for waking its core, which takes
+    long in a virtual machine. That would cost a slow server more for each answer than a fast one, to which wrk is busy
+    all the time. Source: the kernel's "PM Quality Of Service Interface".
+    """
+    try:
+        device = open("/dev/cpu_dma_latency", "wb", buffering=0)  # noqa: SIM115 - closed below
+    except OSError:
+        yield False
+        return
+    with device:  # the wish counts as long as the file is open
+        device.write(struct.pack("i", 0))
+        yield True
 
 
 def rotated(names: tuple[str, ...], turn: int) -> tuple[str, ...]:
