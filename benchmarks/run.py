@@ -80,7 +80,7 @@ def measure(plan: Plan, names: tuple[str, ...]) -> dict[str, list[dict[str, Any]
     }
     with no_sleep() as is_awake:
         if not is_awake:
-            print("Idle cores may sleep: the benchmarks are not run as root. Slow servers pay for waking the load core.")
+            print("Without root, idle cores sleep: servers that are slower than wrk pay for waking it.")
         return {name: kinds[name](plan) for name in names}
 
 

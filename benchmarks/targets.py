@@ -113,7 +113,7 @@ def no_sleep() -> Iterator[bool]:
     all the time. Source: the kernel's "PM Quality Of Service Interface".
     """
     try:
-        device = open("/dev/cpu_dma_latency", "wb", buffering=0)  # noqa: SIM115 - closed below
+        device = Path("/dev/cpu_dma_latency").open("wb", buffering=0)  # noqa: SIM115 - closed below
     except OSError:
         yield False
         return
