@@ -78,9 +78,7 @@ def measure(plan: Plan, names: tuple[str, ...]) -> dict[str, list[dict[str, Any]
         "growth": growth.growing,
         "azure": workers.function_apps,
     }
-    with no_sleep() as is_awake:
-        if not is_awake:
-            print("Without root, idle cores sleep: servers that are slower than wrk pay for waking it.")
+    with no_sleep():
         return {name: kinds[name](plan) for name in names}
 
 

@@ -105,21 +105,20 @@ def running(names: tuple[str, ...], **settings: object) -> Iterator[dict[str, Ta
 
 
 @contextlib.contextmanager
-def no_sleep() -> Iterator[bool]:
-    """Keep idle cores from sleeping, where Linux lets this user do so (root); yield whether it did.
+def no_sleep() -> Iterator[None]:
+    """Keep idle cores from sleeping, where Linux lets this user do so (root), and say so where it does not.
 
     wrk sleeps when it has read every answer. The process that sends the next one pays for waking its core, which takes
     long in a virtual machine. That would cost a slow server more for each answer than a fast one, to which wrk is busy
     all the time. Source: the kernel's "PM Quality Of Service Interface".
     """
-    try:
-        device = Path("/dev/cpu_dma_latency").open("wb", buffering=0)  # noqa: SIM115 - closed below
-    except OSError:
-        yield False
-        return
-    with device:  # the wish counts as long as the file is open
-        device.write(struct.pack("i", 0))
-        yield True
+    with contextlib.ExitStack() as stack:
+        try:
+            device = stack.enter_context(Path("/dev/cpu_dma_latency").open("wb", buffering=0))
+            device.write(struct.pack("i", 0))  # in force until the file is closed
+        except OSError as error:
+            print(f"Idle cores may sleep: {error}. Servers that are slower than wrk pay for waking it.")
+        yield
 
 
 def rotated(names: tuple[str, ...], turn: int) -> tuple[str, ...]:
