@@ -24,6 +24,7 @@ node: .venv/.ready
 
 servers: .venv/.ready
 	scripts/setup-redis.sh
+	scripts/setup-postgres.sh
 	scripts/setup-fastmcp.sh
 	scripts/setup-docs.sh
 

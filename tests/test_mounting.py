@@ -271,7 +271,7 @@ async def test_lifespans_and_services_are_those_of_the_mounted_server() -> None:
     async with mcp.lifespan():
         assert (await mcp.call_tool("billing_low")).text == "lower"
         assert (await mcp.call_tool("high")).text == "upper"
-    assert notes == ["+lower", "+upper", "closed", "-upper", "-lower"]
+    assert notes == ["+lower", "+upper", "-upper", "closed", "-lower"]
 
 
 async def test_the_first_request_enters_the_lifespans_of_mounted_servers() -> None:
@@ -391,3 +391,35 @@ def test_a_server_that_would_lose_a_rule_is_refused() -> None:
         shop(billing(auth=APIKeys({"ada": KEY})))
     with pytest.raises(RegistrationError, match="billing does not speak 2024-11-05, 2025-03-26"):
         shop(billing(info=ServerInfo(revisions=["2026-07-28"])))
+
+
+async def test_services_of_servers_that_are_mounted_at_any_depth_are_closed() -> None:
+    notes: list[str] = []
+
+    def level(name: str) -> MCPServer:
+        mcp = MCPServer(name)
+
+        async def open_store() -> AsyncIterator[Store]:
+            notes.append(f"open {name}")
+            yield Store()
+            notes.append(f"close {name}")
+
+        mcp.services.register_factory(Store, open_store, scope="app")
+
+        @mcp.tool(name=f"use_{name}")
+        def use(store: Store) -> str:
+            return name
+
+        return mcp
+
+    top, middle, bottom = level("top"), level("middle"), level("bottom")
+    middle.mount(bottom, prefix="b")
+    top.mount(middle, prefix="m")
+    late = level("late")
+    async with Client(top) as client:
+        top.mount(late, prefix="l")
+        for name in ("use_top", "m_use_middle", "m_b_use_bottom", "l_use_late"):
+            await client.call_tool(name)
+    assert sorted(notes) == sorted(
+        f"{step} {name}" for step in ("open", "close") for name in ("top", "middle", "bottom", "late")
+    )

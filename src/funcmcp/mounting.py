@@ -80,13 +80,11 @@ def mount(above: Serving, mounted: Serving, prefix: str | None) -> None:
         raise RegistrationError(
             f"{mounted.name} does not speak {', '.join(missing)}, as {above.name} does. Give both the same revisions."
         )
-    has_started = above.services.lifespans.is_running
-    if has_started and mounted.services.lifespans:
+    if above.services.lifespans.has_started and mounted.services.lifespans:
         raise RuntimeError(f"{above.name} has started, and {mounted.name} has lifespans. Call mcp.mount before that.")
     mounting = Mounting(above, mounted, prefix)
     mounting.add_features()
-    if not has_started:
-        above.services.lifespans.mount(mounted.services.lifespans)
+    above.services.lifespans.mount(mounted.services.lifespans)
     above.mounted.append(mounted)
     mounted.on_change.append(mounting.publish)
     for route in mounted.routes:
@@ -192,7 +190,7 @@ class Mounting:
                 return await prompt.handler(context, arguments)
 
             def run(inner: RequestContext) -> Awaitable[Any]:
-                return self._run(prompt, prompt.handler(inner, inner.request.params.get("arguments", {})))
+                return self._run(prompt, prompt.handler(inner, inner.request.params.get("arguments", {})), inner)
 
             params = {"name": prompt.name, "arguments": arguments}
             return _result_of(await self._answer(context, prompt, params, run), "description", "messages")
@@ -210,7 +208,7 @@ class Mounting:
             else:
 
                 def run(inner: RequestContext) -> Awaitable[Any]:
-                    return self._run(resource, resource.handler(inner, mounted_uri, values))
+                    return self._run(resource, resource.handler(inner, mounted_uri, values), inner)
 
                 result = _result_of(
                     await self._answer(context, resource, {"uri": mounted_uri}, run, values), "contents"
@@ -248,8 +246,8 @@ class Mounting:
             return access
         return access._replace(required_scopes=distinct([*guard.scopes, *access.required_scopes]))
 
-    async def _run(self, feature: Feature, work: Any) -> Any:
-        result = await self._calls.run(feature, work)
+    async def _run(self, feature: Feature, work: Any, context: RequestContext) -> Any:
+        result = await self._calls.run(feature, work, context)
         return result.result() if isinstance(result, EncodedResult) else result
 
     async def _answer(
@@ -265,6 +263,7 @@ class Mounting:
         revisions = frozenset(self._server.revisions)
         route = Route(request.method, run, Audience.FEATURE, None, Interactivity.FEATURE, None, revisions)
         inner = copy.copy(context)
+        inner.outer = context
         inner.request = request
         inner.routed = RoutedRequest(request, route, feature, values or {})
         return (await self._server.answer(inner)).message()

@@ -14,10 +14,12 @@ Functions, stdio and the command line use the `Serving`, which `serving_of` retu
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, cast
+from weakref import WeakSet
 
 from funcmcp.adapters.asgi.application import Served, served_by
 from funcmcp.auth.access import PRINCIPALS_ONLY
@@ -131,7 +133,7 @@ class Serving(Served):
         self._websocket: WebSocket | None = None
         self._make_endpoints()
         super().__init__(self._make_exchange(), options.limits)
-        self._has_entered = False
+        self._entered: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
         services.lifespans.listeners.append(self._use_lifespans)
         self.has_websocket = http.websocket is not None
 
@@ -252,10 +254,11 @@ class Serving(Served):
 
     async def enter_lifespans(self) -> None:
         """Enter the author's lifespans until `aclose`; raise LifespanError if one of them fails."""
+        loop = asyncio.get_running_loop()
         await self.services.lifespans.enter()
-        if self._has_entered:  # another request has entered them in the meantime
+        if loop in self._entered:  # another request has entered them in the meantime
             await self.services.lifespans.leave()
-        self._has_entered = True
+        self._entered.add(loop)
 
     def on_listening(self, address: str) -> None:
         """Warn of a random key if other machines can reach the server."""
@@ -282,15 +285,15 @@ class Serving(Served):
 
     async def aclose(self) -> None:
         """Stop the tasks, close the services with app scope, leave the lifespans and close the bus."""
-        if self.server.tasks is not None:
-            await self.server.tasks.stop()
-        await self.services.aclose()
-        for mounted in self.mounted:
-            await mounted.services.aclose()
+        loop = asyncio.get_running_loop()
         try:
-            if self._has_entered:
-                self._has_entered = False
+            if self.server.tasks is not None:
+                await self.server.tasks.stop()
+            if loop in self._entered:
+                self._entered.discard(loop)
                 await self.services.lifespans.leave()
+            else:
+                await self.services.aclose()
         finally:
             await self.server.bus.aclose()
 

@@ -101,7 +101,7 @@ def add(a: int, b: int) -> int:
 
 def test_a_server_with_a_tool_loads_only_what_the_tool_needs() -> None:
     modules = loaded(SERVER)
-    assert not modules & {"azure", "httpx2", "jsonschema_rs", "rich", "svcs", "typer", "uvicorn"}
+    assert not modules & {"azure", "httpx2", "jsonschema_rs", "rich", "typer", "uvicorn"}
     assert "funcmcp.serving" in modules
     assert not modules & FOR_FEW_SERVERS
 

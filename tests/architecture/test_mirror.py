@@ -23,6 +23,7 @@ BESIDE_THE_MIRROR = {
     "cluster": "several processes and Redis",
     "conformance": "the official conformance suite",
     "corpus": "servers written for other frameworks",
+    "databases": "calls that write to real databases",
     "docs": "code and tables in the documentation",
     "fuzz": "the fuzz targets",
     "page": "the page at the endpoint in a browser",

@@ -37,7 +37,6 @@ HEAVY = {
     "pydantic",
     "pydantic_core",
     "redis",
-    "svcs",
     "uvicorn",
 }
 

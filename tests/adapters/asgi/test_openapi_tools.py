@@ -390,7 +390,7 @@ async def test_a_response_that_is_too_large_is_an_error(monkeypatch: pytest.Monk
     assert (await result(kinds(), "plain", openapi=kinds().openapi()))["isError"]
 
 
-async def test_an_application_starts_with_the_first_call_and_stops_with_the_server() -> None:
+async def test_an_application_starts_with_the_first_call_and_stops_with_the_last_client() -> None:
     told: list[str] = []
 
     @asynccontextmanager
@@ -411,9 +411,8 @@ async def test_an_application_starts_with_the_first_call_and_stops_with_the_serv
     assert told == []
     async with Client(mcp) as client:
         both = await asyncio.gather(client.call_tool("menu"), client.call_tool("menu"))
-    assert [text(found) for found in both] == ["soup", "soup"]
-    assert told == ["start", "after", "after"]
-    await serving_of(mcp).aclose()
+        assert [text(found) for found in both] == ["soup", "soup"]
+        assert told == ["start", "after", "after"]
     assert told == ["start", "after", "after", "stop"]
 
 

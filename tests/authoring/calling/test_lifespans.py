@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -273,7 +274,7 @@ async def test_a_start_that_is_cancelled_ends_what_has_been_opened() -> None:
     first = asyncio.create_task(serving_of(shop.mcp).start())
     await waiting.wait()
     lifespans = serving_of(shop.mcp).services.lifespans
-    task = lifespans._task  # the end of an event loop cancels it
+    task = lifespans._by_loop[asyncio.get_running_loop()]._task  # the end of an event loop cancels it
     assert task is not None
     task.cancel()
     with pytest.raises(LifespanError, match="its start was cancelled"):
@@ -400,3 +401,109 @@ def test_http_does_not_start_without_it(script: Path) -> None:
     assert ended.returncode == 1
     assert "its lifespan database failed with ConnectionError: refused" in ended.stderr
     assert ended.stderr.endswith("The server could not start. The reason is above.\n")
+
+
+def test_each_event_loop_has_its_own_lifespan() -> None:
+    shop = Shop()
+    shop.add("database", "connection")
+    loops = []
+
+    @shop.mcp.add_lifespan
+    async def loop() -> AsyncIterator[None]:
+        loops.append(asyncio.get_running_loop())
+        yield
+
+    async def use() -> asyncio.AbstractEventLoop:
+        async with Client(shop.mcp) as client:
+            assert (await client.call_tool("state")).structured_content == {"value": "connection"}
+        return asyncio.get_running_loop()
+
+    async def outer() -> None:
+        async with Client(shop.mcp) as client:
+            with ThreadPoolExecutor() as threads:
+                futures = [threads.submit(asyncio.run, use()) for _ in range(4)]
+                used = [await asyncio.wrap_future(future) for future in futures]
+            assert (await client.call_tool("state")).structured_content == {"value": "connection"}
+        assert sorted(map(id, used)) == sorted(map(id, loops[1:]))
+
+    asyncio.run(outer())
+    assert shop.notes.count("+database") == shop.notes.count("-database") == 5
+
+
+def test_a_loop_that_ends_without_its_last_user_leaves_the_lifespan() -> None:
+    shop = Shop()
+    shop.add("database")
+    asyncio.run(post(shop.mcp))
+    assert shop.notes == ["+database", "-database"]
+    asyncio.run(post(shop.mcp))
+    assert shop.notes == ["+database", "-database"] * 2
+
+
+async def test_a_user_that_comes_while_the_lifespan_ends_starts_it_again() -> None:
+    shop, ending, may_end = Shop(), asyncio.Event(), asyncio.Event()
+
+    @shop.mcp.add_lifespan
+    async def database() -> AsyncIterator[None]:
+        shop.notes.append("+")
+        yield
+        ending.set()
+        await may_end.wait()
+        shop.notes.append("-")
+
+    lifespans = serving_of(shop.mcp).services.lifespans
+    await lifespans.enter()
+    leaving = asyncio.create_task(lifespans.leave())
+    await ending.wait()
+    entering = asyncio.create_task(lifespans.enter())
+    await asyncio.sleep(0)
+    may_end.set()
+    await asyncio.gather(leaving, entering)
+    assert shop.notes == ["+", "-", "+"]
+    await lifespans.leave()
+    assert shop.notes == ["+", "-", "+", "-"]
+
+
+async def test_a_lifespan_is_left_in_the_loop_that_entered_it() -> None:
+    lifespans = serving_of(Shop().mcp).services.lifespans
+    with pytest.raises(RuntimeError, match="started in another event loop"):
+        await lifespans.leave()
+
+
+async def test_a_start_that_its_only_user_does_not_wait_for_ends_at_once() -> None:
+    shop, started, may_start, ended = Shop(), asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @shop.mcp.add_lifespan
+    async def database() -> AsyncIterator[None]:
+        started.set()
+        await may_start.wait()
+        shop.notes.append("+")
+        yield
+        shop.notes.append("-")
+        ended.set()
+
+    lifespans = serving_of(shop.mcp).services.lifespans
+    entering = asyncio.create_task(lifespans.enter())
+    await started.wait()
+    entering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await entering
+    may_start.set()
+    await ended.wait()
+    assert shop.notes == ["+", "-"]
+
+
+async def test_the_value_outside_of_event_loops_is_that_of_the_only_one() -> None:
+    shop = Shop()
+    shop.add("database", "connection")
+    lifespans = serving_of(shop.mcp).services.lifespans
+    with pytest.raises(RuntimeError, match="has not started"):
+        await asyncio.to_thread(lambda: lifespans.value)
+    async with shop.mcp.lifespan():
+        assert await asyncio.to_thread(lambda: lifespans.value) == lifespans.value == "connection"
+
+        async def second() -> None:
+            async with shop.mcp.lifespan():
+                with pytest.raises(RuntimeError, match="runs in several event loops"):
+                    await asyncio.to_thread(lambda: lifespans.value)
+
+        await asyncio.to_thread(asyncio.run, second())

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from funcmcp import MCPError, MCPServer
 from funcmcp.authoring.calling.services import Services
+from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.registry import RegistrationError
 from tests.authoring.tool_calls import call, schema_of, tool_of
 
@@ -118,8 +119,10 @@ async def test_a_request_s_services_are_closed_after_a_failure_too() -> None:
     events: list[str] = []
 
     async def factory() -> AsyncIterator[Database]:
-        yield Database(Settings())
-        events.append("close")
+        try:
+            yield Database(Settings())
+        finally:
+            events.append("close")
 
     services.register_factory(Database, factory)
 
@@ -238,18 +241,239 @@ async def test_closing_without_services_does_nothing() -> None:
     await services.scope().aclose()
 
 
-def test_svcs_is_loaded_with_the_first_factory() -> None:
-    code = (
-        "import sys\nfrom funcmcp.authoring.calling.services import Services\ns = Services()\n"
-        "s.register_value(int, 5)\nassert 'svcs' not in sys.modules\n"
-        "s.register_factory(str, str)\nassert 'svcs' in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
 def test_a_type_that_is_not_registered_stays_an_argument() -> None:
     from tests.authoring.models import Size
 
     def tool(size: Size) -> None: ...
 
     assert list(schema_of(tool)["properties"]) == ["size"]
+
+
+class Unit:
+    """A unit of work that notes how it ends."""
+
+    def __init__(self, ends: list[str]) -> None:
+        self.ends = ends
+
+    def __call__(self) -> Iterator[Unit]:
+        try:
+            yield self
+        except BaseException as error:
+            self.ends.append(type(error).__name__)
+            raise
+        self.ends.append("commit")
+
+
+def services_with(ends: list[str]) -> Services:
+    services = Services()
+    unit = Unit(ends)
+
+    def open_unit() -> Iterator[Unit]:
+        yield from unit()
+
+    services.register_factory(Unit, open_unit)
+    return services
+
+
+async def test_a_service_gets_the_exception_with_which_its_call_fails() -> None:
+    ends: list[str] = []
+    services = services_with(ends)
+
+    async def work(unit: Unit, error: str) -> int:
+        if error:
+            raise {"LookupError": LookupError, "ToolError": ToolError}[error]
+        return 1
+
+    for error, kind in (("LookupError", LookupError), ("ToolError", ToolError)):
+        with pytest.raises(kind):
+            await call(work, {"error": error}, services)
+    await call(work, {"error": ""}, services)
+    assert ends == ["LookupError", "ToolError", "commit"]
+
+
+async def test_a_service_gets_the_failure_of_a_result_and_of_another_service() -> None:
+    ends: list[str] = []
+    services = services_with(ends)
+
+    def fail(unit: Unit) -> Settings:
+        raise OSError("refused")
+
+    services.register_factory(Settings, fail)
+
+    async def wrong(unit: Unit) -> int:
+        return "text"  # type: ignore[return-value]
+
+    async def needs(unit: Unit, settings: Settings) -> int:
+        return 1
+
+    with pytest.raises(TypeError, match="annotated to return int"):
+        await call(wrong, {}, services)
+    with pytest.raises(OSError, match="refused"):
+        await call(needs, {}, services)
+    assert ends == ["TypeError", "OSError"]
+
+
+async def test_a_failure_after_the_yield_is_the_failure_of_the_call_and_reaches_the_other_services() -> None:
+    ends: list[str] = []
+    services = services_with(ends)
+
+    async def commit(unit: Unit) -> AsyncIterator[Database]:
+        yield Database(Settings())
+        raise RuntimeError("the commit failed")
+
+    services.register_factory(Database, commit)
+
+    async def work(database: Database) -> int:
+        return 1
+
+    with pytest.raises(RuntimeError, match="the commit failed"):
+        await call(work, {}, services)
+    assert ends == ["RuntimeError"]
+
+
+async def test_a_service_may_replace_the_failure_but_not_hide_it() -> None:
+    ends: list[str] = []
+    services = services_with(ends)
+
+    async def swallow(unit: Unit) -> AsyncIterator[Database]:
+        with suppress(LookupError):
+            yield Database(Settings())
+
+    async def translate() -> AsyncIterator[Settings]:
+        try:
+            yield Settings()
+        except LookupError as error:
+            raise ToolError("There is no such item.") from error
+
+    services.register_factory(Database, swallow)
+    services.register_factory(Settings, translate)
+
+    async def hidden(database: Database) -> int:
+        raise LookupError
+
+    async def translated(settings: Settings) -> int:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await call(hidden, {}, services)
+    with pytest.raises(ToolError, match="There is no such item"):
+        await call(translated, {}, services)
+    assert ends == ["LookupError"]
+
+
+async def test_a_service_that_is_registered_again_replaces_the_one_that_is_open() -> None:
+    services = Services()
+    ends: list[str] = []
+
+    def factory(name: str) -> Callable[[], Iterator[Settings]]:
+        def open_settings() -> Iterator[Settings]:
+            yield Settings(name)
+            ends.append(name)
+
+        return open_settings
+
+    async def look(settings: Settings) -> str:
+        return settings.url
+
+    services.register_factory(Settings, factory("first"), scope="app")
+    assert (await call(look, {}, services))["content"][0]["text"] == "first"
+    services.register_factory(Settings, factory("second"), scope="app")
+    assert (await call(look, {}, services))["content"][0]["text"] == "second"
+    await services.aclose()
+    assert ends == ["second", "first"]
+
+
+@pytest.mark.parametrize("scope", ["app", "request"])
+async def test_services_that_need_each_other_are_refused(scope: Any) -> None:
+    services = Services()
+
+    def first(database: Database) -> Settings:
+        return database.settings
+
+    services.register_factory(Settings, first, scope=scope)
+    services.register_factory(Database, Database, scope=scope)
+    for service in (Settings, Database):
+        with pytest.raises(RegistrationError, match=r"A service can't depend on itself: .*first"):
+            await services.scope().get(service)
+
+
+def test_each_event_loop_has_its_own_app_services() -> None:
+    services = Services()
+    loops: list[tuple[str, asyncio.AbstractEventLoop]] = []
+
+    async def connect() -> AsyncIterator[Settings]:
+        loops.append(("open", asyncio.get_running_loop()))
+        yield Settings()
+        loops.append(("close", asyncio.get_running_loop()))
+
+    services.register_factory(Settings, connect, scope="app")
+
+    async def look(settings: Settings) -> str:
+        return "seen"
+
+    async def main() -> asyncio.AbstractEventLoop:
+        await services.lifespans.enter()
+        await call(look, {}, services)
+        await call(look, {}, services)
+        await services.lifespans.leave()
+        return asyncio.get_running_loop()
+
+    first, second = asyncio.run(main()), asyncio.run(main())
+    assert loops == [("open", first), ("close", first), ("open", second), ("close", second)]
+
+
+def server_with(ends: list[str]) -> MCPServer:
+    mcp = MCPServer("Units")
+    unit = Unit(ends)
+
+    def open_unit() -> Iterator[Unit]:
+        yield from unit()
+
+    mcp.services.register_factory(Unit, open_unit)
+
+    @mcp.tool(timeout=0.05)
+    async def wait(unit: Unit) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    @mcp.tool(timeout=0.05)
+    async def ignore(unit: Unit) -> str:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return "too late"
+
+    @mcp.prompt(timeout=0.05)
+    async def advice(unit: Unit) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    @mcp.resource("data://x", timeout=0.05)
+    async def read(unit: Unit) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    return mcp
+
+
+async def pass_on(context: Any, call_next: Any) -> Any:
+    return await call_next(context)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize("middleware", [False, True])
+async def test_services_of_calls_whose_time_is_up_get_a_timeout_error(depth: int, *, middleware: bool) -> None:
+    ends: list[str] = []
+    mcp = server_with(ends)
+    if middleware:
+        mcp.add_middleware(pass_on)
+    for _ in range(depth):
+        above = MCPServer("Above")
+        above.mount(mcp)
+        mcp = above
+    for name in ("wait", "ignore"):
+        result = await mcp.call_tool(name)
+        assert (result.is_error, result.text) == (True, "It did not finish within 0.05 seconds.")
+    for call_feature in (mcp.get_prompt("advice"), mcp.read_resource("data://x")):
+        with pytest.raises(MCPError, match="did not finish"):
+            await call_feature
+    assert ends == ["TimeoutError"] * 4

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -231,3 +232,49 @@ async def test_one_thread_does_all_jobs_if_no_other_can_be_started(monkeypatch: 
     gate.set()
     assert await soon(first)
     assert len(set(await soon(asyncio.gather(*others)))) == 1
+
+
+def test_calls_of_several_event_loops_share_the_slots() -> None:
+    threads = Threads(limit=2)
+    barrier = threading.Barrier(4)
+
+    async def main() -> list[Any]:
+        await asyncio.to_thread(barrier.wait)
+        return await asyncio.gather(*(threads.run(_three, {}) for _ in range(200)))
+
+    with ThreadPoolExecutor() as pool:
+        results = [future.result() for future in [pool.submit(asyncio.run, main()) for _ in range(4)]]
+    assert results == [[3] * 200] * 4
+    assert threads._running == 0
+
+
+def test_a_slot_for_a_call_of_a_closed_loop_goes_to_the_next_one() -> None:
+    threads = Threads(limit=1)
+    may_end = threading.Event()
+    abandoned: list[asyncio.Future[int]] = []
+
+    async def abandon() -> None:
+        """Wait for a slot in a loop that is closed before there is one."""
+        abandoned.append(asyncio.ensure_future(threads.run(_three, {})))
+        await asyncio.sleep(0)
+
+    async def main() -> Any:
+        running = asyncio.ensure_future(threads.run(may_end.wait, {}))
+        await asyncio.sleep(0)
+        loop = asyncio.new_event_loop()
+        await asyncio.to_thread(loop.run_until_complete, abandon())
+        loop.close()
+        last = asyncio.ensure_future(threads.run(_three, {}))
+        await asyncio.sleep(0)
+        may_end.set()
+        await running
+        result = await last
+        for task in abandoned:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        return result
+
+    assert asyncio.run(main()) == 3
+
+
+def _three() -> int:
+    return 3

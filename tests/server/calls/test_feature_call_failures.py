@@ -9,6 +9,7 @@ import pytest
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
 from funcmcp.server.calls.feature import Feature
 from funcmcp.server.calls.feature_call import FeatureCalls
+from tests.authoring.tool_calls import context
 from tests.server.parts import KEYS
 
 
@@ -32,7 +33,7 @@ async def failure(error: BaseException, feature: Menu | None = None, *, show_err
         raise error
 
     with pytest.raises(MCPError) as caught:
-        await FeatureCalls(KEYS, show_errors).run(feature or Menu(), fail())
+        await FeatureCalls(KEYS, show_errors).run(feature or Menu(), fail(), context())
     return caught.value
 
 

@@ -152,7 +152,7 @@ class FeatureContext:
 
         It is an empty dict for a server without them. Raises RuntimeError if the server has not started.
         """
-        return self._lifespans.value
+        return self._lifespans.value_in(self._loop)
 
     def can(self, capability: str) -> bool:
         """Return whether the client declared a capability: ``"elicitation"``, ``"sampling"`` or ``"roots"``."""

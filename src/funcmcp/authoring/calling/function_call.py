@@ -13,6 +13,7 @@ and a cancellation token of its own, which end with the call.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 from asyncio import CancelledError
@@ -34,7 +35,7 @@ from funcmcp.server.catalog.registry import RegistrationError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from funcmcp.authoring.calling.services import Services
+    from funcmcp.authoring.calling.services import Scope, Services
     from funcmcp.authoring.signatures.signature import Parameter
     from funcmcp.server.calls.context import RequestContext
 
@@ -157,9 +158,30 @@ class FunctionCall(Generic[Arguments, Result]):
     async def _run_injected(
         self, context: RequestContext, arguments: Arguments, kwargs: dict[str, Any], render: Callable[[Any], Result]
     ) -> Result:
-        """Call the function with its services, its context and its cancellation token, and end them afterwards."""
+        """Call the function with its services, its context and its cancellation token, and end them afterwards.
+
+        The services are closed before the call has a result, so an exception that they raise is a failure of the call.
+        """
         scope = self._services.scope()
         token = CancellationToken()
+        try:
+            result = await self._run_in(scope, token, context, arguments, kwargs, render)
+        except BaseException as error:
+            await scope.aclose(context.timeout or error)
+            raise
+        await scope.aclose(context.timeout or ignored_cancellation())
+        return result
+
+    async def _run_in(
+        self,
+        scope: Scope,
+        token: CancellationToken,
+        context: RequestContext,
+        arguments: Arguments,
+        kwargs: dict[str, Any],
+        render: Callable[[Any], Result],
+    ) -> Result:
+        """Call the function with services of a scope, and return its result."""
         feature_context: FeatureContext | None = None
         try:
             for name, kind in self.plan.special.items():
@@ -189,7 +211,6 @@ class FunctionCall(Generic[Arguments, Result]):
         finally:
             if feature_context is not None:
                 feature_context.close()
-            await scope.aclose()
 
     async def _in_thread(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
         """Call a plain function in a worker thread; await what it returns if that is awaitable."""
@@ -197,6 +218,14 @@ class FunctionCall(Generic[Arguments, Result]):
         if inspect.isawaitable(value):
             return await value
         return value
+
+
+def ignored_cancellation() -> CancelledError | None:
+    """Return the end of a call that was cancelled and has nevertheless returned: its result is not sent."""
+    task = asyncio.current_task()
+    if task is None or not task.cancelling():
+        return None
+    return CancelledError()
 
 
 def is_async(function: Any) -> bool:

@@ -6,6 +6,9 @@ one (`_is_waking`): the thread that became idle last, or a new one. When it take
 next thread. So each job soon has a thread, even if all of them block; and where they are short, one thread runs many
 jobs, and few threads have to wake up. An idle thread ends after *idle_seconds*.
 
+The calls may come from several event loops, each in a thread of its own, so a lock guards the slots as well. A waiting
+call of another loop gets its slot through that loop.
+
 A call that times out or is cancelled releases its slot at once, although its thread may still run: functions that hang
 can't use up the slots. The threads are daemon threads, so that one that hangs does not keep the process alive.
 """
@@ -29,7 +32,7 @@ _LOOP_ONLY = (StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, async
 
 
 class Threads:
-    """A bounded number of worker threads, for one event loop at a time.
+    """A bounded number of worker threads, for all event loops of a server.
 
     Args:
         limit: The number of calls that may run at once. Further calls wait.
@@ -39,20 +42,19 @@ class Threads:
     def __init__(self, limit: int = 64, idle_seconds: float = 30.0) -> None:
         self._limit = limit
         self._idle_seconds = idle_seconds
+        self._lock = Lock()  # for the next five attributes
         self._running = 0
-        self._lock = Lock()  # for the next three attributes
+        self._waiting: deque[asyncio.Future[None]] = deque()
         self._jobs: deque[Job] = deque()
         self._idle: list[Lock] = []  # each of them is released to wake a thread
         self._is_waking = False
-        self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def run(self, function: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
         """Call a function in a thread, with a copy of the caller's context variables, and return its result."""
         loop = asyncio.get_running_loop()
-        if self._running < self._limit:
-            self._running += 1
-        else:
-            await self._wait_for_slot(loop)
+        slot = self._take_slot(loop)
+        if slot is not None:
+            await self._wait_for(slot)
         future: asyncio.Future[Any] = loop.create_future()
         try:
             self._submit((contextvars.copy_context(), function, kwargs, future))
@@ -60,10 +62,17 @@ class Threads:
         finally:
             self._release()
 
-    async def _wait_for_slot(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait until a call that ends passes on its slot."""
-        slot: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(slot)
+    def _take_slot(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None] | None:
+        """Take a free slot, or return a future that is done when a call that ends passes on its slot."""
+        with self._lock:
+            if self._running < self._limit:
+                self._running += 1
+                return None
+            slot: asyncio.Future[None] = loop.create_future()
+            self._waiting.append(slot)
+            return slot
+
+    async def _wait_for(self, slot: asyncio.Future[None]) -> None:
         try:
             await slot
         except asyncio.CancelledError:
@@ -72,12 +81,23 @@ class Threads:
             raise
 
     def _release(self) -> None:
-        while self._waiting:
-            slot = self._waiting.popleft()
-            if not slot.done():
-                slot.set_result(None)
+        """Pass on the slot of a call that has ended, or make it free."""
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._running -= 1
+                    return
+                slot = self._waiting.popleft()
+            with suppress(RuntimeError):  # the loop of the waiting call is closed
+                slot.get_loop().call_soon_threadsafe(self._grant, slot)
                 return
-        self._running -= 1
+
+    def _grant(self, slot: asyncio.Future[None]) -> None:
+        """Give a slot to a call of this event loop, or to the next one if that has ended."""
+        if slot.done():
+            self._release()
+        else:
+            slot.set_result(None)
 
     def _submit(self, job: Job) -> None:
         """Add a job; raise RuntimeError if it needs a new thread that can't be started."""

@@ -56,6 +56,13 @@ class HTTPRequestInfo(Protocol):
         """The caller whose share of the limits the request uses; None if the caller is not known."""
 
 
+class Deadline(Protocol):
+    """The part of `asyncio.Timeout` that contexts need."""
+
+    def expired(self) -> bool:
+        """Return whether the time is up."""
+
+
 class RequestContext:
     """One request, its client, and the channel back to the client.
 
@@ -65,9 +72,11 @@ class RequestContext:
         client: The client: its revision, capabilities, name and version, and session.
         channel: Takes the notifications and questions for the client.
         http: The HTTP request; None on a transport without HTTP.
+        deadline: The time limit of the call while it waits.
+        outer: The context of the server that mounts this one, whose time limit also holds; None for other calls.
     """
 
-    __slots__ = ("channel", "client", "http", "request", "routed")
+    __slots__ = ("channel", "client", "deadline", "http", "outer", "request", "routed")
 
     def __init__(
         self,
@@ -81,6 +90,15 @@ class RequestContext:
         self.client = client
         self.channel = channel
         self.http = http
+        self.deadline: Deadline | None = None
+        self.outer: RequestContext | None = None
+
+    @property
+    def timeout(self) -> TimeoutError | None:
+        """The exception with which the call ends because its time is up; None as long as it is not."""
+        if self.deadline is not None and self.deadline.expired():
+            return TimeoutError("The time limit of the call has passed.")
+        return None if self.outer is None else self.outer.timeout
 
     @property
     def feature(self) -> Feature | None:

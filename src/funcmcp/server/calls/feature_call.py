@@ -92,12 +92,12 @@ class FeatureCalls:
         context: RequestContext,
     ) -> Answer | dict[str, Any]:
         try:
-            result = await within(feature.timeout, work)
+            result = await within(feature.timeout, work, context)
         except BaseException as error:  # noqa: BLE001 - as in `begin`
             return self.outcome_of(error, feature)
         return finish(result, context)
 
-    async def run(self, feature: Feature, work: Coroutine[Any, Any, T]) -> T | dict[str, Any]:
+    async def run(self, feature: Feature, work: Coroutine[Any, Any, T], context: RequestContext) -> T | dict[str, Any]:
         """Run a feature's coroutine; return its result, or an InputRequiredResult if it needs answers first.
 
         Raises:
@@ -106,7 +106,7 @@ class FeatureCalls:
         """
         try:
             begun = begin(work)
-            result: T = await within(feature.timeout, begun) if isinstance(begun, Waiting) else begun
+            result: T = await within(feature.timeout, begun, context) if isinstance(begun, Waiting) else begun
         except BaseException as error:  # noqa: BLE001 - `outcome_of` re-raises an exception that is not a failure
             return self.outcome_of(error, feature)
         return result

@@ -12,19 +12,29 @@ from funcmcp.protocol.durations import seconds_text
 from funcmcp.protocol.errors import ToolError
 
 if TYPE_CHECKING:
+    from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.run import Waiting
 
 T = TypeVar("T")
 
 
-async def within(seconds: float | None, run: Waiting[T]) -> T:
-    """Wait for a run; raise ToolError when its time is up, even if it ignores the cancellation and ends later."""
+async def within(seconds: float | None, run: Waiting[T], context: RequestContext) -> T:
+    """Wait for a run; raise ToolError when its time is up, even if it ignores the cancellation and ends later.
+
+    Args:
+        seconds: The time limit; None for no limit.
+        run: The run.
+        context: The context of the call, which gets the time limit.
+    """
     try:
         async with asyncio.timeout(seconds) as deadline:
+            context.deadline = deadline
             result = await run
     except TimeoutError:
         if not deadline.expired():
             raise
+    finally:
+        context.deadline = None
     if seconds is not None and deadline.expired():
         raise ToolError(f"It did not finish within {seconds_text(seconds)}.")
     return result

@@ -48,7 +48,7 @@ class Completions:
             if name not in _argument_names(feature):
                 raise InvalidParams(f"{feature.key} has no argument {name[:128]!r}.")
             return {"completion": {"values": [], "hasMore": False, "total": 0}}
-        return await self._calls.run(feature, _completion(completer, context, argument["value"], arguments))
+        return await self._calls.run(feature, _completion(completer, context, argument["value"], arguments), context)
 
 
 async def _completion(

@@ -126,7 +126,7 @@ async def _listed_by(lister: ResourceLister, context: RequestContext) -> dict[st
     try:
         definitions = begin(_definitions_of(lister, context))
         if isinstance(definitions, Waiting):
-            definitions = await within(LISTER_TIMEOUT, definitions)
+            definitions = await within(LISTER_TIMEOUT, definitions, context)
     except BaseException as error:
         if not is_failure(error):
             raise

@@ -77,7 +77,7 @@ class ToolCalls:
     ) -> ToolAnswer:
         """Wait for a tool that has begun, at most so many seconds."""
         try:
-            result = await within(seconds, work)
+            result = await within(seconds, work, context)
         except BaseException as error:  # noqa: BLE001 - as in `_begin`
             return self.outcome_of(error, tool)
         return self._answer(result, context)
