@@ -6,6 +6,7 @@ import inspect
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
+from funcmcp.authoring.signatures.partials import signature_of
 from funcmcp.compat.current import context_variable, get_context
 from funcmcp.compat.request_parts import http_request_of
 
@@ -146,12 +147,13 @@ class Progress:
 def dependencies_of(function: Callable[..., Any]) -> dict[str, Dependency]:
     """Return the parameters of a function that are not arguments, by name."""
     try:
-        signature = inspect.signature(function, eval_str=True)
+        signature, unbound = inspect.signature(function, eval_str=True), signature_of(function).parameters
     except (NameError, TypeError, ValueError):
         return {}
     marks = {
         parameter.name: dependency_of(parameter.name, parameter.annotation, parameter.default)
         for parameter in signature.parameters.values()
+        if parameter.name in unbound
     }
     return {name: mark for name, mark in marks.items() if mark is not None}
 

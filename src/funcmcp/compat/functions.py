@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.authoring.calling.function_call import is_async
 from funcmcp.authoring.signatures.annotations import parts_of_type
+from funcmcp.authoring.signatures.docstring import description
+from funcmcp.authoring.signatures.partials import signature_of, without_partials
 from funcmcp.authoring.signatures.signature import Signature, function_name
 from funcmcp.compat.content import ResourceContent, ResourceResult
 from funcmcp.compat.context import is_context
@@ -42,7 +44,7 @@ def adapted(function: Callable[..., Any], *, exclude: Collection[str] = (), has_
     hints = signature.try_hints()
     if hints is None:
         return function
-    parameters = inspect.signature(function).parameters
+    parameters = signature_of(function).parameters
     contexts = [name for name in parameters if is_context(hints.get(name))]
     dependencies: dict[str, Dependency] = {}
     for name, parameter in parameters.items():
@@ -166,10 +168,12 @@ def _set_signature(
     functools.update_wrapper(wrapper, function)
     del wrapper.__wrapped__
     wrapper.__name__ = function_name(function)
+    if without_partials(function) is not function:
+        wrapper.__doc__ = description(function)
     wrapper.__annotations__ = dict(annotations)
     visible = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for parameter in inspect.signature(function).parameters.values()
+        for parameter in signature_of(function).parameters.values()
         if parameter.name not in hidden
     ]
     wrapper.__signature__ = inspect.Signature(visible)

@@ -8,11 +8,11 @@ asked, and the parameter gets the answer.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from types import SimpleNamespace, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
 
 from funcmcp.authoring.calling.function_call import is_async
+from funcmcp.authoring.signatures.partials import signature_of
 from funcmcp.authoring.signatures.signature import Signature, function_name
 from funcmcp.compat.context import is_context
 from funcmcp.compat.current import get_context
@@ -123,7 +123,7 @@ class Resolve(Dependency):
         """Return what the resolver gets for its parameters."""
         hints = Signature(self.factory).try_hints() or {}
         kwargs: dict[str, Any] = {}
-        for name, parameter in inspect.signature(self.factory).parameters.items():
+        for name, parameter in signature_of(self.factory).parameters.items():
             dependency = dependency_of(name, hints.get(name), parameter.default)
             if dependency is not None:
                 kwargs[name] = await dependency.resolve(stack, cache, arguments)

@@ -387,3 +387,36 @@ def test_a_task_can_not_repeat_headers() -> None:
     mcp = MCPServer("Tools")
     with pytest.raises(RegistrationError, match="get_order can't have both task= and forward_headers="):
         mcp.tool_from_http_function(orders(), "get_order", task="optional", forward_headers=["x-ms-client-principal"])
+
+
+async def test_bound_arguments_are_neither_bindings_nor_arguments() -> None:
+    def order(req: func.HttpRequest, api_key: str) -> func.HttpResponse:
+        """Return an order."""
+        return func.HttpResponse(f"{req.route_params['id']} {api_key}")
+
+    def typed(id: int, table: str, api_key: str) -> str:
+        return f"{id} {table} {api_key}"
+
+    bound = functools.partial(typed, api_key="sk-1")
+
+    @functools.wraps(bound)
+    def decorated(req: func.HttpRequest) -> str:
+        return bound(int(req.route_params["id"]), req.params["table"])
+
+    app = func.FunctionApp()
+    partials: dict[str, Any] = {"order": functools.partial(order, api_key="sk-1")}
+    partials["updated"] = functools.update_wrapper(functools.partial(order, api_key="sk-1"), order)
+    partials["order"].__name__ = "order"  # azure-functions reads it
+    for name, code in partials.items():
+        app.function_name(name)(app.route(name + "/{id:int}")(code))
+    app.function_name("decorated")(app.route("decorated/{id:int}")(decorated))
+
+    for name in partials:
+        listed = await tool(name, app)
+        assert listed["description"] == "Return an order."
+        assert list(listed["inputSchema"]["properties"]) == ["id"]
+        assert text(await result(name, {"id": 1, "api_key": "stolen"}, app=app)) == "1 sk-1"
+    listed = await tool("decorated", app)
+    assert sorted(listed["inputSchema"]["properties"]) == ["id", "table"]
+    assert "sk-1" not in json.dumps(listed)
+    assert text(await result("decorated", {"id": 1, "table": "T"}, app=app)) == "1 T sk-1"

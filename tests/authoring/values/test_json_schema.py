@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 import annotated_types
 import pytest
-from pydantic import AnyUrl, BaseModel, ConfigDict, EmailStr, Field
+from pydantic import AnyUrl, BaseModel, ConfigDict, EmailStr, Field, PrivateAttr, SecretStr
 
 from funcmcp.authoring.signatures.signature import Arguments
 from funcmcp.authoring.values.json_schema import arranged
@@ -386,3 +387,57 @@ def test_names_that_are_read_as_numbers_are_not_described_as_numbers() -> None:
 
     numbers = {"type": "object", "additionalProperties": {"type": "integer"}}
     assert schema_of(tool)["properties"] == {"a": numbers, "b": numbers}
+
+
+@dataclass
+class Account:
+    name: str
+    api_key: str = field(default="sk-1", init=False)
+    token: str = field(default_factory=lambda: "sk-1", init=False)
+
+
+@dataclass
+class Owner:
+    account: Account
+
+
+class Holder(BaseModel):
+    account: Account = Account("a")
+
+
+class Vault(BaseModel):
+    name: str
+    api_key: ClassVar[str] = "sk-1"
+    _key: str = PrivateAttr("sk-1")
+    token: str = Field(default_factory=lambda: "sk-1")
+    password: SecretStr = SecretStr("sk-1")
+    connection: Any = Field(default_factory=lambda: Account("sk-1"))
+
+
+def test_no_default_that_a_client_can_not_set_is_published() -> None:
+    def take(
+        account: Account,
+        holder: Holder,
+        owner: Owner = Owner(Account("a")),  # noqa: B008 - the point of the test
+        vault: Vault = Vault(name="v", token="t", connection=1),  # noqa: B008 - as above
+        password: SecretStr = SecretStr("sk-1"),  # noqa: B008 - as above
+        connection: Any = lambda: "sk-1",
+    ) -> None: ...
+
+    schema = schema_of(take)
+    assert "sk-1" not in json.dumps(schema)
+    properties = schema["properties"]
+    assert properties["account"]["properties"].keys() == {"name"}
+    assert properties["owner"]["default"] == {"account": {"name": "a"}}
+    assert properties["holder"]["properties"]["account"]["default"] == {"name": "a"}
+    assert "default" not in properties["connection"]
+
+
+def test_fields_that_are_not_arguments_are_not_spread() -> None:
+    def take(account: Arguments[Account]) -> None: ...
+
+    assert schema_of(take) == {
+        "type": "object",
+        "properties": {"name": {"type": "string"}},
+        "required": ["name"],
+    }

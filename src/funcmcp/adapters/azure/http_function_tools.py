@@ -22,6 +22,8 @@ from funcmcp.authoring.features.options import checked_options
 from funcmcp.authoring.features.tools import ToolOptions, make_tool
 from funcmcp.authoring.openapi.http_requests import forwarded, text_of
 from funcmcp.authoring.openapi.http_responses import Response, result_of
+from funcmcp.authoring.signatures.docstring import description
+from funcmcp.authoring.signatures.partials import signature_of, without_partials
 from funcmcp.authoring.signatures.signature import EMPTY, Arguments, Parameter
 from funcmcp.authoring.values.content import ToolResult
 from funcmcp.protocol.codec import encode
@@ -134,7 +136,7 @@ def _function_of(app: FunctionApp, name: str) -> _Function:
 
 def _check_parameters(name: str, code: Callable[..., Any], request: str) -> None:
     """Refuse other bindings, which are the host's to fill."""
-    parameters = inspect.signature(code, follow_wrapped=False).parameters.values()
+    parameters = signature_of(code, follow_wrapped=False).parameters.values()
     any_kinds = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
     bindings = [
         parameter.name for parameter in parameters if parameter.name != request and parameter.kind not in any_kinds
@@ -172,13 +174,13 @@ def _shape(function: _Function, options: HTTPFunctionOptions) -> _Shape:
 
 def _hinted(function: _Function, variables: set[str]) -> tuple[dict[str, Any], Any]:
     """Return query parameters and body that a typed function has inside of a decorator, which calls it with them."""
-    typed = inspect.unwrap(function.code)
+    typed = inspect.unwrap(without_partials(function.code))
     if typed is function.code:
         return {}, None
     hints = get_type_hints(typed, include_extras=True)
     query: dict[str, Any] = {}
     body = None
-    for name, parameter in inspect.signature(typed).parameters.items():
+    for name, parameter in signature_of(function.code).parameters.items():
         hint = hints.get(name, str)
         if name in variables or name == function.request:
             continue
@@ -237,7 +239,7 @@ def _caller(
         [inspect.Parameter(parameter.name, kind, default=parameter.default) for parameter in parameters]
     )
     run.__annotations__ = {**{name: annotation for name, annotation, _ in parameters}, "return": ToolResult}
-    run.__name__, run.__doc__ = function.name, function.code.__doc__
+    run.__name__, run.__doc__ = function.name, description(function.code)
     return run
 
 

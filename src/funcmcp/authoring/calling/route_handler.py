@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.authoring.calling.function_call import is_async
+from funcmcp.authoring.signatures.partials import signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -26,7 +27,7 @@ def route_handler(function: Callable[..., Any], services: Services) -> Callable[
         raise TypeError(f"A custom route needs a function, not {type(function).__name__}.")
     parameters = [
         parameter
-        for parameter in inspect.signature(function).parameters.values()
+        for parameter in signature_of(function).parameters.values()
         if parameter.default is parameter.empty and parameter.kind in _POSITIONAL
     ]
     if len(parameters) > 1:

@@ -5,8 +5,10 @@ A mark is a function that creates the feature from the method, the services and 
 
 from __future__ import annotations
 
+from functools import partialmethod
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.authoring.signatures.partials import unbound
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ def decorate(function: Any, options: dict[str, Any], make: Callable[[dict[str, A
         options: The keyword options.
         make: Returns, for the options, the function that creates the feature.
     """
-    if callable(function) or isinstance(function, classmethod):
+    if callable(function) or isinstance(function, classmethod | partialmethod):
         return mark(function, make(options))
     maker = make(with_name(function, options))
     return lambda decorated: mark(decorated, maker)
@@ -64,8 +66,10 @@ def features_of(owner: object, services: Services) -> list[Any]:
         maker = getattr(getattr(member, "__func__", member), _MARK, None)
         if maker is None:
             continue
-        if isinstance(owner, type) and not isinstance(member, staticmethod | classmethod):
-            features.append(maker(member, services=services, owner=owner))
-        else:
+        inner = member.func if isinstance(member, partialmethod) else member
+        if not isinstance(owner, type) or isinstance(inner, staticmethod | classmethod):
             features.append(maker(getattr(owner, name), services=services))
+        else:
+            function = unbound(member) if isinstance(member, partialmethod) else member
+            features.append(maker(function, services=services, owner=owner))
     return features

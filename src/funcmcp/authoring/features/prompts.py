@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from funcmcp.authoring.calling.services import Services
 
-F = TypeVar("F", bound="Callable[..., Any]")
+F = TypeVar("F", bound="Callable[..., Any] | functools.partialmethod[Any]")
 
 
 class PromptOptions(FeatureOptions, total=False):

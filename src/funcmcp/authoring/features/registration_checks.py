@@ -15,6 +15,7 @@ from funcmcp.authoring.calling.feature_context import FeatureContext, PromptCont
 from funcmcp.authoring.calling.function_call import special_type
 from funcmcp.authoring.signatures.annotations import parts_of_type, union_members, unsupported_type, without_marks
 from funcmcp.authoring.signatures.naming import is_name, is_text, snake_case, title_of
+from funcmcp.authoring.signatures.partials import without_partials
 from funcmcp.authoring.signatures.signature import EMPTY, Header, JSONRPCResponse, function_name
 from funcmcp.protocol.headers import mirrored_parameters
 from funcmcp.server.catalog.registry import RegistrationError
@@ -46,8 +47,9 @@ def feature_name(function: Any, name: str | None, kind: str) -> str:
     Raises:
         RegistrationError: The name is not allowed, or the function can't be a feature.
     """
-    if isinstance(function, type):
-        raise RegistrationError(f"{function.__name__} is a class. Add its marked methods with mcp.add(...).")
+    inner = without_partials(function)
+    if isinstance(inner, type):
+        raise RegistrationError(f"{inner.__name__} is a class. Add its marked methods with mcp.add(...).")
     if name is None:
         of_function = function_name(function)
         if is_name(snake_case(of_function)):

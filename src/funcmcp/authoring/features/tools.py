@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from funcmcp.authoring.features.ui import UI
     from funcmcp.server.catalog.task_options import TaskOptions
 
-F = TypeVar("F", bound="Callable[..., Any]")
+F = TypeVar("F", bound="Callable[..., Any] | functools.partialmethod[Any]")
 
 
 class ToolOptions(FeatureOptions, total=False):

@@ -14,6 +14,8 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from funcmcp.authoring.signatures.partials import signature_of, without_partials
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
@@ -78,14 +80,18 @@ class Part(NamedTuple):
 
 
 def description(function: Any, in_schema: Collection[str] = ()) -> str:
-    """Return a callable's docstring without the entries whose text clients read in a schema.
+    """Return a callable's docstring without the entries of bound arguments and of those that a schema describes.
 
     Args:
         function: A function, a `functools.partial` or a callable object.
         in_schema: The descriptions in the schema.
     """
     docstring = docstring_of(function)
-    return remaining_text(docstring, _parts(docstring, _parameter_names(function), _PARAMETERS), in_schema)
+    names = _parameter_names(without_partials(function))
+    parts = _parts(docstring, names, _PARAMETERS)
+    bound = set(names) - set(_parameter_names(function))
+    bound_texts = [text for name, text in described_names(parts).items() if name in bound]
+    return remaining_text(docstring, parts, {*in_schema, *bound_texts})
 
 
 def parameter_descriptions(function: Any) -> dict[str, str]:
@@ -150,10 +156,11 @@ def _is_filled(part: Part) -> bool:
 
 
 def docstring_of(function: Any) -> str:
-    """Return a callable's docstring. For a `functools.partial` it is that of the inner function."""
-    while isinstance(function, functools.partial):
-        function = function.func
+    """Return a callable's docstring. For a `functools.partial` without its own it is that of the inner function."""
     docstring = getattr(function, "__doc__", None)
+    if docstring == functools.partial.__doc__:
+        function = without_partials(function)
+        docstring = function.__doc__
     if not docstring and not inspect.isroutine(function):
         docstring = type(function).__call__.__doc__
     return inspect.cleandoc(docstring or "")
@@ -166,7 +173,7 @@ def _without_double_gaps(docstring: str, text: str) -> str:
 
 def _parameter_names(function: Any) -> Collection[str]:
     try:
-        return inspect.signature(function).parameters.keys()
+        return signature_of(function).parameters.keys()
     except (TypeError, ValueError):
         return ()
 

@@ -12,6 +12,7 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, get_type_hints
 
+from funcmcp.authoring.signatures.partials import signature_of, without_partials
 from funcmcp.protocol.jsonrpc import Request as JSONRPCRequest
 from funcmcp.server.catalog.registry import RegistrationError
 
@@ -134,7 +135,9 @@ class Signature:
         A decorator may set ``__signature__`` on a function and leave its ``__annotations__`` as they are, so the
         annotations of the signature's own parameters count as well.
         """
-        hints = get_type_hints(self._annotated, localns=self._namespace, include_extras=True)
+        all_hints = get_type_hints(self._annotated, localns=self._namespace, include_extras=True)
+        names = {"return", *self.names()}
+        hints = {name: hint for name, hint in all_hints.items() if name in names}
         for parameter in self._parameters:
             if parameter.annotation is not EMPTY and not isinstance(parameter.annotation, str):
                 hints.setdefault(parameter.name, parameter.annotation)
@@ -184,8 +187,8 @@ class Signature:
 
 
 def function_name(function: Any) -> str:
-    """Return a callable's name: that of the function or, for a callable object, of its class."""
-    while isinstance(function, functools.partial):
+    """Return a callable's name: its own, that of the function inside, or that of a callable object's class."""
+    while isinstance(function, functools.partial) and not hasattr(function, "__name__"):
         function = function.func
     name = getattr(function, "__name__", None)
     return name if isinstance(name, str) else type(function).__name__
@@ -193,8 +196,7 @@ def function_name(function: Any) -> str:
 
 def _annotated(function: Any) -> Any:
     """Return the function that carries a callable's annotations."""
-    while isinstance(function, functools.partial):
-        function = function.func
+    function = without_partials(function)
     if inspect.isroutine(function):
         return function
     return type(function).__call__
@@ -202,9 +204,11 @@ def _annotated(function: Any) -> Any:
 
 def _parameters(function: Any, name: str, *, bound: bool) -> list[inspect.Parameter]:
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        parameters = list(signature_of(function).parameters.values())
     except ValueError:
         raise RegistrationError(f"{name} has no signature that Python can read. Wrap it in a def.") from None
+    except TypeError as error:
+        raise RegistrationError(f"The signature of {name} can't be read: {error}.") from None
     if bound:
         if not parameters:
             raise RegistrationError(f"{name} is a method without self. Add self, or make it a staticmethod.")

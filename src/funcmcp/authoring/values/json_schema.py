@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from base64 import b64encode
+from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -173,6 +174,15 @@ def float_or_int(value: Any) -> Any:
     return float(value)
 
 
+def _without_derived_fields(value: Any) -> Any:
+    """Return an object of a dataclass as a dict of its constructor's arguments; other values unchanged."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    if hasattr(value, "__pydantic_serializer__") and all(field.init for field in fields(value)):
+        return value  # pydantic knows the aliases of the fields
+    return {field.name: _without_derived_fields(getattr(value, field.name)) for field in fields(value) if field.init}
+
+
 class _Generator(GenerateJsonSchema):
     """pydantic's generator without generated titles, and with the types as funcmcp reads and writes them."""
 
@@ -186,12 +196,17 @@ class _Generator(GenerateJsonSchema):
         if isinstance(dft, bytes):
             encoded = b64encode(dft).decode()
         else:
-            encoded = super().encode_default(float_or_int(dft))
+            encoded = super().encode_default(float_or_int(_without_derived_fields(dft)))
         try:
             encode(encoded)
         except ValueError as error:  # NaN or Infinity
             raise PydanticSerializationError(str(error)) from None
         return encoded
+
+    def field_is_present(self, field: Any) -> bool:
+        if self.mode == "validation" and field.get("init") is False:
+            return False  # a field of a dataclass that is not an argument
+        return super().field_is_present(field)
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
         result = super().default_schema(schema)
