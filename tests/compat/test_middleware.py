@@ -184,3 +184,25 @@ async def test_middleware_filters_by_tags_and_changes_results_in_place() -> None
 
 def one() -> int:
     return 1
+
+
+async def test_middleware_gets_the_exception_of_a_tool_as_the_cause() -> None:
+    causes: list[BaseException | None] = []
+    mcp = FastMCP("Shop")
+
+    class Watch(Middleware):
+        async def on_call_tool(self, context: MiddlewareContext, call_next: CallNext) -> Any:
+            try:
+                return await call_next(context)
+            except ToolError as error:
+                causes.append(error.__cause__)
+                raise
+
+    mcp.add_middleware(Watch())
+
+    @mcp.tool
+    def fail() -> str:
+        raise LookupError("no such item")
+
+    assert (await mcp.call_tool("fail")).is_error
+    assert [repr(cause) for cause in causes] == ["LookupError('no such item')"]

@@ -81,7 +81,7 @@ def test_the_traceback_is_whole_and_nothing_in_it_begins_a_line_that_a_client_ch
     first, *below = formatted.split("\n")
     assert first.startswith("ERROR error_id=ab12 feature=get_order exception=RuntimeError: bad input")
     assert formatted.count("Traceback (most recent call last):") == 2
-    assert below.index("which led to") > 3
+    assert below.index("The above exception was the direct cause of the following exception:") > 3
     assert any("json.loads(" in line for line in below)
     assert below[-1] == "RuntimeError: bad input: x\\n2026-01-01 ERROR forged \\x1b[31m"
     assert not any(line.startswith("2026") for line in below)
@@ -108,8 +108,109 @@ def test_a_chain_of_causes_has_an_end(caplog: pytest.LogCaptureFixture) -> None:
     first.__cause__, second.__cause__ = second, first
     log_failure(first, "ab12", "get_order")
     [record] = caplog.records
+    assert record.exc_text == (
+        "ValueError: b\n\nThe above exception was the direct cause of the following exception:\n\nValueError: a"
+    )
+    error = first = ValueError("0")
+    for number in range(1, 10_000):
+        error.__cause__ = ValueError(str(number))
+        error = error.__cause__
+    log_failure(first, "ab12", "get_order")
+    text = caplog.records[1].exc_text
+    assert text is not None
+    assert text.startswith("ValueError: 9\n")
+    assert text.endswith("\nValueError: 0")
+
+
+def raised(error: Exception) -> Exception:
+    """Return an exception that has been raised here."""
+    try:
+        raise error
+    except Exception as caught:  # noqa: BLE001 - it is what is raised
+        return caught
+
+
+def logged(error: BaseException, caplog: pytest.LogCaptureFixture) -> tuple[str, str]:
+    """Return the message and the traceback of the record about an exception."""
+    log_failure(error, "ab12", "get_order", "tools/call")
+    record = caplog.records[-1]
     assert record.exc_text is not None
-    assert record.exc_text.count("Traceback") == 10
+    return record.getMessage(), record.exc_text
+
+
+def test_the_members_of_a_group_are_in_the_message_and_the_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    inner = ExceptionGroup("inner", [raised(KeyError("k")), raised(OSError("refused"))])
+    message, text = logged(raised(ExceptionGroup("outer", [raised(ValueError("no\nnumber")), inner])), caplog)
+    assert "exception=ExceptionGroup: outer (ValueError: no\\nnumber at " in message
+    assert "KeyError: 'k' at " in message
+    assert "OSError: refused at " in message
+    lines = text.split("\n")
+    assert [line for line in lines if "Error: " in line or "Group: " in line] == [
+        "ExceptionGroup: outer (2 sub-exceptions)",
+        "  | ValueError: no\\nnumber",
+        "  | ExceptionGroup: inner (2 sub-exceptions)",
+        "  |   | KeyError: 'k'",
+        "  |   | OSError: refused",
+    ]
+    assert sum("in raised" in line for line in lines) == 4
+
+
+def test_a_message_names_three_members_of_a_group(caplog: pytest.LogCaptureFixture) -> None:
+    message, text = logged(ExceptionGroup("many", [ValueError(str(number)) for number in range(40)]), caplog)
+    assert message.endswith("many (ValueError: 0; ValueError: 1; ValueError: 2; 37 more)")
+    assert "  | ValueError: 14\n" in text
+    assert "  | ValueError: 15\n" not in text
+    assert "  | and 25 more exceptions\n" in text
+
+
+def test_nested_groups_have_an_end(caplog: pytest.LogCaptureFixture) -> None:
+    error: Exception = ValueError("deep")
+    for _ in range(500):
+        error = ExceptionGroup("level", [error])
+    message, text = logged(error, caplog)
+    assert "ValueError: deep" in message
+    assert "groups are nested more than 10 levels deep" in text
+    wide: Exception = ValueError("leaf")
+    for _ in range(4):
+        wide = ExceptionGroup("level", [wide] * 15)
+    _, text = logged(wide, caplog)
+    assert text.count("Error: leaf") + text.count("Group: ") == 50
+
+
+def test_notes_contexts_and_lines_of_syntax_errors_are_in_the_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    error = ValueError("no")
+    error.add_note("first\nnote")
+    error.__notes__.append(7)  # type: ignore[arg-type]
+    error.__context__ = LookupError()
+    _, text = logged(error, caplog)
+    assert text == (
+        "LookupError\n\nDuring handling of the above exception, another exception occurred:\n\n"
+        "ValueError: no\nfirst\\nnote\n7"
+    )
+    error.__suppress_context__ = True
+    assert logged(error, caplog)[1].startswith("ValueError: no")
+    with pytest.raises(SyntaxError) as caught:
+        compile("a = (\u2028", "rules.txt", "exec")
+    _, text = logged(caught.value, caplog)
+    assert '  File "rules.txt", line 1\n' in text
+    assert text.splitlines()[-1].startswith("SyntaxError: ")
+
+
+def test_the_name_of_a_type_has_its_module(caplog: pytest.LogCaptureFixture) -> None:
+    assert logged(json.JSONDecodeError("no", "{", 1), caplog)[1].startswith("json.decoder.JSONDecodeError: no: line 1")
+
+
+def test_a_record_has_the_exception_and_what_failed(caplog: pytest.LogCaptureFixture) -> None:
+    error = raised(ValueError("no"))
+    logged(error, caplog)
+    [record] = caplog.records
+    assert record.exc_info == (ValueError, error, error.__traceback__)
+    assert record.msg == "error_id=%s feature=%s exception=%s"
+    assert (record.__dict__["error_id"], record.__dict__["feature"], record.__dict__["method"]) == (
+        "ab12",
+        "get_order",
+        "tools/call",
+    )
 
 
 @pytest.fixture

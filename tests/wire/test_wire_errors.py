@@ -48,7 +48,8 @@ def lines(log: pytest.LogCaptureFixture) -> list[str]:
     for record in log.records:
         line = record.getMessage()
         assert not _CONTROL.search(line), f"a line that can be forged: {line!r}"
-        assert record.exc_info is None
+        assert not _CONTROL.search((record.exc_text or "").replace("\n", ""))
+        assert record.exc_info is None or record.exc_text  # what formatters write in place of the exception
         assert record.stack_info is None
         matching.append(line)
     return matching

@@ -26,6 +26,7 @@ from funcmcp.compat.errors import ToolError
 from funcmcp.protocol import objects
 from funcmcp.protocol.errors import MCPError
 from funcmcp.protocol.replies import Reply
+from funcmcp.server.log import log_exception, quote
 
 if TYPE_CHECKING:
     from funcmcp.compat.context import Context
@@ -212,8 +213,11 @@ class ErrorHandlingMiddleware(Middleware):
         try:
             return await call_next(context)
         except Exception as error:
-            exc_info = error if self.include_traceback else None
-            self.logger.log(logging.ERROR, "%s failed: %s", context.method, error, exc_info=exc_info)
+            arguments = (quote(context.method), quote(error))
+            if self.include_traceback:
+                log_exception(self.logger, error, "%s failed: %s", arguments)
+            else:
+                self.logger.log(logging.ERROR, "%s failed: %s", *arguments)
             if self.error_callback is not None:
                 self.error_callback(error, context)
             raise
@@ -229,7 +233,7 @@ def native_middleware(middleware: Any) -> NativeMiddleware:
         async def innermost(context: MiddlewareContext) -> Any:
             _write_back(request, context.message)
             reply = await call_next(request)
-            value = _value_of(method, reply)
+            value = _value_of(method, reply, request.error)
             current = context_variable.get()
             if method in _LISTS and current is not None:
                 value = [with_tags(item, current.fastmcp) for item in value]
@@ -314,16 +318,16 @@ def _write_back(request: RequestContext, message: Any) -> None:
             params[name] = value
 
 
-def _value_of(method: str, reply: Reply) -> Any:
-    """Return an answer as FastMCP's middleware gets it; raise what the request failed with."""
+def _value_of(method: str, reply: Reply, failure: BaseException | None) -> Any:
+    """Return an answer as FastMCP's middleware gets it; raise what the request failed with, caused by *failure*."""
     error = reply.message().get("error")
     if error is not None:
-        raise MCPError(error["code"], error["message"], error.get("data"))
+        raise MCPError(error["code"], error["message"], error.get("data")) from failure
     result = reply.result() or {}
     if method == "tools/call" and "content" in result:
         call_result = objects.CallToolResult(result)
         if call_result.is_error:
-            raise ToolError(call_result.text)
+            raise ToolError(call_result.text) from failure
         blocks = call_result.content
         return _CalledTool(blocks, call_result.structured_content, call_result.meta or None, result)
     if method in _LISTS:

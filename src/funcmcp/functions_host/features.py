@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import textwrap
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -35,6 +36,7 @@ from funcmcp.protocol.errors import INTERNAL_ERROR, InvalidParams, MCPError
 from funcmcp.protocol.uri_template import InvalidTemplateError, URITemplate
 from funcmcp.server.catalog.features import Prompt, Resource, ResourceTemplate, Tool
 from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp.server.log import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     Feature: TypeAlias = Tool | Resource | ResourceTemplate | Prompt
 
 _log = logging.getLogger("funcmcp.host")
+_LOGGED_TEXT = 2000
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -290,10 +293,10 @@ class AppFeatures:
         text = str(error)
         if self.seconds is not None and isinstance(error, TimeoutError):
             text = f"It did not finish within {seconds_text(self.seconds)}."
-        _log.error("The function %s failed. %s", plan.function, text)
+        _log.error("The function %s failed. %s", plan.function, quote(text, _LOGGED_TEXT))
         trace = getattr(error, "trace", "")
-        if trace:
-            _log.error("%s", trace)
+        if trace:  # the app's own text: no line of it may look like a record
+            _log.error("The traceback of %s:\n%s", plan.function, textwrap.indent(trace, "  | ", lambda _: True))
 
 
 def _check_usable(plan: Plan) -> None:

@@ -16,7 +16,7 @@ from funcmcp.server.catalog.lookup import Lookup
 from funcmcp.server.connections.hub import LISTS, Hub, updated
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.load import Load
-from funcmcp.server.log import log_failure, quote
+from funcmcp.server.log import log_failure, members_of
 from funcmcp.server.middleware import check_middleware, fold
 from funcmcp.server.results import Results
 from funcmcp.server.routes import Parts, Routes
@@ -224,10 +224,12 @@ class Server:
         """Return the response for an exception of a middleware; re-raise an exception that is not a failure."""
         if isinstance(error, StoreUnavailableError | LimitReachedError) or not is_failure(error):
             raise error
-        if isinstance(error, MCPError):
-            return self._error(error, context)
-        if isinstance(error, ToolError) and context.request.method == "tools/call":
-            text = str(error).encode(errors="replace").decode()  # lone surrogates can't be sent
+        context.fail(error)
+        members = list(members_of(error))
+        if len(members) == 1 and isinstance(members[0], MCPError):
+            return self._error(members[0], context)
+        if context.request.method == "tools/call" and all(isinstance(member, ToolError) for member in members):
+            text = "\n".join(map(str, members)).encode(errors="replace").decode()  # lone surrogates can't be sent
             return self._completed({"content": [{"type": "text", "text": text}], "isError": True}, context)
         return self._internal_error(error, context.request)
 
@@ -241,5 +243,5 @@ class Server:
 
     def _internal_error(self, error: BaseException, request: Request) -> Reply:
         error_id = os.urandom(8).hex()
-        log_failure(error, error_id, quote(request.method))
+        log_failure(error, error_id, request.method, request.method)
         return error_reply(MCPError(INTERNAL_ERROR, "Internal error", {"errorId": error_id}), request.id)

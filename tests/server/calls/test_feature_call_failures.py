@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
+from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, InvalidParams, MCPError, ToolError
 from funcmcp.server.calls.feature import Feature
 from funcmcp.server.calls.feature_call import FeatureCalls
 from tests.authoring.tool_calls import context
@@ -92,3 +92,46 @@ async def test_an_exception_whose_text_fails_is_not_shown(caplog: pytest.LogCapt
     failed = await failure(SilentError(), show_errors=True)
     assert isinstance(failed.data, dict)
     assert f"error_id={failed.data['errorId']}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "options", "code", "text"),
+    [
+        (ExceptionGroup("g", [ToolError("a"), ToolError("b")]), {}, INTERNAL_ERROR, "a\nb"),
+        (ExceptionGroup("g", [ExceptionGroup("h", [ToolError("a")]), ToolError("b")]), {}, INTERNAL_ERROR, "a\nb"),
+        (ExceptionGroup("g", [InvalidParams("no such item")]), {}, INVALID_PARAMS, "no such item"),
+        (ExceptionGroup("g", [InvalidParams("a"), ToolError("b")]), {}, INTERNAL_ERROR, None),
+        (ExceptionGroup("g", [InvalidParams("a"), InvalidParams("b")]), {}, INTERNAL_ERROR, None),
+        (ExceptionGroup("g", [ToolError("a"), ValueError("secret")]), {}, INTERNAL_ERROR, None),
+        (ExceptionGroup("g", [OSError("a"), ToolError("b")]), {"show_errors": [OSError]}, INTERNAL_ERROR, "a\nb"),
+        (ExceptionGroup("g", [OSError("a"), KeyError("b")]), {"show_errors": [OSError]}, INTERNAL_ERROR, None),
+        (ExceptionGroup("g", [KeyError("b")]), {"show_errors": True}, INTERNAL_ERROR, "KeyError: 'b'"),
+        (BaseExceptionGroup("g", [RustPanic("a")]), {"show_errors": True}, INTERNAL_ERROR, None),
+    ],
+)
+async def test_a_group_means_what_its_members_mean(
+    error: BaseException,
+    options: dict[str, Any],
+    code: int,
+    text: str | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    answer = await failure(error, **options)
+    assert answer.code == code
+    if text is None:
+        assert isinstance(answer.data, dict)
+        assert f"error_id={answer.data['errorId']}" in caplog.text
+        assert "secret" not in answer.message
+    else:
+        assert answer.message == text
+
+
+async def test_middleware_gets_the_exception_itself() -> None:
+    error, request = ExceptionGroup("g", [ValueError("no")]), context()
+
+    async def fail() -> dict[str, Any]:
+        raise error
+
+    with pytest.raises(MCPError):
+        await FeatureCalls(KEYS, show_errors=False).run(Menu(), fail(), request)
+    assert request.error is error

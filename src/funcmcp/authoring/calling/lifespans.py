@@ -23,6 +23,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from funcmcp.server.log import types_and_texts
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -198,7 +200,7 @@ class Lifespans:
                 values.append((name, await stack.enter_async_context(open_lifespan())))
             except Exception as error:
                 raise LifespanError(
-                    f"The server can't start: its lifespan {name} failed with {type(error).__name__}: {error}"
+                    f"The server can't start: its lifespan {name} failed with {types_and_texts(error)}"
                 ) from error
         return _joined(values)
 

@@ -73,10 +73,11 @@ class RequestContext:
         channel: Takes the notifications and questions for the client.
         http: The HTTP request; None on a transport without HTTP.
         deadline: The time limit of the call while it waits.
+        error: The exception with which the feature has failed, for middleware; None as long as it has not failed.
         outer: The context of the server that mounts this one, whose time limit also holds; None for other calls.
     """
 
-    __slots__ = ("channel", "client", "deadline", "http", "outer", "request", "routed")
+    __slots__ = ("channel", "client", "deadline", "error", "http", "outer", "request", "routed")
 
     def __init__(
         self,
@@ -91,7 +92,14 @@ class RequestContext:
         self.channel = channel
         self.http = http
         self.deadline: Deadline | None = None
+        self.error: BaseException | None = None
         self.outer: RequestContext | None = None
+
+    def fail(self, error: BaseException) -> None:
+        """Set the exception with which the feature has failed, also for the servers that mount this one."""
+        self.error = error
+        if self.outer is not None:
+            self.outer.fail(error)
 
     @property
     def timeout(self) -> TimeoutError | None:

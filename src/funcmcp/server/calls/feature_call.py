@@ -9,7 +9,7 @@ from funcmcp.auth.owner import owner_of
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
 from funcmcp.server.calls.rounds import InputRequired, Rounds, run_end
 from funcmcp.server.calls.time_limit import within
-from funcmcp.server.log import log_failure
+from funcmcp.server.log import log_failure, members_of
 from funcmcp.server.options import shown_types
 from funcmcp.server.run import Waiting, begin, is_failure
 
@@ -79,7 +79,7 @@ class FeatureCalls:
         try:
             result = begin(work)
         except BaseException as error:  # noqa: BLE001 - `outcome_of` re-raises an exception that is not a failure
-            return self.outcome_of(error, feature)
+            return self.outcome_of(error, feature, context)
         if isinstance(result, Waiting):
             return self._wait_for(result, feature, finish, context)
         return finish(result, context)
@@ -94,7 +94,7 @@ class FeatureCalls:
         try:
             result = await within(feature.timeout, work, context)
         except BaseException as error:  # noqa: BLE001 - as in `begin`
-            return self.outcome_of(error, feature)
+            return self.outcome_of(error, feature, context)
         return finish(result, context)
 
     async def run(self, feature: Feature, work: Coroutine[Any, Any, T], context: RequestContext) -> T | dict[str, Any]:
@@ -108,33 +108,46 @@ class FeatureCalls:
             begun = begin(work)
             result: T = await within(feature.timeout, begun, context) if isinstance(begun, Waiting) else begun
         except BaseException as error:  # noqa: BLE001 - `outcome_of` re-raises an exception that is not a failure
-            return self.outcome_of(error, feature)
+            return self.outcome_of(error, feature, context)
         return result
 
-    def outcome_of(self, error: BaseException, feature: Feature) -> dict[str, Any]:
-        """Return the InputRequiredResult if *error* requires input; otherwise raise *error* or a FeatureFailedError."""
+    def outcome_of(self, error: BaseException, feature: Feature, context: RequestContext) -> dict[str, Any]:
+        """Return the InputRequiredResult if *error* requires input; otherwise raise the error for the client.
+
+        An exception group with one member means what its member means. Middleware finds the exception in the context.
+
+        Raises:
+            MCPError: The function raised it, alone or as the only member of a group.
+            FeatureFailedError: It raised something else.
+        """
         ended = run_end(error)
         if isinstance(ended, InputRequired):
             return {"resultType": "input_required", **ended.result()}
         if ended is not None:
             raise ended
-        if isinstance(error, MCPError) or not is_failure(error):
+        if not is_failure(error):
             raise error
-        raise self._failure_of(error, feature) from None
+        context.fail(error)
+        members = list(members_of(error))
+        if len(members) == 1 and isinstance(members[0], MCPError):
+            raise members[0]
+        raise self._failure_of(error, members, feature, context) from None
 
-    def _failure_of(self, error: BaseException, feature: Feature) -> FeatureFailedError:
-        """Return the error for the client, and write a log record unless the error is a ToolError."""
+    def _failure_of(
+        self, error: BaseException, members: list[BaseException], feature: Feature, context: RequestContext
+    ) -> FeatureFailedError:
+        """Return the error for the client, and write a log record unless all members of the error are ToolErrors."""
         shown = self._shown if feature.shown_errors is None else feature.shown_errors
         text = None
-        if isinstance(error, (ToolError, *shown)):
+        if all(isinstance(member, (ToolError, *shown)) for member in members):
             try:
-                text = _text_of(error)
+                text = "\n".join(map(_text_of, members))
             except Exception as fault:  # noqa: BLE001 - an author's own __str__ may raise anything
-                error = fault
-        if text is not None and isinstance(error, ToolError):
+                error, members = fault, [fault]
+        if text is not None and all(isinstance(member, ToolError) for member in members):
             return FeatureFailedError(text, "")
         error_id = os.urandom(8).hex()
-        log_failure(error, error_id, feature.key)
+        log_failure(error, error_id, feature.key, context.request.method)
         return FeatureFailedError(text, error_id)
 
 

@@ -43,7 +43,7 @@ class TaskCalls:
             if options is not None and declares(context.client.capabilities):
                 if options.detaches:
                     return await self._run_until_detached(context, tool, arguments)
-                return self._invalid_arguments(tool, arguments) or _created(
+                return self._invalid_arguments(context, tool, arguments) or _created(
                     await self._tasks.create(context, options), context
                 )
         elif rules is not None and "task" in params:
@@ -67,13 +67,15 @@ class TaskCalls:
             answers = channel.answered if isinstance(channel, Rounds) else {}
             return _created(await self._tasks.create(context, tool.task or TaskOptions(), answers=answers), context)
 
-    def _invalid_arguments(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any] | None:
+    def _invalid_arguments(
+        self, context: RequestContext, tool: Tool, arguments: dict[str, Any]
+    ) -> dict[str, Any] | None:
         """Return the result of a call whose arguments the tool rejects; None if it accepts them, or can't tell."""
         try:
             if tool.check is not None:
                 tool.check(arguments)
         except BaseException as error:  # noqa: BLE001 - `outcome_of` raises what is not a failure again
-            return self._tool_calls.outcome_of(error, tool)
+            return self._tool_calls.outcome_of(error, tool, context)
         return None
 
 

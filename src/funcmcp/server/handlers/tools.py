@@ -67,7 +67,7 @@ class ToolCalls:
         try:
             result = begin(tool.handler(context, arguments))
         except BaseException as error:  # noqa: BLE001 - `outcome_of` raises what is not a failure again
-            return self.outcome_of(error, tool)
+            return self.outcome_of(error, tool, context)
         if isinstance(result, Waiting):
             return self._wait_for(result, context, tool, seconds)
         return self._answer(result, context)
@@ -79,7 +79,7 @@ class ToolCalls:
         try:
             result = await within(seconds, work, context)
         except BaseException as error:  # noqa: BLE001 - as in `_begin`
-            return self.outcome_of(error, tool)
+            return self.outcome_of(error, tool, context)
         return self._answer(result, context)
 
     def _answer(self, result: ToolResult, context: RequestContext) -> ToolAnswer:
@@ -89,10 +89,10 @@ class ToolCalls:
             return self._results.tool(result, revision)
         return result if isinstance(result, RawResponse) else adaptation.tool_result(result, revision)
 
-    def outcome_of(self, error: BaseException, tool: Tool) -> dict[str, Any]:
+    def outcome_of(self, error: BaseException, tool: Tool, context: RequestContext) -> dict[str, Any]:
         """Return the result of a call that raised: a failure of the tool is for the model, not a JSON-RPC error."""
         try:
-            return self._calls.outcome_of(error, tool)
+            return self._calls.outcome_of(error, tool, context)
         except FeatureFailedError as failure:
             text = failure.text
             if text is None:
