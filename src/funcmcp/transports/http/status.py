@@ -6,7 +6,8 @@ because clients drop the body of any other status; 2026-07-28 fixes statuses per
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache, update_wrapper
+from typing import TYPE_CHECKING, TypeVar
 
 from funcmcp.protocol import errors
 from funcmcp.protocol.errors import MCPError
@@ -14,13 +15,18 @@ from funcmcp.protocol.replies import error_reply
 from funcmcp.transports.http.messages import HttpResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from funcmcp.protocol.jsonrpc import RequestId
     from funcmcp.protocol.replies import Reply
     from funcmcp.server.limits import LimitReachedError
 
+T = TypeVar("T")
+
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 HTML = "text/html"
+_MAX_CACHED_LENGTH = 256
 JSON_HEADERS = (("content-type", JSON),)
 
 PER_REQUEST_STATUS: dict[int | None, int] = {
@@ -68,6 +74,18 @@ def accepted() -> HttpResponse:
     return HttpResponse(202, ())
 
 
+def cached_if_short(function: Callable[[bytes | None], T]) -> Callable[[bytes | None], T]:
+    """Return a function of a header's value that keeps its results for values of usual length."""
+    cached = lru_cache(maxsize=256)(function)
+
+    def call(value: bytes | None) -> T:
+        if value is not None and len(value) > _MAX_CACHED_LENGTH:
+            return function(value)
+        return cached(value)
+
+    return update_wrapper(call, function)
+
+
 class Accepts:
     """The kinds of answer that a client accepts.
 
@@ -83,6 +101,7 @@ class Accepts:
         self.events = events
 
 
+@cached_if_short
 def accepts(header: bytes | None) -> Accepts:
     """Read an Accept header (RFC 9110 section 12.5.1).
 
@@ -111,6 +130,7 @@ def _media_range(part: str) -> tuple[str, bool]:
     return name, quality.strip("0.") != ""
 
 
+@cached_if_short
 def is_json(content_type: bytes | None) -> bool:
     """Return whether a Content-Type is `application/json`. It may have parameters; a charset must be UTF-8."""
     if content_type is None:

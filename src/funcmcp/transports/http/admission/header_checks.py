@@ -1,9 +1,9 @@
 """The checks that need nothing but the header of a request: its size, Host, Origin, and those of the endpoint.
 
-How it works: a request that passes gets what the endpoint's `examine` function returns. The result is cached by the
-headers that the checks read, because clients repeat themselves. Refusals are not cached, so that a hostile client can't
-fill the cache with them. The size of the header and the length of the body are checked each time, except for a header
-that a connection repeats (`RequestHeader`) and that has passed. The body of such a request has arrived already.
+How it works: a request that passes gets what the endpoint's `examine` function returns. All checks run for each
+request, except for a header that a connection repeats (`RequestHeader`) and that has passed. The body of such a request
+has arrived already. What a check computes from the text of one header is cached where it is computed, because clients
+repeat themselves; no outcome of a whole request is.
 
 Source: RFC 6585 section 5 (431); RFC 9110 section 15.5.14 (413).
 """
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.messages import HttpRequest
     from funcmcp.transports.http.options import HTTPOptions
 
-_MAX_CACHED = 256
-"""Combinations of headers in the cache. Clients may send any number of them."""
-
 _MAX_DIGITS = 20
 """Digits of a Content-Length that are read."""
 
@@ -40,9 +37,8 @@ class HeaderChecks(Generic[H]):
     Args:
         options: The allowed hosts and origins.
         limits: The sizes of header and body.
-        examine: The endpoint's own checks, which run last. It returns what the endpoint needs of the headers. That may
-            depend on the method, the path and the headers in `check`. Or it returns the response to the request, which
-            is a refusal or a browser's page.
+        examine: The endpoint's own checks, which run last. It returns what the endpoint needs of the headers, or the
+            response to the request, which is a refusal or a browser's page.
     """
 
     def __init__(
@@ -53,7 +49,6 @@ class HeaderChecks(Generic[H]):
         self._max_body = limits.message_bytes
         self._max_body_digits = len(str(self._max_body))
         self._examine = examine
-        self._cache: dict[tuple[object, ...], H] = {}
 
     def check(self, request: HttpRequest) -> H | HttpResponse:
         """Return what the endpoint needs of a request's headers, or the refusal of the request."""
@@ -70,30 +65,10 @@ class HeaderChecks(Generic[H]):
         fields = request.fields
         if len(b"".join((*fields, *fields.values()))) > self._max_header:  # twice as fast as adding up
             return refuse(431, INVALID_REQUEST, f"The header may have {self._max_header} bytes.")
-        get = fields.get
-        key = (
-            request.method,
-            request.path,
-            request.server,
-            request.can_stream,
-            len(request.pairs) - len(fields),
-            get(b"host"),
-            get(b"origin"),
-            get(b"content-type"),
-            get(b"content-encoding"),
-            get(b"accept"),
-            get(b"mcp-protocol-version"),
-            get(b"sec-websocket-protocol"),
-        )
-        headers = self._cache.get(key)
-        if headers is None:
-            result = self._origin.refusal(request) or self._examine(request)
-            if isinstance(result, HttpResponse):
-                return result
-            if len(self._cache) >= _MAX_CACHED:
-                self._cache.clear()
-            headers = self._cache[key] = result
-        length = get(b"content-length")
+        headers = self._origin.refusal(request) or self._examine(request)
+        if isinstance(headers, HttpResponse):
+            return headers
+        length = fields.get(b"content-length")
         if length is not None and len(length) >= self._max_body_digits and self._is_too_large(length):
             return too_large(self._max_body)
         return headers

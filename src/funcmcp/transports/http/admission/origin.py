@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from funcmcp.protocol.errors import INVALID_REQUEST
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.options import HTTPOptions
 
 _AUTHORITY = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
+_MAX_LENGTH = 512
+"""Bytes of a Host or Origin that can be one. A name has at most 253 (RFC 1035)."""
+
+_MAX_CACHED = 256
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -39,30 +44,33 @@ class OriginCheck:
         hosts = (*options.allowed_hosts, *hosts_of_environment(), *hosts_of_platform())
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in options.allowed_origins)
+        # Each depends on nothing but its arguments.
+        self._allows_host = lru_cache(maxsize=_MAX_CACHED)(self._host_is_allowed)
+        self._allows_origin = lru_cache(maxsize=_MAX_CACHED)(self._origin_is_allowed)
 
     def refusal(self, request: HttpRequest) -> HttpResponse | None:
         """Return the refusal of a request, or None if it is allowed."""
-        names = [name for name, _ in request.pairs]
-        for name in ("Host", "Origin"):
-            if names.count(name.lower().encode()) > 1:
-                return refuse(400, INVALID_REQUEST, f"More than one {name} header.")
-        host = _text_of(request, b"host")
+        fields = request.fields
+        if len(request.pairs) != len(fields):
+            names = [name for name, _ in request.pairs]
+            for name in ("Host", "Origin"):
+                if names.count(name.lower().encode()) > 1:
+                    return refuse(400, INVALID_REQUEST, f"More than one {name} header.")
+        host, origin = fields.get(b"host"), fields.get(b"origin")
         if host is None:
             return refuse(400, INVALID_REQUEST, "The Host header is missing.")
-        if not self._allows_host(host, request.server):
+        if len(host) > _MAX_LENGTH or not self._allows_host(host, request.server):
             return refuse(421, INVALID_REQUEST, "This Host is not allowed; list it in allowed_hosts if it is yours.")
-        return self._refusal_of_origin(_text_of(request, b"origin"), host)
-
-    def _refusal_of_origin(self, origin: str | None, host: str) -> HttpResponse | None:
         if origin is None:
             return refuse(403, INVALID_REQUEST, "An Origin header is required.") if self._require_origin else None
-        if self._allows_origin(origin, host):
+        if len(origin) <= _MAX_LENGTH and self._allows_origin(origin, host):
             return None
         return refuse(403, INVALID_REQUEST, "This Origin is not allowed; list it in allowed_origins if it is yours.")
 
-    def _allows_host(self, host: str, server: str | None) -> bool:
+    def _host_is_allowed(self, field: bytes, server: str | None) -> bool:
         if "*" in self._hosts:
             return True
+        host = _text(field)
         match = _AUTHORITY.fullmatch(host)
         if match is None:
             return False
@@ -75,9 +83,10 @@ class OriginCheck:
         address = getattr(address, "ipv4_mapped", None) or address  # an IPv4 connection to an IPv6 socket
         return _address_of(name) == address or (address.is_loopback and _is_loopback(name))
 
-    def _allows_origin(self, origin: str, host: str) -> bool:
+    def _origin_is_allowed(self, field: bytes, host_field: bytes) -> bool:
         if "*" in self._origins:
             return True
+        origin, host = _text(field), _text(host_field)
         scheme, separator, authority = origin.lower().partition("://")
         match = _AUTHORITY.fullmatch(authority)
         if not separator or match is None or scheme not in _DEFAULT_PORTS:
@@ -90,16 +99,15 @@ class OriginCheck:
 def is_on_loopback(request: HttpRequest) -> bool:
     """Return whether a request came to a loopback address and names a loopback host."""
     address = _address_of(request.server)
-    match = _AUTHORITY.fullmatch(_text_of(request, b"host") or "")
+    match = _AUTHORITY.fullmatch(_text(request.fields.get(b"host", b"")))
     if address is None or match is None:
         return False
     address = getattr(address, "ipv4_mapped", None) or address
     return address.is_loopback and _is_loopback(match[1].lower())
 
 
-def _text_of(request: HttpRequest, name: bytes) -> str | None:
-    value = request.fields.get(name)
-    return None if value is None else value.decode("latin-1").strip(" \t")
+def _text(field: bytes) -> str:
+    return field.decode("latin-1").strip(" \t")
 
 
 def _with_port(authority: str, scheme: str) -> str:
