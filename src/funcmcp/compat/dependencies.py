@@ -12,9 +12,9 @@ from funcmcp.compat.request_parts import http_request_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from contextlib import AsyncExitStack
 
     from funcmcp.app import MCPServer
+    from funcmcp.authoring.calling.services import Scope
     from funcmcp.compat.context import Context
     from funcmcp.compat.request_parts import AccessToken
     from funcmcp.server.calls.context import HTTPRequestInfo
@@ -42,18 +42,18 @@ class Dependency:
         """Return the mark of a parameter with a name and an annotation."""
         return self
 
-    async def resolve(self, stack: AsyncExitStack, cache: dict[Any, Any], arguments: Mapping[str, Any]) -> Any:
+    async def resolve(self, scope: Scope, cache: dict[Any, Any], arguments: Mapping[str, Any]) -> Any:
         """Return the value for one call.
 
         Args:
-            stack: Closes the value at the end of the call, if it is a context manager or a generator.
+            scope: Closes the value at the end of the call, if it is a context manager or a generator.
             cache: The values of the call by factory.
             arguments: The arguments of the call.
         """
         if self.use_cache and self.factory in cache:
             return cache[self.factory]
         kwargs = {
-            name: await dependency.resolve(stack, cache, arguments)
+            name: await dependency.resolve(scope, cache, arguments)
             for name, dependency in dependencies_of(self.factory).items()
         }
         make = self.factory
@@ -64,10 +64,8 @@ class Dependency:
         value = make(**kwargs)
         if inspect.isawaitable(value):
             value = await value
-        if hasattr(value, "__aenter__"):
-            value = await stack.enter_async_context(value)
-        elif hasattr(value, "__enter__") and make is not self.factory:
-            value = stack.enter_context(value)
+        if hasattr(value, "__aenter__") or (hasattr(value, "__enter__") and make is not self.factory):
+            value = await scope.enter(value)
         cache[self.factory] = value
         return value
 

@@ -1,7 +1,8 @@
 """Functions of other frameworks as funcmcp takes them: without parameters that are not arguments.
 
 How it works: `adapted` returns the function itself, or a function around it that fills the context and the
-dependencies for each call. The signature that funcmcp reads has only the arguments.
+dependencies for each call. The signature that funcmcp reads has only the arguments, and a parameter for the scope of
+the call if there are dependencies: they are closed as services are, when the end of the call is known.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.authoring.calling.function_call import is_async
+from funcmcp.authoring.calling.services import Scope
 from funcmcp.authoring.signatures.annotations import parts_of_type
 from funcmcp.authoring.signatures.docstring import description
 from funcmcp.authoring.signatures.partials import signature_of, without_partials
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from funcmcp.compat.dependencies import Dependency
+
+_SCOPE = "scope_of_dependencies"
+"""The parameter of a wrapper through which it gets the scope of the call, with which the dependencies end."""
 
 
 def adapted(function: Callable[..., Any], *, exclude: Collection[str] = (), has_schema: bool = True) -> Any:
@@ -66,6 +70,8 @@ def adapted(function: Callable[..., Any], *, exclude: Collection[str] = (), has_
     if not has_schema:
         annotations.pop("return", None)
     _set_signature(wrapper, function, annotations, hidden)
+    if dependencies:
+        _add_scope(wrapper)
     return wrapper
 
 
@@ -148,15 +154,15 @@ def _with_dependencies(
     in_loop = is_async(function)
 
     async def call(**arguments: Any) -> Any:
+        scope: Scope = arguments.pop(_SCOPE)
         for name in contexts:
             arguments[name] = get_context()
-        async with AsyncExitStack() as stack:
-            cache: dict[Any, Any] = {}
-            for name, dependency in dependencies.items():
-                arguments[name] = await dependency.resolve(stack, cache, arguments)
-            if in_loop:
-                return await function(**arguments)
-            return await asyncio.to_thread(function, **arguments)
+        cache: dict[Any, Any] = {}
+        for name, dependency in dependencies.items():
+            arguments[name] = await dependency.resolve(scope, cache, arguments)
+        if in_loop:
+            return await function(**arguments)
+        return await asyncio.to_thread(function, **arguments)
 
     return call
 
@@ -177,3 +183,11 @@ def _set_signature(
         if parameter.name not in hidden
     ]
     wrapper.__signature__ = inspect.Signature(visible)
+
+
+def _add_scope(wrapper: Any) -> None:
+    """Add the parameter that gets the scope of the call to a wrapper's signature."""
+    parameters = wrapper.__signature__.parameters.values()
+    scope = inspect.Parameter(_SCOPE, inspect.Parameter.KEYWORD_ONLY, annotation=Scope)
+    wrapper.__annotations__[_SCOPE] = Scope
+    wrapper.__signature__ = inspect.Signature([*parameters, scope])

@@ -22,7 +22,8 @@ from funcmcp.compat.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from contextlib import AsyncExitStack
+
+    from funcmcp.authoring.calling.services import Scope
 
 T = TypeVar("T")
 
@@ -82,14 +83,14 @@ class Resolve(Dependency):
         bound._name, bound._gets_outcome = name, _is_outcome(hint)
         return bound
 
-    async def resolve(self, stack: AsyncExitStack, cache: dict[Any, Any], arguments: Mapping[str, Any]) -> Any:
+    async def resolve(self, scope: Scope, cache: dict[Any, Any], arguments: Mapping[str, Any]) -> Any:
         """Return the value for one call.
 
         Raises:
             ToolError: The user declined or cancelled.
         """
         if self.factory not in cache:
-            cache[self.factory] = await self._outcome(stack, cache, arguments)
+            cache[self.factory] = await self._outcome(scope, cache, arguments)
         outcome: ElicitationResult[Any] = cache[self.factory]
         if self._gets_outcome:
             return outcome
@@ -100,9 +101,9 @@ class Resolve(Dependency):
         return outcome.data
 
     async def _outcome(
-        self, stack: AsyncExitStack, cache: dict[Any, Any], arguments: Mapping[str, Any]
+        self, scope: Scope, cache: dict[Any, Any], arguments: Mapping[str, Any]
     ) -> ElicitationResult[Any]:
-        kwargs = await self._arguments(stack, cache, arguments)
+        kwargs = await self._arguments(scope, cache, arguments)
         if is_async(self.factory):
             value = await self.factory(**kwargs)
         else:
@@ -117,16 +118,14 @@ class Resolve(Dependency):
             value = SimpleNamespace(roots=await context.list_roots())
         return AcceptedElicitation(value)
 
-    async def _arguments(
-        self, stack: AsyncExitStack, cache: dict[Any, Any], arguments: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    async def _arguments(self, scope: Scope, cache: dict[Any, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the resolver gets for its parameters."""
         hints = Signature(self.factory).try_hints() or {}
         kwargs: dict[str, Any] = {}
         for name, parameter in signature_of(self.factory).parameters.items():
             dependency = dependency_of(name, hints.get(name), parameter.default)
             if dependency is not None:
-                kwargs[name] = await dependency.resolve(stack, cache, arguments)
+                kwargs[name] = await dependency.resolve(scope, cache, arguments)
             elif is_context(hints.get(name)):
                 kwargs[name] = get_context()
             elif name in arguments:

@@ -28,6 +28,7 @@ from funcmcp.authoring.calling.feature_context import (
     ResourceContext,
     ToolContext,
 )
+from funcmcp.authoring.calling.services import Scope
 from funcmcp.authoring.signatures.annotations import without_marks
 from funcmcp.authoring.signatures.signature import EMPTY, JSONRPCRequest, Signature
 from funcmcp.server.catalog.registry import RegistrationError
@@ -35,11 +36,11 @@ from funcmcp.server.catalog.registry import RegistrationError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from funcmcp.authoring.calling.services import Scope, Services
+    from funcmcp.authoring.calling.services import Services
     from funcmcp.authoring.signatures.signature import Parameter
     from funcmcp.server.calls.context import RequestContext
 
-SPECIAL: tuple[type, ...] = (ToolContext, ResourceContext, PromptContext, CancellationToken, JSONRPCRequest)
+SPECIAL: tuple[type, ...] = (ToolContext, ResourceContext, PromptContext, CancellationToken, JSONRPCRequest, Scope)
 """Types of parameters that are never arguments."""
 
 Arguments = TypeVar("Arguments")
@@ -164,12 +165,15 @@ class FunctionCall(Generic[Arguments, Result]):
         """
         scope = self._services.scope()
         token = CancellationToken()
+        cancellations = _cancellations()
         try:
             result = await self._run_in(scope, token, context, arguments, kwargs, render)
+            if _cancellations() > cancellations and context.timeout is None:
+                raise CancelledError  # the function ignored it and returned; its services are not to commit
         except BaseException as error:
             await scope.aclose(context.timeout or error)
             raise
-        await scope.aclose(context.timeout or ignored_cancellation())
+        await scope.aclose(context.timeout)
         return result
 
     async def _run_in(
@@ -182,17 +186,8 @@ class FunctionCall(Generic[Arguments, Result]):
         render: Callable[[Any], Result],
     ) -> Result:
         """Call the function with services of a scope, and return its result."""
-        feature_context: FeatureContext | None = None
+        feature_context = self._add_special(kwargs, scope, token, context, arguments)
         try:
-            for name, kind in self.plan.special.items():
-                if kind is CancellationToken:
-                    kwargs[name] = token
-                elif kind is JSONRPCRequest:
-                    kwargs[name] = context.request
-                else:
-                    if feature_context is None:
-                        feature_context = self._new_context(context, arguments)
-                    kwargs[name] = feature_context
             for name, service in self.plan.services.items():
                 kwargs[name] = await scope.get(service)
             function = self.function
@@ -212,6 +207,29 @@ class FunctionCall(Generic[Arguments, Result]):
             if feature_context is not None:
                 feature_context.close()
 
+    def _add_special(
+        self,
+        kwargs: dict[str, Any],
+        scope: Scope,
+        token: CancellationToken,
+        context: RequestContext,
+        arguments: Arguments,
+    ) -> FeatureContext | None:
+        """Add the parameters of the types in `SPECIAL`. Return the context that they share, or None if none gets it."""
+        feature_context: FeatureContext | None = None
+        for name, kind in self.plan.special.items():
+            if kind is CancellationToken:
+                kwargs[name] = token
+            elif kind is JSONRPCRequest:
+                kwargs[name] = context.request
+            elif kind is Scope:
+                kwargs[name] = scope
+            else:
+                if feature_context is None:
+                    feature_context = self._new_context(context, arguments)
+                kwargs[name] = feature_context
+        return feature_context
+
     async def _in_thread(self, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
         """Call a plain function in a worker thread; await what it returns if that is awaitable."""
         value = await self._services.threads.run(function, kwargs)
@@ -220,12 +238,10 @@ class FunctionCall(Generic[Arguments, Result]):
         return value
 
 
-def ignored_cancellation() -> CancelledError | None:
-    """Return the end of a call that was cancelled and has nevertheless returned: its result is not sent."""
+def _cancellations() -> int:
+    """Return how often the current task was cancelled. A call may begin while its task cleans up after that."""
     task = asyncio.current_task()
-    if task is None or not task.cancelling():
-        return None
-    return CancelledError()
+    return 0 if task is None else task.cancelling()
 
 
 def is_async(function: Any) -> bool:

@@ -19,7 +19,7 @@ import asyncio
 import inspect
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_type_hints
 from weakref import WeakKeyDictionary
 
 from funcmcp.authoring.calling.lifespans import Lifespans
@@ -29,6 +29,10 @@ from funcmcp.server.catalog.registry import RegistrationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
+    from types import TracebackType
+    from typing import TypeAlias
+
+    Manager: TypeAlias = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
 
 T = TypeVar("T")
 
@@ -222,33 +226,39 @@ class _Factory:
         function: The author's function or class.
         scope: ``"request"`` or ``"app"``.
         parameters: Its injected parameters; None until they are read.
-        is_async_generator: Whether the function is an asynchronous generator.
         open: Returns a context manager around the service, if the function is a generator.
     """
 
-    __slots__ = ("function", "is_async_generator", "open", "parameters", "scope")
+    __slots__ = ("function", "open", "parameters", "scope")
 
     def __init__(self, function: Callable[..., Any], scope: str) -> None:
         self.function = function
         self.scope = scope
         self.parameters: dict[str, Any] | None = None
-        self.is_async_generator = inspect.isasyncgenfunction(function)
-        self.open: Callable[..., Any] | None = None
-        if self.is_async_generator:
+        self.open: Callable[..., Manager] | None = None
+        if inspect.isasyncgenfunction(function):
             self.open = asynccontextmanager(function)
         elif inspect.isgeneratorfunction(function):
             self.open = contextmanager(function)
 
 
 class Scope:
-    """The services of one request."""
+    """The services of one request. Usable as ``async with``, for code that is not a feature, such as middleware."""
 
     __slots__ = ("_instances", "_managers", "_registry")
 
     def __init__(self, registry: _Registry) -> None:
         self._registry = registry
         self._instances: dict[_Factory, Any] = {}
-        self._managers: list[AbstractContextManager[Any] | AbstractAsyncContextManager[Any]] = []
+        self._managers: list[Manager] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        await self.aclose(error)
 
     async def get(self, service: Any) -> Any:
         """Return the request's service of a type. Raise RegistrationError if none is registered."""
@@ -264,6 +274,15 @@ class Scope:
         """Return a new object of a class, its constructor's parameters injected by type."""
         kwargs = {name: await self.get(service) for name, service in injectable(cls, self._registry).items()}
         return cls(**kwargs)
+
+    async def enter(self, manager: Manager) -> Any:
+        """Enter a context manager, which is left as a service is closed; return its value."""
+        if isinstance(manager, AbstractAsyncContextManager):
+            value = await manager.__aenter__()
+        else:
+            value = manager.__enter__()
+        self._managers.append(manager)
+        return value
 
     async def aclose(self, error: BaseException | None = None) -> None:
         """Close the services, the newest first.
@@ -298,13 +317,7 @@ class Scope:
         if factory.open is None:
             instance = factory.function(**kwargs)
             return await instance if inspect.isawaitable(instance) else instance
-        manager = factory.open(**kwargs)
-        if factory.is_async_generator:
-            instance = await manager.__aenter__()
-        else:
-            instance = manager.__enter__()
-        self._managers.append(manager)
-        return instance
+        return await self.enter(factory.open(**kwargs))
 
 
 class _AppScope(Scope):
@@ -332,9 +345,7 @@ class _AppScope(Scope):
             return await self._instance(factory)
 
 
-async def _close(
-    manager: AbstractContextManager[Any] | AbstractAsyncContextManager[Any], end: BaseException | None
-) -> BaseException | None:
+async def _close(manager: Manager, end: BaseException | None) -> BaseException | None:
     """Close a service; return the exception with which the call ends after that, or None if it still succeeds."""
     kind = None if end is None else type(end)
     traceback = None if end is None else end.__traceback__
