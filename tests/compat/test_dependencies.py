@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator  # noqa: TC003 - an annotation of a dependency
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any
 
 import httpx2
+import pytest
 
+from funcmcp import MCPError
 from funcmcp.compat import (
     Context,
     CurrentContext,
@@ -24,7 +27,7 @@ from funcmcp.compat import (
     get_http_headers,
     get_http_request,
 )
-from funcmcp.testing import Client
+from funcmcp.testing import Client, accept
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Authorization": "Bearer abc", "X-Shop": "1"}
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "arguments": {}}}
@@ -123,3 +126,106 @@ async def test_a_token_verifier_protects_the_server() -> None:
     assert (await call_over_http(mcp, {**HEADERS, "Authorization": "Bearer x"})).status_code == 401
     assert (await call_over_http(mcp, {"Accept": HEADERS["Accept"]})).status_code == 401
     assert (await call_over_http(mcp, {**HEADERS, "Authorization": "Bearer weak"})).status_code == 403
+
+
+class Session:
+    """A session that notes how it ends."""
+
+    def __init__(self) -> None:
+        self.ends: list[str] = []
+
+    @asynccontextmanager
+    async def __call__(self) -> AsyncIterator[str]:
+        try:
+            yield "session"
+        except BaseException as error:
+            self.ends.append(type(error).__name__)
+            raise
+        self.ends.append("commit")
+
+
+@asynccontextmanager
+async def swallow() -> AsyncIterator[str]:
+    with suppress(BaseException):
+        yield "swallows"
+
+
+def server_with(session: Session) -> FastMCP:
+    mcp = FastMCP("d")
+
+    @mcp.tool
+    async def fine(s: str = Depends(session)) -> int:
+        return 1
+
+    @mcp.tool
+    async def raises(s: str = Depends(session), t: str = Depends(swallow)) -> Any:
+        raise LookupError("There is no such item.")
+
+    @mcp.tool
+    async def wrong(s: str = Depends(session)) -> int:
+        return "text"  # type: ignore[return-value]
+
+    @mcp.tool
+    def wrong_in_a_thread(s: str = Depends(session)) -> int:
+        return "text"  # type: ignore[return-value]
+
+    @mcp.tool(timeout=0.05)
+    async def slow(s: str = Depends(session)) -> int:
+        await asyncio.Event().wait()
+        return 1
+
+    @mcp.tool
+    async def ask(ctx: Context, s: str = Depends(session), t: str = Depends(swallow)) -> str:
+        return str((await ctx.elicit("How many?", int)).data)  # type: ignore[union-attr]
+
+    @mcp.resource("shop://broken")
+    async def broken(s: str = Depends(session)) -> Any:
+        return object()
+
+    @mcp.prompt
+    async def advice(s: str = Depends(session)) -> Any:
+        return object()
+
+    return mcp
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_dependency_learns_how_its_call_ends(revision: str) -> None:
+    session = Session()
+    async with Client(server_with(session), revision=revision) as client:
+        assert not (await client.call_tool("fine")).is_error
+        for name in ("raises", "wrong", "wrong_in_a_thread", "slow"):
+            assert (await client.call_tool(name, raise_on_error=False)).is_error, name
+        with pytest.raises(MCPError):
+            await client.read_resource("shop://broken")
+        with pytest.raises(MCPError):
+            await client.get_prompt("advice")
+    expected = ["commit", "LookupError", "TypeError", "TypeError", "TimeoutError", "ValueError", "TypeError"]
+    assert session.ends == expected
+
+
+async def test_a_dependency_that_swallows_exceptions_does_not_answer_a_question() -> None:
+    session = Session()
+    async with Client(server_with(session), revision="2026-07-28", elicit=accept({"value": 3})) as client:
+        assert (await client.call_tool("ask")).text == "3"
+    assert session.ends == ["InputRequired", "commit"]
+
+
+async def test_a_commit_of_a_dependency_that_fails_is_the_failure_of_the_call() -> None:
+    session = Session()
+    mcp = FastMCP("d", mask_error_details=True)
+
+    @asynccontextmanager
+    async def failing(s: str = Depends(session)) -> AsyncIterator[str]:
+        yield "failing"
+        raise RuntimeError("the commit failed")
+
+    @mcp.tool
+    async def fine(s: str = Depends(failing)) -> int:
+        return 1
+
+    async with Client(mcp) as client:
+        result = await client.call_tool("fine", raise_on_error=False)
+    assert result.is_error
+    assert "error id" in result.text
+    assert session.ends == ["RuntimeError"]

@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
+import httpx2
 import pytest
 
 from funcmcp import MCPError, MCPServer
 from funcmcp.authoring.calling.services import Services
+from funcmcp.content import ResourceInfo
+from funcmcp.http import HTTPRequest
+from funcmcp.middleware import CallNext, Reply, RequestContext
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp.testing import Client
 from tests.authoring.tool_calls import call, schema_of, tool_of
 
 
@@ -477,3 +482,165 @@ async def test_services_of_calls_whose_time_is_up_get_a_timeout_error(depth: int
         with pytest.raises(MCPError, match="did not finish"):
             await call_feature
     assert ends == ["TimeoutError"] * 4
+
+
+async def test_a_factory_that_contextlib_decorates_is_a_generator_too() -> None:
+    ends: list[str] = []
+    services = services_with(ends)
+
+    @asynccontextmanager
+    async def open_database(unit: Unit) -> AsyncIterator[Database]:
+        yield Database(Settings("async"))
+
+    @contextmanager
+    def open_settings(unit: Unit) -> Iterator[Settings]:
+        try:
+            yield Settings("plain")
+        except LookupError:
+            ends.append("seen")
+            raise
+
+    services.register_factory(Database, open_database)
+    services.register_factory(Settings, open_settings)
+
+    async def work(database: Database, settings: Settings) -> str:
+        raise LookupError(f"{database.settings.url} {settings.url}")
+
+    with pytest.raises(LookupError, match="async plain"):
+        await call(work, {}, services)
+    assert ends == ["seen", "LookupError"]
+
+
+async def test_a_direct_call_that_ignores_its_cancellation_is_cancelled_and_rolls_back() -> None:
+    ends: list[str] = []
+    mcp = server_with(ends)
+    started = asyncio.Event()
+
+    @mcp.tool
+    async def stubborn(unit: Unit) -> str:
+        started.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return "too late"
+
+    direct = asyncio.create_task(mcp.call_tool("stubborn"))
+    await started.wait()
+    direct.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await direct
+    assert ends == ["CancelledError"]
+
+
+async def test_a_call_in_the_clean_up_of_a_cancelled_task_commits() -> None:
+    ends: list[str] = []
+    mcp = server_with(ends)
+    started = asyncio.Event()
+
+    @mcp.tool
+    async def note(unit: Unit) -> str:
+        return "noted"
+
+    async def work() -> str:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return (await mcp.call_tool("note")).text
+        return "never"
+
+    task = asyncio.create_task(work())
+    await started.wait()
+    task.cancel()
+    assert await task == "noted"
+    assert ends == ["commit"]
+
+
+async def test_middleware_opens_services_of_its_own() -> None:
+    ends: list[str] = []
+    mcp = server_with(ends)
+
+    async def audit(context: RequestContext, call_next: CallNext) -> Reply:
+        async with mcp.services.scope() as services:
+            await services.get(Unit)
+            reply = await call_next(context)
+            if context.request.params.get("name") == "refused":
+                raise LookupError
+            return reply
+
+    @mcp.tool
+    async def fine(unit: Unit) -> str:
+        return "fine"
+
+    @mcp.tool
+    async def refused(unit: Unit) -> str:
+        return "fine"
+
+    mcp.add_middleware(audit)
+    assert (await mcp.call_tool("fine")).text == "fine"
+    with pytest.raises(MCPError, match="Internal error"):
+        await mcp.call_tool("refused")
+    assert ends == ["commit", "commit", "commit", "LookupError"]
+
+
+async def test_a_commit_of_middleware_that_fails_replaces_the_answer() -> None:
+    mcp = MCPServer("Units")
+
+    def commit() -> Iterator[Database]:
+        yield Database(Settings())
+        raise RuntimeError("the commit failed")
+
+    mcp.services.register_factory(Database, commit)
+
+    async def audit(context: RequestContext, call_next: CallNext) -> Reply:
+        async with mcp.services.scope() as services:
+            await services.get(Database)
+            return await call_next(context)
+
+    @mcp.tool
+    async def fine() -> str:
+        return "fine"
+
+    mcp.add_middleware(audit)
+    with pytest.raises(MCPError, match="Internal error"):
+        await mcp.call_tool("fine")
+
+
+async def test_completions_and_lists_of_resources_roll_back() -> None:
+    ends: list[str] = []
+    mcp = server_with(ends)
+
+    @mcp.resource_list("data")
+    async def rows(unit: Unit) -> list[ResourceInfo]:
+        raise LookupError
+
+    def complete(value: str, unit: Unit) -> list[str]:
+        raise LookupError
+
+    @mcp.prompt(completions={"name": complete})
+    async def greet(name: str) -> str:
+        return name
+
+    async with Client(mcp) as client:
+        assert len(await client.list_resources()) == 1
+        with pytest.raises(MCPError, match="error id"):
+            await client.complete({"type": "ref/prompt", "name": "greet"}, "name", "a")
+    assert ends == ["LookupError", "LookupError"]
+
+
+async def test_a_custom_route_opens_services_of_its_own() -> None:
+    ends: list[str] = []
+    mcp = server_with(ends)
+
+    @mcp.custom_route("/orders/{item}")
+    async def order(request: HTTPRequest) -> str:
+        async with mcp.services.scope() as services:
+            await services.get(Unit)
+            if request.path_params["item"] == "coffee":
+                raise LookupError
+        return "ordered"
+
+    transport = httpx2.ASGITransport(app=mcp)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        assert (await client.get("/orders/tea")).status_code == 200
+        assert (await client.get("/orders/coffee")).status_code == 500
+    assert ends == ["commit", "LookupError"]

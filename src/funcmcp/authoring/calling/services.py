@@ -45,8 +45,8 @@ class Services:
 
     A factory's own parameters are also injected by type. A factory may be async. It may also be a generator, async or
     not, that yields the service once and then cleans up: at the end of the request, or for the scope ``"app"`` when the
-    server stops. At the end of a request, its ``yield`` raises the exception with which the call has failed, so a
-    session of a database can roll back:
+    server stops. `contextlib.contextmanager` and ``asynccontextmanager`` may decorate it. At the end of a request, its
+    ``yield`` raises the exception with which the call has failed, so a session of a database can roll back:
 
     ```python
     async def session(engine: AsyncEngine) -> AsyncIterator[AsyncSession]:
@@ -124,7 +124,14 @@ class Services:
         return service in self._registry
 
     def scope(self) -> Scope:
-        """Return the services of one request. The caller closes them at the end of the request."""
+        """Return new services for one request, for code that is not a feature, such as middleware and custom routes.
+
+        Example:
+            ```python
+            async with mcp.services.scope() as services:
+                session = await services.get(AsyncSession)
+            ```
+        """
         return Scope(self._registry)
 
     async def aclose(self) -> None:
@@ -226,7 +233,8 @@ class _Factory:
         function: The author's function or class.
         scope: ``"request"`` or ``"app"``.
         parameters: Its injected parameters; None until they are read.
-        open: Returns a context manager around the service, if the function is a generator.
+        open: Returns a context manager around the service, if the function is a generator or was one before
+            `contextlib` decorated it.
     """
 
     __slots__ = ("function", "open", "parameters", "scope")
@@ -240,10 +248,12 @@ class _Factory:
             self.open = asynccontextmanager(function)
         elif inspect.isgeneratorfunction(function):
             self.open = contextmanager(function)
+        elif _is_context_manager(function):
+            self.open = function
 
 
 class Scope:
-    """The services of one request. Usable as ``async with``, for code that is not a feature, such as middleware."""
+    """The services of one request. An ``async with`` statement closes them with the exception that ends its block."""
 
     __slots__ = ("_instances", "_managers", "_registry")
 
@@ -357,6 +367,12 @@ async def _close(manager: Manager, end: BaseException | None) -> BaseException |
     except BaseException as error:  # noqa: BLE001 - `Scope.aclose` raises it after the other services are closed
         return error
     return end
+
+
+def _is_context_manager(function: Callable[..., Any]) -> bool:
+    """Return whether `contextlib.contextmanager` or ``asynccontextmanager`` decorates a function."""
+    generator = inspect.unwrap(function)
+    return inspect.isgeneratorfunction(generator) or inspect.isasyncgenfunction(generator)
 
 
 def injectable(factory: Callable[..., Any], registry: _Registry) -> dict[str, Any]:
