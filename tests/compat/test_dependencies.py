@@ -176,7 +176,7 @@ def server_with(session: Session) -> FastMCP:
 
     @mcp.tool
     async def ask(ctx: Context, s: str = Depends(session), t: str = Depends(swallow)) -> str:
-        return str((await ctx.elicit("How many?", int)).data)  # type: ignore[union-attr]
+        return str((await ctx.elicit("How many?", int)).data)
 
     @mcp.resource("shop://broken")
     async def broken(s: str = Depends(session)) -> Any:
