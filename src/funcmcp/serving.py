@@ -223,6 +223,7 @@ class Serving(Served):
     def begin(self) -> None:
         """Start the bus, and log warnings about the configuration."""
         super().begin()
+        self.server.hub.open()
         self.server.bus.start()
         if self.server.tasks is not None:
             self.server.tasks.start_shared()

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from funcmcp.adapters.asgi.shutdown_signals import ShutdownSignals
 from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.server.limits import Limits
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
@@ -59,11 +60,13 @@ class Served:
     Attributes:
         has_begun: Whether `begin` was called.
         has_websocket: Whether there is an endpoint for WebSockets.
+        shutdown_signals: Calls `drain` when a signal asks the process to end while streams are open.
     """
 
     def __init__(self, exchange: Exchange, limits: Limits | None = None) -> None:
         self.exchange = exchange
         self.limits = limits or Limits()
+        self.shutdown_signals = ShutdownSignals(self.drain)
         self.has_begun = False
         self.has_websocket = False
         self._had_request = False
@@ -125,14 +128,19 @@ class ASGIApplication:
         request = ASGIRequest(scope, receive)
         try:
             response = _refusal_for_framing(request, scope) or await served.answer(request)
-            await respond(response, receive, send, seconds=served.limits.write_seconds)
+            if isinstance(response.body, bytes):
+                await respond(response, receive, send, seconds=served.limits.write_seconds)
+                return
+            with served.shutdown_signals.watched():
+                await respond(response, receive, send, seconds=served.limits.write_seconds)
         except ClientDisconnectedError:
             return
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a WebSocket or the lifespan of the application."""
         if scope["type"] == "websocket":
-            await self._served.serve_websocket(scope, receive, send)
+            with self._served.shutdown_signals.watched():
+                await self._served.serve_websocket(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._serve_lifespan(receive, send)
         else:

@@ -161,8 +161,12 @@ class Hub:
         self._deliver(change)
         self._bus.publish(_TOPIC, change._asdict())
 
+    def open(self) -> None:
+        """Let listeners listen again, because the server starts after a stop."""
+        self._closed = False
+
     def close(self) -> None:
-        """End all listeners, because the server is about to stop."""
+        """End all listeners, and further ones at once, because the server is about to stop."""
         self._closed = True
         for listener in tuple(self._listeners):
             listener.close()

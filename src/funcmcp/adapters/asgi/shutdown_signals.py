@@ -1,0 +1,105 @@
+"""Signals that end the process: open streams end before the ASGI server waits for them.
+
+How it works: ASGI has no event for the beginning of a shutdown. "lifespan.shutdown" comes after all connections have
+closed, so a client that listens would keep a server that waits for its responses from ending. Therefore the first open
+stream puts a handler before the server's own one (`_Chained`), and the end of the last stream restores the server's.
+The handler ends the streams and calls the server's handler, so that no signal is lost.
+
+- *Who owns what.* Each `ShutdownSignals` has a handler of its own for each signal. If two applications of a process have
+  open streams, their handlers form a chain: each calls the one that it replaced.
+- *Order of the ends.* A handler that another one has replaced can't be removed: the other one would restore it later.
+  It stays, inactive, and only calls the one before. `_Chained.release` skips inactive ones when it restores.
+- *Other owners.* Only a handler of Python is replaced. Without one (the default action, an ignored signal, a handler of
+  a C library), or with the one that raises KeyboardInterrupt, no server waits, and a signal that interrupts a cell of a
+  notebook must not end its streams. `loop.add_signal_handler` is notified by the file descriptor of
+  `signal.set_wakeup_fd`, so that a replaced handler of its signal is called as before.
+- *Threads.* Only the main thread can set handlers. A server in another thread gets no signals either.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+SIGNALS = tuple(
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGBREAK")  # the last one exists on Windows
+    if hasattr(signal, name)
+)
+
+
+class ShutdownSignals:
+    """Calls a function when a signal asks the process to end while streams are open.
+
+    Args:
+        drain: Ends the streams. It is called in a signal handler, so it takes no lock.
+    """
+
+    def __init__(self, drain: Callable[[], None]) -> None:
+        self._drain = drain
+        self._streams = 0
+        self._handlers: list[_Chained] = []
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Watch the signals while the block runs. Without effect outside of the main thread."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        self._streams += 1
+        if self._streams == 1:
+            self._handlers = _chained(self._drain)
+        try:
+            yield
+        finally:
+            self._streams -= 1
+            if self._streams == 0:
+                for handler in self._handlers:
+                    handler.release()
+
+
+def _chained(drain: Callable[[], None]) -> list[_Chained]:
+    """Put a handler before each present one, and return the new handlers."""
+    handlers = []
+    for number in SIGNALS:
+        previous = signal.getsignal(number)
+        if callable(previous) and previous is not signal.default_int_handler:
+            handler = _Chained(number, previous, drain)
+            signal.signal(number, handler)
+            handlers.append(handler)
+    return handlers
+
+
+class _Chained:
+    """A signal handler that calls a function, and then the handler that it replaced."""
+
+    def __init__(
+        self, number: signal.Signals, previous: Callable[[int, FrameType | None], object], drain: Callable[[], None]
+    ) -> None:
+        self._number = number
+        self._previous = previous
+        self._drain = drain
+        self._active = True
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal."""
+        try:
+            if self._active:
+                self._drain()
+        finally:
+            self._previous(number, frame)
+
+    def release(self) -> None:
+        """Restore the previous handler, unless another one has replaced this one; then only call the previous one."""
+        self._active = False
+        if signal.getsignal(self._number) is self and threading.current_thread() is threading.main_thread():
+            previous = self._previous
+            while isinstance(previous, _Chained) and not previous._active:
+                previous = previous._previous
+            signal.signal(self._number, previous)
