@@ -2,7 +2,7 @@
 # Without bytecode, each process would compile all its modules again: a half of the time of most tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run run-host test setup node servers .venv-3.13 lint reference docs pictures bench profile fuzz soak soak-tasks corpus clean
+.PHONY: run run-host test setup node servers .venv-3.13 lint reference docs pictures bench profile fuzz soak soak-tasks corpus shutdown clean
 
 run: .venv/.ready
 	.venv/bin/funcmcp run samples/orders/server.py
@@ -77,6 +77,11 @@ soak-tasks: .venv/.ready
 corpus: .venv/.ready
 	.venv/bin/python -m tests.corpus.run
 	.venv/bin/python -m tests.corpus.migration
+
+# Servers on which a client listens, ended by signals and reloads; writes the table of docs/development/shutdown.md.
+shutdown: .venv/.ready
+	scripts/setup-fastmcp.sh
+	.venv/bin/python -m tests.shutdown_table
 
 .venv/.fuzz: .venv/.ready
 	scripts/install.sh .venv/bin/python --group fuzz

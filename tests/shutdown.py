@@ -25,6 +25,8 @@ _START_SECONDS = 60.0
 _CALL_SECONDS = 1.0
 """Seconds for which the call runs whose stream is open."""
 
+_REFUSAL = re.compile(rb"HTTP/1\.1 [45]")
+
 FUNCMCP = """
 import asyncio
 import contextlib
@@ -133,10 +135,14 @@ mcp = MCPServer("listened")
     + 'app = noting(mcp.sse_app() if os.environ["KIND"] == "HTTP+SSE" else mcp.streamable_http_app())\n'
 )
 
+_UVICORN = ["uvicorn", "--port", "{port}", "served:app"]
+IN_FASTAPI = "uvicorn, in FastAPI"
 SERVERS = {
-    "uvicorn": ["uvicorn", "--port", "{port}", "served:app"],
+    "uvicorn": _UVICORN,
+    IN_FASTAPI: _UVICORN,
     "gunicorn": ["gunicorn", "--bind", "127.0.0.1:{port}", "-k", "uvicorn_worker.UvicornWorker", "served:app"],
     "granian": ["granian", "--interface", "asgi", "--port", "{port}", "served:app"],
+    "hypercorn --workers 0": ["hypercorn", "--workers", "0", "--bind", "127.0.0.1:{port}", "served:app"],
     "hypercorn": ["hypercorn", "--bind", "127.0.0.1:{port}", "served:app"],
     "funcmcp run": ["funcmcp.cli.main", "run", "--port", "{port}", "served:mcp"],
 }
@@ -146,6 +152,11 @@ _RELOADS = {"gunicorn"}
 """Servers that replace their workers at SIGHUP. The others have the option ``--reload``."""
 
 ENDS = ("SIGINT", "SIGTERM", "reload")
+
+
+def ends_of(server: str) -> list[str]:
+    """Return the ways in which a server can end. Without worker processes, hypercorn can't reload."""
+    return [by for by in ENDS if (server, by) != ("hypercorn --workers 0", "reload")]
 
 
 @dataclass
@@ -165,6 +176,10 @@ class Ending:
     received: bytes
 
 
+class UnservedError(Exception):
+    """The server does not answer a request as expected, or not in time."""
+
+
 class Stream:
     """An open stream, whose bytes a thread reads.
 
@@ -176,7 +191,6 @@ class Stream:
 
     def __init__(self, port: int, request: bytes, opened: bytes) -> None:
         self.received = b""
-        self._opened = opened
         self._changed = threading.Condition()
         self._ended = False
         self._line = socket.create_connection(("127.0.0.1", port), _START_SECONDS)
@@ -199,9 +213,13 @@ class Stream:
     def wait_for(self, pattern: bytes) -> re.Match[bytes]:
         """Wait until the received bytes match a pattern, and return the match."""
         with self._changed:
-            self._changed.wait_for(lambda: self._ended or re.search(pattern, self.received), _START_SECONDS)
+            self._changed.wait_for(
+                lambda: self._ended or re.search(pattern, self.received) or _REFUSAL.match(self.received),
+                _START_SECONDS,
+            )
             match = re.search(pattern, self.received)
-            assert match is not None, (pattern, self.received)
+            if match is None:
+                raise UnservedError(f"{pattern!r} is not in {self.received!r}")
             return match
 
     def send(self, data: bytes) -> None:
@@ -216,8 +234,8 @@ class Stream:
         self._thread.join(_START_SECONDS)
 
 
-def _http(method: str, path: str, message: object = None, **headers: str) -> bytes:
-    fields = {"Host": "127.0.0.1", "Accept": "application/json, text/event-stream", **headers}
+def _http(port: int, method: str, path: str, message: object = None, **headers: str) -> bytes:
+    fields = {"Host": f"127.0.0.1:{port}", "Accept": "application/json, text/event-stream", **headers}
     body = b"" if message is None else json.dumps(message).encode()
     if message is not None:
         fields |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
@@ -227,7 +245,7 @@ def _http(method: str, path: str, message: object = None, **headers: str) -> byt
 
 def _post(port: int, message: Mapping[str, object], **headers: str) -> bytes:
     """Send a message in a connection of its own, and return the response."""
-    stream = Stream(port, _http("POST", "/mcp", message, Connection="close", **headers), rb"\r\n\r\n")
+    stream = Stream(port, _http(port, "POST", "/mcp", message, Connection="close", **headers), rb"\r\n\r\n")
     stream.wait_for(rb"HTTP/1.1 202|jsonrpc")
     stream.close()
     return stream.received
@@ -238,17 +256,18 @@ def _session(port: int) -> dict[str, str]:
     client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     answer = _post(port, {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client})
     match = re.search(rb"mcp-session-id: (\S+)", answer, re.IGNORECASE)
-    assert match is not None, answer
+    if match is None:
+        raise UnservedError(f"No session: {answer!r}")
     headers = {"Mcp-Session-Id": match[1].decode(), "Mcp-Protocol-Version": "2025-11-25"}
     _post(port, {"jsonrpc": "2.0", "method": "notifications/initialized"}, **headers)
     return headers
 
 
 def _open_get(port: int) -> Stream:
-    return Stream(port, _http("GET", "/mcp", **{**_session(port), "Accept": "text/event-stream"}), rb"event-stream")
+    return Stream(port, _http(port, "GET", "/mcp", **{**_session(port), "Accept": "text/event-stream"}), rb"event-stream")
 
 
-def _per_request(method: str, params: Mapping[str, object], **headers: str) -> bytes:
+def _per_request(port: int, method: str, params: Mapping[str, object], **headers: str) -> bytes:
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
@@ -256,20 +275,20 @@ def _per_request(method: str, params: Mapping[str, object], **headers: str) -> b
         "progressToken": "p",
     }
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
-    return _http("POST", "/mcp", message, Mcp_Protocol_Version="2026-07-28", Mcp_Method=method, **headers)
+    return _http(port, "POST", "/mcp", message, Mcp_Protocol_Version="2026-07-28", Mcp_Method=method, **headers)
 
 
-def _call(name: str, **arguments: object) -> bytes:
-    return _per_request("tools/call", {"name": name, "arguments": arguments}, Mcp_Name=name)
+def _call(port: int, name: str, **arguments: object) -> bytes:
+    return _per_request(port, "tools/call", {"name": name, "arguments": arguments}, Mcp_Name=name)
 
 
 def _open_listen(port: int) -> Stream:
-    request = _per_request("subscriptions/listen", {"notifications": {"resourcesListChanged": True}})
+    request = _per_request(port, "subscriptions/listen", {"notifications": {"resourcesListChanged": True}})
     return Stream(port, request, rb"acknowledged")
 
 
 def _open_http_sse(port: int) -> Stream:
-    return Stream(port, _http("GET", "/sse", Accept="text/event-stream"), rb"event: endpoint")
+    return Stream(port, _http(port, "GET", "/sse", Accept="text/event-stream"), rb"event: endpoint")
 
 
 def _open_websocket(port: int) -> Stream:
@@ -280,11 +299,11 @@ def _open_websocket(port: int) -> Stream:
         "Sec-WebSocket-Protocol": "mcp",
         "Sec-WebSocket-Version": "13",
     }
-    return Stream(port, _http("GET", "/ws", **upgrade), rb"HTTP/1.1 101")
+    return Stream(port, _http(port, "GET", "/ws", **upgrade), rb"HTTP/1.1 101")
 
 
 def _open_call(port: int) -> Stream:
-    return Stream(port, _call("wait", seconds=_CALL_SECONDS), rb"notifications/progress")
+    return Stream(port, _call(port, "wait", seconds=_CALL_SECONDS), rb"notifications/progress")
 
 
 @dataclass(frozen=True)
@@ -318,7 +337,7 @@ def end(  # noqa: PLR0913 - what a row of the table has
     by: str,
     folder: Path,
     *,
-    code: str = FUNCMCP,
+    code: str | None = None,
     python: Path = Path(sys.executable),
     seconds: float = 30.0,
 ) -> Ending:
@@ -329,18 +348,18 @@ def end(  # noqa: PLR0913 - what a row of the table has
         kind: A key of `KINDS`.
         by: One of `ENDS`.
         folder: An empty folder for the application.
-        code: The code of the application.
+        code: The code of the application; None for a server of funcmcp.
         python: The interpreter of a virtual environment. Packages that it lacks come from that of the tests.
         seconds: The time that the server has.
     """
     file, events = folder / "served.py", folder / "events"
-    file.write_text(code)
+    file.write_text(code or (MOUNTED if server == IN_FASTAPI else FUNCMCP))
     port = free_port()
     with _running(server, port, folder, by=by, kind=kind, python=python) as process:
         pid = _first_start(events, process)
         wait_for(port)
         stream = KINDS[kind].open(port)
-        if code in {FUNCMCP, MOUNTED} and KINDS[kind].hears_changes:
+        if code is None and KINDS[kind].hears_changes:
             _change(port)
         start = time.monotonic()
         _end(server, by, process, file)
@@ -356,7 +375,7 @@ def end(  # noqa: PLR0913 - what a row of the table has
 
 def _change(port: int) -> None:
     """Let the server change, so that a notification is on its way when it ends."""
-    stream = Stream(port, _call("change"), rb"isError|result")
+    stream = Stream(port, _call(port, "change"), rb"isError|result")
     stream.close()
 
 

@@ -117,6 +117,15 @@ async def test_who_stops_listening_is_forgotten_even_after_a_failure() -> None:
     hub.publish(TOOLS)
 
 
+async def test_listeners_listen_again_when_the_server_starts_again() -> None:
+    hub = Hub()
+    hub.close()
+    hub.open()
+    with hub.listening(everything) as listener:
+        hub.publish(TOOLS)
+        assert await anext(listener) == TOOLS
+
+
 async def test_who_comes_when_the_server_stops_hears_at_once_that_it_is_over() -> None:
     hub = Hub()
     hub.close()
