@@ -37,7 +37,7 @@ from funcmcp import HTTPOptions, MCPServer, ToolContext
 mcp = MCPServer("listened", http=HTTPOptions(sse="/sse", websocket="/ws"), sessions="memory")
 
 def note(event):
-    with open("events", "a") as file:
+    with open("../events", "a") as file:
         file.write(f"{event} {os.getpid()}\\n")
 
 
@@ -90,7 +90,7 @@ import os
 
 
 def note(event):
-    with open("events", "a") as file:
+    with open("../events", "a") as file:
         file.write(f"{event} {os.getpid()}\\n")
 
 
@@ -264,7 +264,8 @@ def _session(port: int) -> dict[str, str]:
 
 
 def _open_get(port: int) -> Stream:
-    return Stream(port, _http(port, "GET", "/mcp", **{**_session(port), "Accept": "text/event-stream"}), rb"event-stream")
+    request = _http(port, "GET", "/mcp", **{**_session(port), "Accept": "text/event-stream"})
+    return Stream(port, request, rb"event-stream")
 
 
 def _per_request(port: int, method: str, params: Mapping[str, object], **headers: str) -> bytes:
@@ -331,7 +332,7 @@ KINDS = {
 }
 
 
-def end(  # noqa: PLR0913 - what a row of the table has
+def end(
     server: str,
     kind: str,
     by: str,
@@ -352,7 +353,8 @@ def end(  # noqa: PLR0913 - what a row of the table has
         python: The interpreter of a virtual environment. Packages that it lacks come from that of the tests.
         seconds: The time that the server has.
     """
-    file, events = folder / "served.py", folder / "events"
+    file, events = folder / "app/served.py", folder / "events"  # a reloader watches the folder of the application
+    file.parent.mkdir()
     file.write_text(code or (MOUNTED if server == IN_FASTAPI else FUNCMCP))
     port = free_port()
     with _running(server, port, folder, by=by, kind=kind, python=python) as process:
@@ -394,7 +396,7 @@ def _running(
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [python, "-c", code],
-            cwd=folder,
+            cwd=folder / "app",
             env={**os.environ, "KIND": kind},
             stdout=log,
             stderr=log,

@@ -1,7 +1,7 @@
 """Writes the table of docs/development/shutdown.md: `python -m tests.shutdown_table`, or `make shutdown`.
 
-Each cell is a run of its own: a server starts, a client opens a stream, the server is ended. FastMCP runs in the virtual
-environment of `scripts/setup-fastmcp.sh`, the official SDK in that of the tests.
+Each cell is a run of its own: a server starts, a client opens a stream, the server is ended. FastMCP runs in the
+virtual environment of `scripts/setup-fastmcp.sh`, the official SDK in that of the tests.
 """
 
 from __future__ import annotations
@@ -49,11 +49,7 @@ class Run(NamedTuple):
 def main() -> None:
     """Run all cells and write the table."""
     runs = [
-        Run(server, kind, library, by)
-        for server in SERVERS
-        for kind in KINDS
-        for library in LIBRARIES
-        for by in ENDS
+        Run(server, kind, library, by) for server in SERVERS for kind in KINDS for library in LIBRARIES for by in ENDS
     ]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         cells = dict(zip(runs, pool.map(_cell, runs), strict=True))

@@ -131,9 +131,8 @@ def test_a_failure_does_not_swallow_the_signal() -> None:
         raise ValueError("no end")
 
     recorder = Recorder()
-    with handled_by(recorder.server), ShutdownSignals(fail).watched():
-        with pytest.raises(ValueError, match="no end"):
-            signal.raise_signal(signal.SIGTERM)
+    with handled_by(recorder.server), ShutdownSignals(fail).watched(), pytest.raises(ValueError, match="no end"):
+        signal.raise_signal(signal.SIGTERM)
     assert recorder.calls == [f"server {signal.SIGTERM}"]
 
 

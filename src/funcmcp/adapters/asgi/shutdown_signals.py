@@ -5,14 +5,14 @@ closed, so a client that listens would keep a server that waits for its response
 stream puts a handler before the server's own one (`_Chained`), and the end of the last stream restores the server's.
 The handler ends the streams and calls the server's handler, so that no signal is lost.
 
-- *Who owns what.* Each `ShutdownSignals` has a handler of its own for each signal. If two applications of a process have
-  open streams, their handlers form a chain: each calls the one that it replaced.
+- *Owners.* Each `ShutdownSignals` has its own handler for each signal. If two applications of a process have open
+  streams, their handlers form a chain: each calls the one that it replaced.
 - *Order of the ends.* A handler that another one has replaced can't be removed: the other one would restore it later.
   It stays, inactive, and only calls the one before. `_Chained.release` skips inactive ones when it restores.
 - *Other owners.* Only a handler of Python is replaced. Without one (the default action, an ignored signal, a handler of
   a C library), or with the one that raises KeyboardInterrupt, no server waits, and a signal that interrupts a cell of a
-  notebook must not end its streams. `loop.add_signal_handler` is notified by the file descriptor of
-  `signal.set_wakeup_fd`, so that a replaced handler of its signal is called as before.
+  notebook must not end its streams. Callbacks of `loop.add_signal_handler` are still called: the loop learns of the
+  signal through the file descriptor of `signal.set_wakeup_fd`, whatever the handler is.
 - *Threads.* Only the main thread can set handlers. A server in another thread gets no signals either.
 """
 
@@ -26,6 +26,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
+    from typing import Any, TypeAlias
+
+    _Handler: TypeAlias = Callable[[int, FrameType | None], Any]
 
 SIGNALS = tuple(
     getattr(signal, name)
@@ -77,29 +80,34 @@ def _chained(drain: Callable[[], None]) -> list[_Chained]:
 
 
 class _Chained:
-    """A signal handler that calls a function, and then the handler that it replaced."""
+    """A signal handler that calls a function, and then the handler that it replaced.
 
-    def __init__(
-        self, number: signal.Signals, previous: Callable[[int, FrameType | None], object], drain: Callable[[], None]
-    ) -> None:
+    Attributes:
+        active: Whether the function is still called.
+        previous: The handler that it replaced.
+    """
+
+    def __init__(self, number: signal.Signals, previous: _Handler, drain: Callable[[], None]) -> None:
+        self.active = True
+        self.previous = previous
         self._number = number
-        self._previous = previous
         self._drain = drain
-        self._active = True
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal."""
         try:
-            if self._active:
+            if self.active:
                 self._drain()
         finally:
-            self._previous(number, frame)
+            self.previous(number, frame)
 
     def release(self) -> None:
         """Restore the previous handler, unless another one has replaced this one; then only call the previous one."""
-        self._active = False
-        if signal.getsignal(self._number) is self and threading.current_thread() is threading.main_thread():
-            previous = self._previous
-            while isinstance(previous, _Chained) and not previous._active:
-                previous = previous._previous
-            signal.signal(self._number, previous)
+        self.active = False
+        is_replaced = signal.getsignal(self._number) is not self
+        if is_replaced or threading.current_thread() is not threading.main_thread():
+            return
+        previous = self.previous
+        while isinstance(previous, _Chained) and not previous.active:
+            previous = previous.previous
+        signal.signal(self._number, previous)
