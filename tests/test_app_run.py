@@ -75,6 +75,40 @@ def test_a_script_speaks_on_stdin_and_says_nothing_to_a_client_beside_messages(t
 
 
 @pytest.mark.parametrize("line", ["mcp.run()", "asyncio.run(mcp.run_async())"])
+@pytest.mark.parametrize(("arguments", "module"), [(["-m", "shop.server"], "shop.server"), (["server.py"], "server")])
+def test_a_server_whose_tools_import_it_again_says_where_they_are(
+    tmp_path: Path, arguments: list[str], module: str, line: str
+) -> None:
+    folder = tmp_path / "shop" if "-m" in arguments else tmp_path
+    folder.mkdir(exist_ok=True)
+    package = module.removesuffix("server")
+    start = f'if __name__ == "__main__":\n    {line}\n'
+    create = f'import asyncio\nfrom funcmcp import MCPServer\nmcp = MCPServer("Shop")\nimport {package}tools\n'
+    (folder / "server.py").write_text(create + start)
+    (folder / "tools.py").write_text(f"from {module} import mcp\n@mcp.tool\ndef close() -> None: ...\n")
+    ended = subprocess.run(
+        [PYTHON, *arguments],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=True,
+    )
+    expected = f"Shop has no tools, resources or prompts, but the server {module}.mcp has some. "
+    assert ended.stderr.startswith(expected)
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_server_without_features_is_served_without_a_word_if_no_other_has_some(tmp_path: Path) -> None:
+    path = tmp_path / "server.py"
+    path.write_text('from funcmcp import MCPServer\nmcp, other = MCPServer("A"), MCPServer("B")\nmcp.run()\n')
+    ended = answer_to_ping([PYTHON, str(path)])
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("line", ["mcp.run()", "asyncio.run(mcp.run_async())"])
 def test_a_person_at_a_terminal_reads_one_line_that_says_how_to_serve_http(tmp_path: Path, line: str) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(

@@ -9,15 +9,13 @@ import sys
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from funcmcp.serving import serving_of
+from funcmcp.adapters.asgi.application import ASGIApplication, served_by
+from funcmcp.serving import Serving, serving_of
 from funcmcp.transports.http.options import PORT_VARIABLE
 
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Literal, TypeAlias
-
-    from funcmcp.adapters.asgi.application import ASGIApplication
-    from funcmcp.serving import Serving
 
     Transport: TypeAlias = Literal["stdio", "http", "streamable-http", "sse"]
 
@@ -35,6 +33,7 @@ def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, 
     serving = serving_of(mcp)
     kind = _kind_of_transport(transport, host, port)
     _check_no_loop_runs()
+    _warn_of_features_elsewhere(serving)
     if kind == "stdio":
         from funcmcp.transports import stdio  # noqa: PLC0415 - only servers on stdio need it
 
@@ -58,7 +57,9 @@ async def run_async(mcp: ASGIApplication, transport: Transport | None, *, host: 
     """Serve an `MCPServer` as its method `run_async` documents."""
     _check_not_imported("run_async")
     serving = serving_of(mcp)
-    if _kind_of_transport(transport, host, port) == "stdio":
+    kind = _kind_of_transport(transport, host, port)
+    _warn_of_features_elsewhere(serving)
+    if kind == "stdio":
         from funcmcp.transports import stdio  # noqa: PLC0415 - only servers on stdio need it
 
         await stdio.run_async(serving.server, serving.aclose, serving.enter_lifespans)
@@ -99,6 +100,29 @@ def _check_not_imported(method: str) -> None:
         raise RuntimeError(
             f'mcp.{method}() is called while the file is imported. Write it under: if __name__ == "__main__":'
         )
+
+
+def _warn_of_features_elsewhere(serving: Serving) -> None:
+    """Write a line on stderr if the server has no features and a server of another module has some.
+
+    ``python -m package.server`` runs the module as ``__main__``. If a module of its tools imports ``package.server``,
+    Python imports the file a second time, and the tools are those of the second server.
+    """
+    if _has_features(serving):
+        return
+    for module_name, module in list(sys.modules.items()):
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            if isinstance(value, ASGIApplication) and _has_features(served_by(value)):
+                sys.stderr.write(
+                    f"{serving.name} has no tools, resources or prompts, but the server {module_name}.{name} has some. "
+                    "If both come from one file, it was imported twice: create the server in a module that is only "
+                    "imported, and call run() in another one.\n"
+                )
+                return
+
+
+def _has_features(served: object) -> bool:
+    return isinstance(served, Serving) and next(served.server.catalog.features(), None) is not None
 
 
 def _check_no_loop_runs() -> None:
