@@ -566,6 +566,15 @@ class MCPServer(DirectCalls, ASGIApplication):
         """
         await launch.run_async(self, transport, host=host, port=port)
 
+    def stop(self) -> None:
+        """Stop what `run`, `run_async` or `funcmcp run` serves in this process. It can be called from any thread.
+
+        The server stops as after a signal: streams end, calls in flight may finish within a few seconds, services and
+        lifespans are closed, and `run` or `run_async` returns. The method itself returns at once. Cancelling the task
+        of `run_async` has the same effect. An ASGI server that serves the object is stopped by its own means.
+        """
+        self._serving.stop()
+
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:  # noqa: ARG002 - frameworks pass themselves
         """Start the server for the ``async with`` block, and close its services and connections at the end of it.

@@ -37,7 +37,7 @@ def run(mcp: ASGIApplication, transport: Transport | None, *, host: str | None, 
     if kind == "stdio":
         from funcmcp.transports import stdio  # noqa: PLC0415 - only servers on stdio need it
 
-        stdio.run(serving.server, serving.aclose, serving.enter_lifespans)
+        stdio.run(serving.server, serving.aclose, serving.enter_lifespans, serving.stoppable)
         return
     uvicorn, endpoint = uvicorn_adapter(), _endpoint(serving, transport)
     port = uvicorn.default_port() if port is None else port
@@ -62,7 +62,7 @@ async def run_async(mcp: ASGIApplication, transport: Transport | None, *, host: 
     if kind == "stdio":
         from funcmcp.transports import stdio  # noqa: PLC0415 - only servers on stdio need it
 
-        await stdio.run_async(serving.server, serving.aclose, serving.enter_lifespans)
+        await stdio.run_async(serving.server, serving.aclose, serving.enter_lifespans, serving.stoppable)
         return
     uvicorn, endpoint = uvicorn_adapter(), _endpoint(serving, transport)
     port = uvicorn.default_port() if port is None else port

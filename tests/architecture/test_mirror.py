@@ -26,6 +26,7 @@ BESIDE_THE_MIRROR = {
     "databases": "calls that write to real databases",
     "docs": "code and tables in the documentation",
     "fuzz": "the fuzz targets",
+    "loops": "one server in the event loops of test frameworks, threads and notebooks",
     "page": "the page at the endpoint in a browser",
     "samples": "the samples",
     "transcripts": "recorded conversations",

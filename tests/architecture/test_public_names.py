@@ -191,6 +191,7 @@ METHODS_FOR_AUTHORS = {
     "run",
     "run_async",
     "services",
+    "stop",
     "tool",
     "tool_from_http_function",
     "tools_from_asgi",

@@ -24,9 +24,11 @@ import contextlib
 import io
 import os
 import queue
+import select
 import signal
 import sys
 import threading
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.server.log import write_to_stderr
@@ -35,12 +37,14 @@ from funcmcp.transports.exit_deadline import start_exit_deadline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+    from contextlib import AbstractContextManager
     from types import FrameType
 
     from funcmcp.server.dispatch import Server
 
     Close = Callable[[], Awaitable[None]]
     Start = Callable[[], Awaitable[None]]
+    Stoppable = Callable[[Callable[[], None]], AbstractContextManager[object]]
 
 _CHUNK_BYTES = 65536
 _MAX_CHUNKS = 2
@@ -53,13 +57,15 @@ class StreamError(OSError):
     """stdin or stdout is not open."""
 
 
-def run(server: Server, close: Close, start: Start | None = None) -> None:
+def run(server: Server, close: Close, start: Start | None = None, stoppable: Stoppable = nullcontext) -> None:
     """Serve the client on stdin and stdout until one of them ends, or until SIGTERM or SIGINT.
 
     Args:
         server: Answers the requests.
         close: Is awaited at the end.
         start: Is awaited before the first message is read. What it raises ends the server.
+        stoppable: Returns a context manager around the time in which a function, its argument, stops the server. The
+            function can be called from any thread.
 
     Raises:
         StreamError: stdin or stdout is not open.
@@ -67,16 +73,21 @@ def run(server: Server, close: Close, start: Start | None = None) -> None:
     with standard_streams() as (source, sink):
         write_to_stderr()
         _explain(server, source)
-        serve(server, close, start, source=source, sink=sink)
+        serve(server, close, start, stoppable, source=source, sink=sink)
 
 
-async def run_async(server: Server, close: Close, start: Start | None = None) -> None:
-    """Serve as `run` does, in the running event loop."""
+async def run_async(
+    server: Server, close: Close, start: Start | None = None, stoppable: Stoppable = nullcontext
+) -> None:
+    """Serve as `run` does, in the running event loop. A task that is cancelled ends the server and its lifespans."""
     with standard_streams() as (source, sink):
         write_to_stderr()
         _explain(server, source)
-        shutdown = await _serve(server, close, start, source, sink)
-        shutdown.cancel_deadline()
+        shutdown = _Shutdown(asyncio.get_running_loop())
+        try:
+            await _serve(server, close, start, stoppable, shutdown, (source, sink))
+        finally:
+            shutdown.cancel_deadline()
 
 
 def _explain(server: Server, source: int) -> None:
@@ -119,32 +130,51 @@ def standard_streams() -> Iterator[tuple[int, int]]:
             os.dup2(sink, 1)
 
 
-def serve(server: Server, close: Close, start: Start | None = None, *, source: int, sink: int) -> None:
+def serve(
+    server: Server,
+    close: Close,
+    start: Start | None = None,
+    stoppable: Stoppable = nullcontext,
+    *,
+    source: int,
+    sink: int,
+) -> None:
     """Serve the client on two descriptors until one of them ends, or until SIGTERM or SIGINT.
 
     Args:
         server: Answers the requests.
         close: Is awaited at the end.
         start: Is awaited before the first message is read.
+        stoppable: As in `run`.
         source: A blocking descriptor to read from.
         sink: A blocking descriptor to write to.
     """
-    shutdown = asyncio.run(_serve(server, close, start, source, sink))
+
+    async def main() -> _Shutdown:
+        shutdown = _Shutdown(asyncio.get_running_loop())
+        await _serve(server, close, start, stoppable, shutdown, (source, sink))
+        return shutdown
+
+    shutdown = asyncio.run(main())
     shutdown.cancel_deadline()
 
 
 async def _serve(
-    server: Server, close: Close, start: Start | None, source_descriptor: int, sink_descriptor: int
-) -> _Shutdown:
+    server: Server,
+    close: Close,
+    start: Start | None,
+    stoppable: Stoppable,
+    shutdown: _Shutdown,
+    streams: tuple[int, int],
+) -> None:
     if start is not None:
         await start()
-    shutdown = _Shutdown(asyncio.get_running_loop())
-    source = _Source(source_descriptor, server.options.limits.message_bytes)
-    sink = _Sink(sink_descriptor)
+    source = _Source(streams[0], server.options.limits.message_bytes)
+    sink = _Sink(streams[1])
     sink.start(shutdown.hurry)
     connection = Connection(server, sink.send, local=True)
     reading = asyncio.create_task(_read(source, connection, shutdown))
-    with shutdown.on_signals():
+    with shutdown.on_signals(), stoppable(shutdown.stop):
         try:
             await shutdown.started.wait()
             await _first_of(connection.finish(GRACE_SECONDS), shutdown.hurried.wait())
@@ -152,10 +182,10 @@ async def _serve(
             reading.cancel()
             await connection.aclose()
             sink.stop()
+            source.stop()
             await close()
             with contextlib.suppress(asyncio.CancelledError):
                 await reading
-    return shutdown
 
 
 async def _read(source: _Source, connection: Connection, shutdown: _Shutdown) -> None:
@@ -202,13 +232,18 @@ class _Shutdown:
         self._start_deadline()
         self.started.set()
 
+    def stop(self) -> None:
+        """Begin the shutdown, from any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self.begin)
+
     def hurry(self) -> None:
         """Begin the shutdown, and cancel the calls in flight."""
         self.begin()
         self.hurried.set()
 
     def cancel_deadline(self) -> None:
-        """Let the process continue if stdin, and not a signal, has ended the connection."""
+        """Let the process continue if no signal has ended the connection."""
         if self._cancel_deadline is not None and not self.signalled:
             self._cancel_deadline()
 
@@ -244,6 +279,12 @@ class _Source:
         self._descriptor = descriptor
         self._chunks: asyncio.Queue[bytes] = asyncio.Queue()
         self._room = threading.Semaphore(_MAX_CHUNKS)
+        self._stopped, self._stop = os.pipe()
+
+    def stop(self) -> None:
+        """End the thread, without a chunk that it would take from a later reader. On Windows it reads one more."""
+        os.close(self._stop)
+        self._room.release()
 
     async def lines(self) -> AsyncIterator[bytes | None]:
         """Yield each line; None for one that is too long. The data after the last newline is a line, too."""
@@ -260,7 +301,9 @@ class _Source:
         while True:
             self._room.acquire()  # the thread stops reading while earlier chunks wait
             try:
-                chunk = os.read(self._descriptor, _CHUNK_BYTES)
+                chunk = self._read()
+                if chunk is None:
+                    return
             except OSError:  # a terminal that was closed
                 chunk = b""
             try:
@@ -269,6 +312,17 @@ class _Source:
                 return
             if not chunk:
                 return
+
+    def _read(self) -> bytes | None:
+        """Wait for the next chunk and return it; None after `stop`."""
+        if hasattr(select, "poll"):
+            poll = select.poll()
+            for descriptor in (self._descriptor, self._stopped):
+                poll.register(descriptor, select.POLLIN)
+            if any(descriptor == self._stopped for descriptor, _ in poll.poll()):
+                os.close(self._stopped)
+                return None
+        return os.read(self._descriptor, _CHUNK_BYTES)
 
 
 class LineSplitter:

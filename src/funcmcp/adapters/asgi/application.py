@@ -10,6 +10,7 @@ import contextlib
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,7 +22,7 @@ from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, Htt
 from funcmcp.transports.http.status import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from funcmcp.transports.http.messages import Exchange, Received
 
@@ -70,6 +71,7 @@ class Served:
         self.has_begun = False
         self.has_websocket = False
         self._had_request = False
+        self._stops: dict[Callable[[], None], None] = {}
 
     @property
     def endpoint(self) -> str | None:
@@ -96,6 +98,20 @@ class Served:
 
     def on_first_request(self, address: str | None) -> None:
         """Take note of the first HTTP request, and of the address that it came to, if the ASGI server knows it."""
+
+    @contextmanager
+    def stoppable(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Let `stop` call a function, which can be called from any thread, while the block runs."""
+        self._stops[stop] = None
+        try:
+            yield
+        finally:
+            del self._stops[stop]
+
+    def stop(self) -> None:
+        """Stop the servers of this process that serve the application and can be stopped. From any thread."""
+        for stop in list(self._stops):
+            stop()
 
     def drain(self) -> None:
         """End the open streams, because the server shuts down. It can be called from any thread."""

@@ -159,10 +159,30 @@ def serve(
 async def serve_async(
     app: Application, *, host: str = "127.0.0.1", port: int = 8000, on_ready: Callable[[str], None] = announce
 ) -> None:
-    """Serve in the running event loop. Arguments and errors are those of `serve`."""
+    """Serve in the running event loop. Arguments and errors are those of `serve`.
+
+    A task that is cancelled stops the server first, as `MCPServer.stop` does; if it is cancelled again, at once.
+    """
     listener = listen(host, port)
     with contextlib.closing(listener), _handling(_ignore):
-        await _Server(app, lambda: on_ready(origin_of(host, listener))).serve([listener])
+        server = _Server(app, lambda: on_ready(origin_of(host, listener)))
+        serving = asyncio.create_task(server.serve([listener]))
+        try:
+            await asyncio.wait([serving])
+        except asyncio.CancelledError:
+            server.stop()
+            await _end(serving, server)
+            raise
+        serving.result()
+
+
+async def _end(serving: asyncio.Task[None], server: _Server) -> None:
+    """Wait for the end of a server that stops; cancel its calls in flight if the waiting task is cancelled again."""
+    while not serving.done():
+        try:
+            await asyncio.wait([serving])
+        except asyncio.CancelledError:
+            server.hurry()
 
 
 def serve_processes(  # noqa: PLR0913 - one for each option of the command
@@ -287,6 +307,25 @@ class _Server(uvicorn.Server):
                 raise
             if scope["type"] == "http":
                 await _end_unanswered(send)
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until `stop` or a signal."""
+        if self._served is None:
+            await super().serve(sockets)
+            return
+        with self._served.stoppable(self.stop):
+            await super().serve(sockets)
+
+    def stop(self) -> None:
+        """Begin the shutdown, as a signal does, but the process continues. From any thread."""
+        if not self.should_exit and self._served is not None:
+            self._served.drain()
+        self.should_exit = True
+
+    def hurry(self) -> None:
+        """Cancel the calls in flight of a server that stops."""
+        for task in self.server_state.tasks:
+            task.cancel()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and report it; raise StartError if the application's lifespan fails."""
