@@ -44,6 +44,11 @@ def add_failing(mcp: FastMCP, database: Database) -> None:
         await add(session, "failing commit", item="no such item")
         return "written"
 
+    @mcp.tool
+    async def wrong_type(session: Any = Depends(database.session)) -> int:
+        await add(session, "wrong type")
+        return "text"  # type: ignore[return-value]
+
     @mcp.resource("shop://failing")
     async def failing(session: Any = Depends(database.session)) -> str:
         await add(session, "failing resource")
@@ -95,6 +100,8 @@ async def main(url: str, rounds: int) -> None:
                 assert result.is_error, name
             for name in ("order", "order_in_a_thread", "returns_an_error"):
                 await client.call_tool(name, raise_on_error=False)
+            with contextlib.suppress(RuntimeError):  # the client refuses the result
+                await client.call_tool("wrong_type")
             with contextlib.suppress(McpError):
                 await client.read_resource("shop://failing")
             with contextlib.suppress(McpError):

@@ -286,7 +286,7 @@ def postgres() -> Iterator[str]:
         yield url
 
 
-def test_fastmcp_has_the_same_lines(tmp_path: Path) -> None:
+def test_fastmcp_also_has_the_lines_of_results_of_a_wrong_type(tmp_path: Path) -> None:
     python = require("FastMCP (scripts/setup-fastmcp.sh)", FASTMCP if FASTMCP.exists() else None)
     url = f"sqlite+aiosqlite:///{tmp_path}/shop.db"
     script = Path(__file__).parent / "fastmcp_shop.py"
@@ -294,4 +294,5 @@ def test_fastmcp_has_the_same_lines(tmp_path: Path) -> None:
     ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=110, cwd=ROOT)
     assert ended.returncode == 0, ended.stderr
     texts = json.loads(ended.stdout.splitlines()[-1])
-    assert texts == sorted(["order", "order in a thread", "resource", "prompt", "returns an error"] * ROUNDS)
+    succeeding = ["order", "order in a thread", "resource", "prompt", "returns an error"]
+    assert texts == sorted([*succeeding, "wrong type"] * ROUNDS)  # FastMCP commits before it looks at the result

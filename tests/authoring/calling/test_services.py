@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from funcmcp import MCPError, MCPServer
+from funcmcp import MCPError, MCPServer, ToolContext
 from funcmcp.authoring.calling.services import Services
 from funcmcp.content import ResourceInfo
 from funcmcp.http import HTTPRequest
@@ -20,6 +20,7 @@ from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.testing import Client
 from tests.authoring.tool_calls import call, schema_of, tool_of
+from tests.instances import per_request
 
 
 class Settings:
@@ -644,3 +645,46 @@ async def test_a_custom_route_opens_services_of_its_own() -> None:
         assert (await client.get("/orders/tea")).status_code == 200
         assert (await client.get("/orders/coffee")).status_code == 500
     assert ends == ["commit", "LookupError"]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("fails", [False, True])
+async def test_services_are_closed_before_the_answer_is_sent(*, streams: bool, fails: bool) -> None:
+    steps: list[str] = []
+    mcp = MCPServer("Units")
+
+    async def commit() -> AsyncIterator[Unit]:
+        yield Unit([])
+        await asyncio.sleep(0)
+        steps.append("commit")
+        if fails:
+            raise RuntimeError("the commit failed")
+
+    mcp.services.register_factory(Unit, commit)
+
+    @mcp.tool
+    async def work(unit: Unit, context: ToolContext) -> str:
+        await context.progress(1)
+        return "worked"
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        async def note(message: Any) -> None:
+            body = message.get("body", b"")
+            if b"progress" in body:
+                steps.append("progress")
+            if b"isError" in body or b"worked" in body:
+                steps.append("failure" if b"isError" in body else "result")
+            await send(message)
+
+        await mcp(scope, receive, note)
+
+    body, names = per_request("tools/call", name="work", arguments={})
+    headers = {name.replace("_", "-"): value for name, value in names.items()}
+    headers["accept"] = "application/json, text/event-stream"
+    if streams:
+        body["params"]["_meta"]["progressToken"] = 1
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://127.0.0.1") as client:
+        response = await client.post("/mcp", json={"jsonrpc": "2.0", **body}, headers=headers)
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/event-stream" if streams else "application/json")
+    assert steps == [*["progress"] * streams, "commit", "failure" if fails else "result"]

@@ -13,7 +13,6 @@ and a cancellation token of its own, which end with the call.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 from asyncio import CancelledError
@@ -165,47 +164,32 @@ class FunctionCall(Generic[Arguments, Result]):
         """
         scope = self._services.scope()
         token = CancellationToken()
-        cancellations = _cancellations()
+        feature_context = self._add_special(kwargs, scope, token, context, arguments)
         try:
-            result = await self._run_in(scope, token, context, arguments, kwargs, render)
-            if _cancellations() > cancellations and context.timeout is None:
-                raise CancelledError  # the function ignored it and returned; its services are not to commit
+            try:
+                for name, service in self.plan.services.items():
+                    kwargs[name] = await scope.get(service)
+                function = self.function
+                if self._owner is not None:
+                    function = functools.partial(function, await scope.construct(self._owner))
+                if self.is_async:
+                    value = await function(**kwargs)
+                else:
+                    value = await self._in_thread(function, kwargs)
+                result = render(value)
+                self._check_result(result, context)
+                if scope.is_cancelled and context.timeout is None:
+                    raise CancelledError  # the function ignored it and returned; its services must not commit
+            finally:
+                if feature_context is not None:
+                    feature_context.close()
         except BaseException as error:
+            if isinstance(error, CancelledError | GeneratorExit):
+                token.cancel()
             await scope.aclose(context.timeout or error)
             raise
         await scope.aclose(context.timeout)
         return result
-
-    async def _run_in(
-        self,
-        scope: Scope,
-        token: CancellationToken,
-        context: RequestContext,
-        arguments: Arguments,
-        kwargs: dict[str, Any],
-        render: Callable[[Any], Result],
-    ) -> Result:
-        """Call the function with services of a scope, and return its result."""
-        feature_context = self._add_special(kwargs, scope, token, context, arguments)
-        try:
-            for name, service in self.plan.services.items():
-                kwargs[name] = await scope.get(service)
-            function = self.function
-            if self._owner is not None:
-                function = functools.partial(function, await scope.construct(self._owner))
-            if self.is_async:
-                value = await function(**kwargs)
-            else:
-                value = await self._in_thread(function, kwargs)
-            result = render(value)
-            self._check_result(result, context)
-            return result
-        except (CancelledError, GeneratorExit):
-            token.cancel()
-            raise
-        finally:
-            if feature_context is not None:
-                feature_context.close()
 
     def _add_special(
         self,
@@ -236,12 +220,6 @@ class FunctionCall(Generic[Arguments, Result]):
         if inspect.isawaitable(value):
             return await value
         return value
-
-
-def _cancellations() -> int:
-    """Return how often the current task was cancelled. A call may begin while its task cleans up after that."""
-    task = asyncio.current_task()
-    return 0 if task is None else task.cancelling()
 
 
 def is_async(function: Any) -> bool:

@@ -255,12 +255,13 @@ class _Factory:
 class Scope:
     """The services of one request. An ``async with`` statement closes them with the exception that ends its block."""
 
-    __slots__ = ("_instances", "_managers", "_registry")
+    __slots__ = ("_cancellations", "_instances", "_managers", "_registry")
 
     def __init__(self, registry: _Registry) -> None:
         self._registry = registry
         self._instances: dict[_Factory, Any] = {}
         self._managers: list[Manager] = []
+        self._cancellations = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -285,12 +286,19 @@ class Scope:
         kwargs = {name: await self.get(service) for name, service in injectable(cls, self._registry).items()}
         return cls(**kwargs)
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the task was cancelled since the first service that must be closed was opened in it."""
+        return bool(self._managers) and _cancellations() > self._cancellations
+
     async def enter(self, manager: Manager) -> Any:
         """Enter a context manager, which is left as a service is closed; return its value."""
         if isinstance(manager, AbstractAsyncContextManager):
             value = await manager.__aenter__()
         else:
             value = manager.__enter__()
+        if not self._managers:
+            self._cancellations = _cancellations()
         self._managers.append(manager)
         return value
 
@@ -353,6 +361,12 @@ class _AppScope(Scope):
         self._registry.parameters_of(factory)  # before the lock: a service that needs itself would wait for itself
         async with self._locks.setdefault(factory, asyncio.Lock()):
             return await self._instance(factory)
+
+
+def _cancellations() -> int:
+    """Return how often the current task was cancelled. A call may begin while its task cleans up after that."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
 async def _close(manager: Manager, end: BaseException | None) -> BaseException | None:
