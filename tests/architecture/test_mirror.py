@@ -79,6 +79,7 @@ EXCEPTIONS = {
     "src/funcmcp/authoring/values/pydantic_result_schemas.py": "tests/authoring/values/test_tool_results",
     "src/funcmcp/authoring/values/argument_errors.py": "tests/authoring/calling/test_arguments",
     "src/funcmcp/authoring/values/resource_contents.py": "tests/authoring/features/test_resources",
+    "src/funcmcp/transports/http/endpoints/application_response.py": "tests/compat/test_transports_custom_routes",
     "src/funcmcp/authoring/values/result_writer.py": "tests/authoring/values/test_tool_results",
     "src/funcmcp/azure.py": "tests/azure",
     "src/funcmcp/http.py": "tests/transports/http/endpoints/test_custom_routes",

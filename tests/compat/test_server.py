@@ -543,3 +543,21 @@ async def test_a_prompt_returns_messages_as_dicts() -> None:
         ("assistant", "two"),
         ("user", "three"),
     ]
+
+
+async def test_the_decorator_of_a_resource_can_be_used_twice() -> None:
+    mcp = FastMCP("t", on_duplicate="replace")
+    at_menu = mcp.resource("menu://today", name="menu", description="The menu")
+
+    @at_menu
+    def first() -> str:
+        return "soup"
+
+    @at_menu
+    def second() -> str:
+        return "rice"
+
+    async with Client(mcp) as client:
+        [listed] = await client.list_resources()
+        assert (listed["name"], listed["description"]) == ("menu", "The menu")
+        assert (await client.read_resource("menu://today")).text == "rice"

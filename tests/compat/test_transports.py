@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import mcp_types as types
 import pytest
-import uvicorn
 from mcp import Client as OfficialClient
 from mcp.client.sse import sse_client
 from pydantic import FileUrl
@@ -24,6 +22,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount
 
 from funcmcp.compat import Context, FastMCP, get_http_request
+from tests.compat.listening import listening, under_uvicorn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -135,35 +134,6 @@ def test_a_server_runs_on_stdio_as_it_did(tmp_path: Path) -> None:
     answers = [json.loads(line) for line in run.stdout.splitlines()]
     assert answers[0]["result"]["serverInfo"]["name"] == "Demo"
     assert answers[1]["result"]["structuredContent"] == {"result": 3}
-
-
-def under_uvicorn(app: Any) -> Any:
-    return uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning")).serve()
-
-
-@asynccontextmanager
-async def listening(
-    serve: Callable[[FastMCP], Any], mcp: FastMCP, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[str]:
-    """Serve on a free port of the loopback interface, and yield scheme, host and port."""
-    started: asyncio.Future[uvicorn.Server] = asyncio.get_running_loop().create_future()
-    startup = uvicorn.Server.startup
-
-    async def reporting(self: uvicorn.Server, sockets: Any = None) -> None:
-        await startup(self, sockets)
-        started.set_result(self)
-
-    monkeypatch.setattr(uvicorn.Server, "startup", reporting)
-    serving = asyncio.ensure_future(serve(mcp))
-    await asyncio.wait({started, serving}, timeout=20, return_when=asyncio.FIRST_COMPLETED)
-    if serving.done():
-        serving.result()
-    running = started.result()
-    try:
-        yield f"http://127.0.0.1:{running.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        running.should_exit = True
-        await serving
 
 
 def asking_server() -> FastMCP:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from funcmcp.cli.output import visible, write_line
 from funcmcp.server.log import FORMAT
 from funcmcp.serving import serving_of
+from funcmcp.transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp.transports.http.messages import HttpResponse
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ def _log_http_requests(server: MCPServer) -> None:
             response = await exchange(request)
         finally:
             _descriptions.reset(token)
+        if isinstance(response, ApplicationResponse):
+            response.on_end.append(lambda: _write(request, descriptions, response.status, start))
+            return response
         if isinstance(response.body, bytes):
             _write(request, descriptions, response.status, start)
             return response

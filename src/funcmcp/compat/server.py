@@ -114,6 +114,7 @@ class FastMCP(ServerTransports):
         self.settings = Settings(options)
         self.auth = options.get("auth")
         self.custom_routes = []
+        self.served_routes = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
         self._completion: Callable[..., Any] | None = None
         self._states: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -205,10 +206,10 @@ class FastMCP(ServerTransports):
         """Return a decorator that registers a function as a resource, or as a template if the URI has variables."""
         if callable(uri):
             raise TypeError('@mcp.resource needs a URI. Write @mcp.resource("menu://today").')
-        options.setdefault("name", None)
+        name = options.pop("name", None)
 
         def register(function: F) -> F:
-            self._register_component(Resource(function, uri, options.pop("name"), **options))
+            self._register_component(Resource(function, uri, name, **options))
             return function
 
         return register

@@ -6,24 +6,30 @@ Starlette, which the author's routes need anyway, with the server below them.
 
 from __future__ import annotations
 
-import inspect
 import logging
 import sys
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 from funcmcp import launch
 from funcmcp.app import MCPServer
+from funcmcp.authoring.features.permissions import access_of
 from funcmcp.compat.options import http_options
 from funcmcp.serving import serving_of
-from funcmcp.transports.http.endpoints.custom_routes import HTTPRequest, HTTPResponse
+from funcmcp.transports.http.endpoints.custom_routes import (
+    CustomRoute,
+    RouteApplication,
+    checked_methods,
+    checked_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from funcmcp.compat.server_settings import Settings
+    from funcmcp.transports.http.endpoints.application_response import Application
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -113,26 +119,52 @@ def apply_settings(server: ServerTransports, *, sse: bool = False) -> None:
 def application(server: ServerTransports, middleware: Sequence[Any] | None) -> Any:
     """Return the ASGI application of a server with its routes and with Starlette's middleware.
 
+    The server itself answers all paths that no route of the application has, and those of its own routes.
+
     Raises:
-        ModuleNotFoundError: The server has routes or middleware, and Starlette is not installed.
+        ModuleNotFoundError: There is middleware, and Starlette is not installed.
     """
-    routes = server.custom_routes
+    try:
+        starlette, route_class = _starlette_classes()
+    except ModuleNotFoundError:
+        if middleware:
+            raise
+        return server
+    served = [
+        route_class(
+            route.path, server, methods=route.methods, name=route.name, include_in_schema=route.include_in_schema
+        )
+        for route in server.served_routes
+    ]
+    return _application_class(starlette)(
+        routes=[*server.custom_routes, *served, _mount_behind_routes(server)],
+        middleware=list(middleware or ()),
+        lifespan=server.lifespan,
+    )
+
+
+def _mount_behind_routes(server: ServerTransports) -> Any:
+    """Return a route to a server for all requests that fit no other route, also of those that are added later."""
+    from starlette.routing import Match, Mount  # noqa: PLC0415 - an author's own dependency
+
+    class MountBehindRoutes(Mount):
+        def matches(self, scope: Any) -> Any:
+            match, child_scope = super().matches(scope)
+            return Match.PARTIAL if match is Match.FULL else match, child_scope
+
+    return MountBehindRoutes("/", app=server)
+
+
+def _starlette_classes() -> tuple[Any, Any]:
+    """Return Starlette's classes of applications and routes; raise ModuleNotFoundError if it is not installed."""
     try:
         from starlette.applications import Starlette  # noqa: PLC0415 - an author's own dependency
-        from starlette.routing import Mount, Route  # noqa: PLC0415 - an author's own dependency
+        from starlette.routing import Route  # noqa: PLC0415 - an author's own dependency
     except ModuleNotFoundError as error:
-        if not routes and not middleware:
-            return server
         raise ModuleNotFoundError(
             "Custom routes and middleware of HTTP are Starlette's. pip install starlette", name=error.name
         ) from None
-    own_routes = [
-        Route(path, function, methods=methods, name=name, include_in_schema=in_schema)
-        for path, function, methods, name, in_schema in routes
-    ]
-    return _application_class(Starlette)(
-        routes=[*own_routes, Mount("/", app=server)], middleware=list(middleware or ()), lifespan=server.lifespan
-    )
+    return Starlette, Route
 
 
 def _application_class(starlette: Any) -> Any:
@@ -170,44 +202,31 @@ async def run_async(server: ServerTransports, transport: str | None, options: di
     await launch.run_async(server, kind, host=address.get("host"), port=address.get("port"))
 
 
-def starlette_handler(function: Callable[..., Any]) -> Callable[[HTTPRequest], Any]:
-    """Return a handler of funcmcp's routes for a function of Starlette's requests and responses."""
+def _starlette_route(server: ServerTransports, route: Any) -> Application:
+    """Return an ASGI application that answers the requests to one of a server's routes.
 
-    async def handle(request: HTTPRequest) -> HTTPResponse:
-        from starlette.requests import Request  # noqa: PLC0415 - an author's own dependency
+    Another Starlette application around the server keeps what it has put into the scope: itself, for ``request.app``
+    and the URLs of its routes, and the handlers of its exceptions.
+    """
+    from starlette.middleware.exceptions import ExceptionMiddleware  # noqa: PLC0415 - an author's own dependency
+    from starlette.requests import ClientDisconnect  # noqa: PLC0415 - as above
 
-        url = urlsplit(request.url)
-        headers = [(key.lower().encode("latin-1"), value.encode("latin-1")) for key, value in request.headers.items()]
-        scope: dict[str, Any] = {
-            "type": "http",
-            "http_version": "1.1",
-            "method": request.method,
-            "scheme": url.scheme,
-            "path": request.path,
-            "query_string": url.query.encode("latin-1"),
-            "headers": headers,
-            "path_params": dict(request.path_params),
-            "server": (url.hostname, url.port or 80),
-            "client": (request.client or "", 0),
-            "state": {},
-        }
-        messages: list[Any] = []
+    async def handle(scope: Any, receive: Any, send: Any) -> None:
+        app = server.route_application
+        scope.setdefault("app", app)
+        scope.setdefault("router", app.router)
+        _, matched = route.matches(scope)
+        scope.update(matched)
+        try:
+            await route.handle(scope, receive, send)
+        except ClientDisconnect:
+            return
 
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": request.body, "more_body": False}
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        of_exceptions, of_statuses = scope.get("starlette.exception_handlers", ({}, {}))
+        await ExceptionMiddleware(handle, {**of_exceptions, **of_statuses})(scope, receive, send)
 
-        async def send(message: Any) -> None:
-            messages.append(message)
-
-        answer = function(Request(scope, receive))
-        response = await answer if inspect.isawaitable(answer) else answer
-        await response(scope, receive, send)
-        pairs = [(key.decode("latin-1"), value.decode("latin-1")) for key, value in messages[0]["headers"]]
-        body = b"".join(message.get("body", b"") for message in messages[1:])
-        fields = [(key, value) for key, value in pairs if key.lower() != "content-length"]
-        return HTTPResponse(body, messages[0]["status"], fields)
-
-    return handle
+    return answer
 
 
 def _announcement(server: ServerTransports, uvicorn: Any) -> Any:
@@ -235,11 +254,19 @@ class ServerTransports(MCPServer):
 
     Attributes:
         settings: The address, the paths and the mode of sessions.
-        custom_routes: Path, function, methods, name and whether it is in a schema, for each route.
+        custom_routes: Routes of the author that only an application of Starlette can serve.
+        served_routes: Routes of the author that the server itself serves.
     """
 
     settings: Settings
-    custom_routes: list[tuple[str, Any, list[str], str | None, bool]]
+    custom_routes: list[Any]
+    served_routes: list[Any]
+
+    @cached_property
+    def route_application(self) -> Any:
+        """An application of Starlette with all routes of the author, which is ``request.app`` for the server's own."""
+        starlette, _ = _starlette_classes()
+        return starlette()
 
     @property
     def session_manager(self) -> SessionManager:
@@ -319,15 +346,24 @@ class ServerTransports(MCPServer):
 
         The server itself serves the route, without credentials. Paths with converters, such as ``{name:path}``, are
         served by `run` and `http_app` only.
+
+        Raises:
+            ModuleNotFoundError: Starlette is not installed.
         """
+        _, route_class = _starlette_classes()
 
         def register(function: F) -> F:
+            route = route_class(path, function, methods=list(methods), name=name, include_in_schema=include_in_schema)
             try:
-                native = super(ServerTransports, self).custom_route(path, methods, timeout=None, allow_anonymous=True)
+                checked = checked_path(path), checked_methods(methods)
             except ValueError:
-                self.custom_routes.append((path, function, list(methods), name, include_in_schema))
+                self.custom_routes.append(route)
             else:
-                native(starlette_handler(function))
+                handler = RouteApplication(_starlette_route(self, route))
+                access = access_of(path, {"allow_anonymous": True})
+                serving_of(self).add_route(CustomRoute(*checked, handler, access, None))
+                self.served_routes.append(route)
+            self.route_application.router.routes.append(route)
             return function
 
         return register

@@ -11,13 +11,14 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from funcmcp.adapters.asgi.shutdown_signals import ShutdownSignals
 from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.server.limits import Limits
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
+from funcmcp.transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from funcmcp.transports.http.status import refuse
 
@@ -144,11 +145,17 @@ class ASGIApplication:
         request = ASGIRequest(scope, receive)
         try:
             response = _refusal_for_framing(request, scope) or await served.answer(request)
+            seconds = served.limits.write_seconds
+            if isinstance(response, ApplicationResponse):
+                failure = await response.run(dict(scope), receive, partial(send_in_time, send, seconds=seconds))
+                if failure is None:
+                    return
+                response = failure
             if isinstance(response.body, bytes):
-                await respond(response, receive, send, seconds=served.limits.write_seconds)
+                await respond(response, receive, send, seconds=seconds)
                 return
             with served.shutdown_signals.watched():
-                await respond(response, receive, send, seconds=served.limits.write_seconds)
+                await respond(response, receive, send, seconds=seconds)
         except ClientDisconnectedError:
             return
 

@@ -18,11 +18,13 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError('Function apps need: pip install "funcmcp[azure]"', name=error.name) from None
 
 from funcmcp.adapters.azure.app_functions import functions_of
+from funcmcp.adapters.azure.application_call import called
 from funcmcp.adapters.azure.settings import hostname, is_local, route_prefix
 from funcmcp.adapters.azure.task_trigger import check_store
 from funcmcp.adapters.azure.task_trigger import register as register_tasks
 from funcmcp.adapters.azure.worker_lifetime import HasLifetime, WorkerLifetime
 from funcmcp.auth.well_known import WELL_KNOWN
+from funcmcp.transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
@@ -167,7 +169,10 @@ class Site:
     async def answer(self, req: func.HttpRequest, path: str) -> func.HttpResponse:
         """Answer a request of the host."""
         await self._lifetime.begin()
-        response = await self._server.exchange(AzureRequest(req, path))
+        request = AzureRequest(req, path)
+        response = await self._server.exchange(request)
+        if isinstance(response, ApplicationResponse):
+            response = await called(response, request)
         return StreamedResponse(response) if isinstance(req, StreamedRequest) else await _complete_response(response)
 
     def custom_function(self) -> Callable[[func.HttpRequest], Awaitable[func.HttpResponse]]:

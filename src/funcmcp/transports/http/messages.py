@@ -203,5 +203,9 @@ class HttpResponse:
         self.headers = headers
         self.body = body
 
+    def with_headers(self, *headers: tuple[str, str]) -> HttpResponse:
+        """Return the response with more header fields."""
+        return HttpResponse(self.status, (*self.headers, *headers), self.body)
+
 
 Exchange: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponse]]

@@ -42,12 +42,12 @@ class CORS:
         allowed = self._allowed(origin)
         if allowed is None:
             response = await self._otherwise(request)
-            return HttpResponse(response.status, (*response.headers, _VARY), response.body)
+            return response.with_headers(_VARY)
         headers = (("access-control-allow-origin", allowed), _VARY)
         if request.method == "OPTIONS" and b"access-control-request-method" in request.fields:
             return self._origin.refusal(request) or HttpResponse(204, (*headers, *_PREFLIGHT))
         response = await self._otherwise(request)
-        return HttpResponse(response.status, (*response.headers, *headers, _EXPOSED), response.body)
+        return response.with_headers(*headers, _EXPOSED)
 
     def _allowed(self, origin: str) -> str | None:
         """Return the value of Access-Control-Allow-Origin: the origin as it was configured, or None."""

@@ -21,6 +21,7 @@ from funcmcp.server.run import is_failure
 from funcmcp.transports.http.admission.admission import Admission
 from funcmcp.transports.http.admission.body import answer_body
 from funcmcp.transports.http.admission.header_checks import HeaderChecks
+from funcmcp.transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import JSON, limit_reached, refuse
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from funcmcp.auth.principal import Principal
     from funcmcp.server.dispatch import Server
     from funcmcp.transports.http.admission.authentication import Authentication
+    from funcmcp.transports.http.endpoints.application_response import Application
     from funcmcp.transports.http.messages import Exchange, HttpRequest
     from funcmcp.transports.http.options import HTTPOptions
 
@@ -111,20 +113,26 @@ class HTTPResponse:
         self.headers = headers
 
 
+class RouteApplication(NamedTuple):
+    """An ASGI application that answers the requests to a route. It reads their bodies itself."""
+
+    application: Application
+
+
 class CustomRoute(NamedTuple):
     """A route of the author.
 
     Attributes:
         path: The path below the mount path. ``{name}`` stands for one segment.
         methods: The HTTP methods.
-        handler: Returns the value of the response.
+        handler: Returns the value of the response, or is an ASGI application that answers.
         access: Who may use it, on a server with `auth`.
         timeout: Seconds after which the handler is cancelled; None for no limit.
     """
 
     path: str
     methods: tuple[str, ...]
-    handler: Callable[[HTTPRequest], Awaitable[Any]]
+    handler: Callable[[HTTPRequest], Awaitable[Any]] | RouteApplication
     access: Access
     timeout: float | None = 60.0
 
@@ -197,14 +205,24 @@ class CustomRoutes:
             if refusal is not None:
                 return refusal
         try:
-            response = await answer_body(
-                request, self._limits, self._server.load, partial(self._answer, request, admitted)
-            )
+            if isinstance(admitted.handler, RouteApplication):
+                return self._application_response(request, admitted, admitted.handler)
+            answer = partial(self._answer, request, admitted, admitted.handler)
+            response = await answer_body(request, self._limits, self._server.load, answer)
         except LimitReachedError as error:
             return limit_reached(error)
         if admission is self._guarded and _CACHE not in dict(response.headers):
-            return HttpResponse(response.status, (*response.headers, (_CACHE, "no-store")), response.body)
+            return response.with_headers((_CACHE, "no-store"))
         return response
+
+    def _application_response(
+        self, request: HttpRequest, route: CustomRoute, handler: RouteApplication
+    ) -> ApplicationResponse:
+        """Return the response of a route's application; raise LimitReachedError if too many requests are under way."""
+        requests = self._server.load.requests
+        requests.take(request.caller)
+        give_back = partial(requests.give_back, request.caller)
+        return ApplicationResponse(handler.application, self._limits, f"{request.method} {route.path}", give_back)
 
     def _examine(self, request: HttpRequest) -> CustomRoute | HttpResponse:
         """Return the route of a request, or the refusal of a method that its path does not have."""
@@ -224,11 +242,13 @@ class CustomRoutes:
                 return route
         return None
 
-    async def _answer(self, request: HttpRequest, route: CustomRoute, body: bytes) -> HttpResponse:
+    async def _answer(
+        self, request: HttpRequest, route: CustomRoute, handler: Callable[[HTTPRequest], Awaitable[Any]], body: bytes
+    ) -> HttpResponse:
         """Call a route's handler, and return its response, or the one for its failure."""
         try:
             async with asyncio.timeout(route.timeout):
-                value = await route.handler(HTTPRequest(request, body, route.match(request.path) or {}))
+                value = await handler(HTTPRequest(request, body, route.match(request.path) or {}))
             return response_of(value)
         except BaseException as error:
             if not is_failure(error):
