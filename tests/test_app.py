@@ -11,6 +11,7 @@ import pytest
 import funcmcp
 from funcmcp import HTTPOptions, MCPServer, RegistrationError, ServerInfo, ToolContext, content
 from funcmcp.auth import APIKeys
+from funcmcp.server.connections.hub import RESOURCES
 from funcmcp.serving import serving_of
 from funcmcp.state.seal import KEY_BYTES, KeyRing
 from funcmcp.state.sessions.memory import MemorySessions
@@ -64,6 +65,18 @@ async def test_what_is_sealed_with_a_random_key_is_said_once_where_other_machine
         f"Küche has a random key, and other machines can reach it: its {sealed} belong to this process and end with "
         "it. To share a key with other processes and later starts, set FUNCMCP_KEYS."
     )
+
+
+async def test_a_server_that_starts_again_after_a_shutdown_serves_streams_again() -> None:
+    serving = serving_of(silent())
+    for _ in range(2):
+        await serving.start()
+        with serving.server.hub.listening(lambda _: True) as changes:
+            serving.publish(None)
+            assert await anext(changes) == RESOURCES
+            serving.drain()
+            assert await anext(changes, None) is None
+        await serving.aclose()
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
