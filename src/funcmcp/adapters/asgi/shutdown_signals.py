@@ -7,8 +7,8 @@ The handler ends the streams and calls the server's handler, so that no signal i
 
 - *Owners.* Each `ShutdownSignals` has its own handler for each signal. If two applications of a process have open
   streams, their handlers form a chain: each calls the one that it replaced.
-- *Order of the ends.* A handler that another one has replaced can't be removed: the other one would restore it later.
-  It stays, inactive, and only calls the one before. `_Chained.release` skips inactive ones when it restores.
+- *Order of the ends.* A handler leaves the chain wherever it is. Below a handler of another owner it can't: the other
+  one would restore it later. It stays, inactive, and only calls the one before, until a later stream replaces it.
 - *Other owners.* Only a handler of Python is replaced. Without one (the default action, an ignored signal, a handler of
   a C library), or with the one that raises KeyboardInterrupt, no server waits, and a signal that interrupts a cell of a
   notebook must not end its streams. Callbacks of `loop.add_signal_handler` are still called: the loop learns of the
@@ -89,6 +89,8 @@ def _chained(drain: Callable[[], None]) -> list[_Chained]:
     handlers = []
     for number in SIGNALS:
         previous = signal.getsignal(number)
+        while isinstance(previous, _Chained) and not previous.active:
+            previous = previous.previous
         if callable(previous) and previous is not signal.default_int_handler:
             handler = _Chained(number, previous, drain)
             signal.signal(number, handler)
@@ -119,12 +121,13 @@ class _Chained:
             self.previous(number, frame)
 
     def release(self) -> None:
-        """Restore the previous handler, unless another one has replaced this one; then only call the previous one."""
+        """Leave the chain, if only handlers of this class were put before this one; then only call the previous one."""
         self.active = False
-        is_replaced = signal.getsignal(self._number) is not self
-        if is_replaced or threading.current_thread() is not threading.main_thread():
-            return
-        previous = self.previous
-        while isinstance(previous, _Chained) and not previous.active:
-            previous = previous.previous
-        signal.signal(self._number, previous)
+        current = signal.getsignal(self._number)
+        is_first = current is self
+        if is_first and threading.current_thread() is threading.main_thread():
+            signal.signal(self._number, self.previous)
+        while isinstance(current, _Chained):
+            if current.previous is self:
+                current.previous = self.previous
+            current = current.previous
