@@ -174,8 +174,6 @@ def test_the_last_one_wins_inside_an_authors_own_values(text: str, value: Any) -
         math.inf,
         {"a": [-math.inf]},
         ["NaN", math.nan],
-        "\ud800",
-        {"\udfff": 1},
         b"\xff",
         ...,
     ],
@@ -253,5 +251,48 @@ def test_a_parser_error_without_a_place_has_a_fixed_sentence() -> None:
 
 def test_a_text_is_encoded_as_a_json_string() -> None:
     assert codec.encode_text('caf\u00e9 "a"\n') == '"caf\u00e9 \\"a\\"\\n"'.encode()
-    with pytest.raises(ValueError, match="surrogates"):
-        codec.encode_text("\ud800")
+    assert codec.encode_text("a\ud800") == '"a\ufffd"'.encode()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a\ud800b", '"a\ufffdb"'),
+        ("\ud83d\ude00", '"\U0001f600"'),
+        ({"\udfff": ["\ud800", 1, None, ("\udc00",)]}, '{"\ufffd":["\ufffd",1,null,["\ufffd"]]}'),
+        ({"a": {"\ud800"}, "b": b"x"}, '{"a":["\ufffd"],"b":"x"}'),
+    ],
+)
+def test_a_lone_surrogate_is_written_as_the_replacement_character(value: Any, text: str) -> None:
+    assert encode(value).decode() == text
+
+
+def test_an_object_with_a_lone_surrogate_that_contains_itself_is_not_encoded() -> None:
+    value: list[Any] = ["\ud800"]
+    value.append(value)
+    with pytest.raises(ValueError, match="contains itself"):
+        encode(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "request_id"),
+    [
+        (r'{"id": 7, "method": "a", "params": {"b": "\ud800"}}', 7),
+        (r'{"id": "7", "method": "a", "params": {"b": NaN}}', "7"),
+        (r'{"id": 7, "method": "a", "params": {"b": 1, "b": 1}}', 7),
+        (r'{"id": "\ud800", "method": "a"}', None),
+        (r'{"id": 1.5, "method": "a", "b": NaN}', None),
+        (r'{"id": 7, "id": 8, "method": "a"}', None),
+        (r'{"id": 7, "result": NaN}', None),
+        (r'[{"id": 7, "method": "a", "b": NaN}]', None),
+        ("{", None),
+        ('{"id": 7, "method": "a", "b": ' + "[" * 200_000, None),
+    ],
+)
+def test_the_id_of_a_request_that_is_refused_is_found_if_it_is_certain(text: str, request_id: str | int | None) -> None:
+    assert codec.request_id_in(text.encode()) == request_id
+
+
+def test_no_id_is_searched_in_bytes_that_are_not_utf_8_or_have_too_many_values() -> None:
+    assert codec.request_id_in(b'{"id": 7, "method": "\xff"}') is None
+    assert codec.request_id_in(b'{"id": 7, "method": "a", "b": [1, 2, 3]}', 3) is None

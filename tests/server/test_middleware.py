@@ -111,7 +111,7 @@ async def test_a_missing_resource_has_the_code_of_the_revision(revision: str) ->
 async def test_a_tool_error_is_a_result_of_a_call_and_an_internal_error_elsewhere() -> None:
     served = server(tool("greet"), middleware=[raising(ToolError("Closed \ud800."))])
     result = (await answer(served, context(*CALL)))["result"]
-    assert result == {"content": [{"type": "text", "text": "Closed ?."}], "isError": True}
+    assert result == {"content": [{"type": "text", "text": "Closed \ufffd."}], "isError": True}
     assert (await answer(served, context("tools/list")))["error"]["code"] == -32603
 
 

@@ -403,7 +403,7 @@ class TestWhatIsNoMessage:
             b'{"jsonrpc":"2.0","id":1,"method":"ping"',
             b"\xff\xfe",
             b"\xef\xbb\xbf{}",
-            b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":NaN}}',
+            b'{"jsonrpc":"2.0","id":null,"method":"ping","params":{"a":NaN}}',
             b'{"a":' * 65 + b"1" + b"}" * 65,
             b"[" * 100_000,
             b'"\\ud800"',
@@ -414,6 +414,25 @@ class TestWhatIsNoMessage:
         await client.say(data)
         refusal = await client.hear()
         assert (code(refusal), "id" in refusal) == (-32700, False)
+        await client.works()
+
+    @pytest.mark.parametrize(
+        ("params", "expected"),
+        [
+            (b'{"name":"\\ud800"}', -32700),
+            (b'{"a":NaN}', -32700),
+            (b'{"a":1e999}', -32700),
+            (b'{"a":' * 70 + b"1" + b"}" * 70, -32700),
+            (b'{"name":"a","name":"b"}', -32600),
+        ],
+    )
+    async def test_a_refused_request_is_answered_under_its_id(
+        self, revision: str, params: bytes, expected: int
+    ) -> None:
+        client = await talk(revision)
+        await client.say(b'{"jsonrpc":"2.0","id":"mine","method":"tools/call","params":%b}' % params)
+        refusal = await client.hear()
+        assert (code(refusal), refusal["id"]) == (expected, "mine")
         await client.works()
 
     @pytest.mark.parametrize(

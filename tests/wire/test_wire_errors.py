@@ -105,11 +105,9 @@ async def test_invalid_params_and_own_codes_are_errors_of_the_protocol(
 @pytest.mark.parametrize(
     "how",
     [
-        "lone surrogate",
         "nan",
         "infinity",
         "not json",
-        "lone surrogate inside",
         "nan in a result",
         "not json in a result",
         "secret in what is not json",
@@ -131,6 +129,19 @@ async def test_what_json_cannot_say_is_an_error_and_not_a_fault(
     assert b"secret-of-the-house" not in answer.body
     assert len(lines(log)) <= 1
     await peer.works()
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_lone_surrogate_is_sent_as_the_replacement_character(offering: Offering, revision: str) -> None:
+    peer = await connect(offering.app, revision)
+    for how in ("lone surrogate", "lone surrogate inside"):
+        answer = await peer.call("fail", {"how": how})
+        assert "before \ufffd after" in answer.body.decode()
+        assert not answer.result.get("isError")
+    failed = await peer.call("fail", {"how": "tool error with a lone surrogate"})
+    assert (failed.result["isError"], failed.result["content"][0]["text"]) == (True, "\ufffd")
+    refused = await peer.call("fail", {"how": "invalid params with a lone surrogate"})
+    assert refused.error["message"] == "\ufffd"
 
 
 async def hostile(peer: Peer, text: str) -> int:

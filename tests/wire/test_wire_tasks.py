@@ -145,7 +145,7 @@ async def test_an_unknown_id_and_a_foreign_one_have_the_same_response_from_the_s
         assert reads[-1].owner != owner
 
 
-async def test_a_lone_surrogate_is_refused_in_arguments_and_fails_a_task_in_words() -> None:
+async def test_a_lone_surrogate_is_refused_in_arguments_and_replaced_in_what_a_task_sends() -> None:
     mcp = make_server()
 
     @mcp.tool(task="optional")
@@ -171,14 +171,14 @@ async def test_a_lone_surrogate_is_refused_in_arguments_and_fails_a_task_in_word
         headers |= {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         response = await http.post(URL, content=json.dumps(message), headers=headers)
         assert (response.status_code, response.json()["error"]["code"]) == (400, -32700)
-        failed = "The tool failed. The server's log has the details"
-        for name, text in {"produce": failed, "report": failed, "refuse": "?"}.items():
+        assert response.json()["id"] == message["id"]
+        for name, text in {"produce": "\ufffd", "report": "reported", "refuse": "\ufffd"}.items():
             task = await caller.end_of(await caller.create(name))
-            assert (task["status"], task["result"]["isError"]) == ("completed", True)
-            assert task["result"]["content"][0]["text"].startswith(text)
+            assert (task["status"], task["result"].get("isError", False)) == ("completed", name == "refuse")
+            assert task["result"]["content"][0]["text"] == text
         task = await caller.end_of(await caller.create("break_protocol"))
-        assert (task["status"], task["statusMessage"]) == ("failed", "Internal error")
-        assert (task["error"]["code"], list(task["error"]["data"])) == (-32603, ["errorId"])
+        assert (task["status"], task["statusMessage"]) == ("failed", "\ufffd")
+        assert task["error"] == {"code": -1, "message": "\ufffd", "data": {"text": "\ufffd"}}
 
 
 async def test_a_tool_that_calls_itself_as_a_task_ends_with_all_its_calls() -> None:

@@ -10,7 +10,7 @@
   that checked the message may have read the other member. Inside the values of an author the last member counts, as
   RFC 8259 section 4 allows.
 
-`encode` never writes NaN, Infinity or a lone surrogate.
+`encode` never writes NaN or Infinity, and writes U+FFFD for each lone surrogate.
 
 Source: RFC 8259 sections 4, 6, 8; MCP "basic/index": messages are UTF-8.
 """
@@ -22,7 +22,7 @@ import math
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,6 +73,30 @@ def decode(data: bytes, nesting: int = MAX_DEPTH, values: int | None = None) -> 
     return value
 
 
+def request_id_in(data: bytes, values: int | None = None) -> str | int | None:
+    """Return the id of a request whose JSON text `decode` rejects, so that its refusal reaches the caller.
+
+    Args:
+        data: The JSON text.
+        values: As for `decode`.
+
+    Returns:
+        The id; None if the text is not a request, or its id is not certain.
+    """
+    if values is not None and has_more_values(data, values):
+        return None
+    try:
+        message = json.loads(data.decode(), object_pairs_hook=_build_object)
+    except (ValueError, RecursionError):
+        return None
+    if type(message) is not dict or "method" not in message:
+        return None
+    request_id = message.get("id")
+    if type(request_id) is str:
+        return request_id if well_formed(request_id) == request_id else None
+    return request_id if type(request_id) is int else None
+
+
 def has_more_values(data: bytes, values: int) -> bool:
     """Return whether a JSON text has more than *values* commas and opening brackets outside of strings."""
     if _count_values(data) <= values:
@@ -116,7 +140,12 @@ def encode(value: object, *, binary: Literal["utf8", "base64"] = "utf8") -> byte
     try:
         data = to_json(value, bytes_mode=binary)
     except PydanticSerializationError as error:
-        raise ValueError(str(error)) from None
+        if not is_of_surrogates(error):
+            raise ValueError(str(error)) from None
+        try:
+            data = to_json(_well_formed_value(value, binary))
+        except RecursionError:
+            raise ValueError("The value is nested too deep, or contains itself.") from None
     # Searching for a single byte is much faster than searching for a word, and most texts have neither letter.
     if (b"N" in data and b"NaN" in data) or (b"I" in data and b"Infinity" in data):
         json.loads(data, parse_constant=_reject_constant)
@@ -124,11 +153,34 @@ def encode(value: object, *, binary: Literal["utf8", "base64"] = "utf8") -> byte
 
 
 def encode_text(text: str) -> bytes:
-    """Return a text as a JSON string; raise ValueError for lone surrogates."""
+    """Return a text as a JSON string, with U+FFFD for each lone surrogate."""
     try:
         return to_json(text)
-    except PydanticSerializationError as error:
-        raise ValueError(str(error)) from None
+    except PydanticSerializationError:
+        return to_json(well_formed(text))
+
+
+def well_formed(text: str) -> str:
+    """Return a text with U+FFFD for each lone surrogate, and a character for each pair of surrogates."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def is_of_surrogates(error: ValueError) -> bool:
+    """Return whether pydantic could not serialize a value because a text in it has surrogates."""
+    return "surrogates not allowed" in str(error)
+
+
+def _well_formed_value(value: Any, binary: Literal["utf8", "base64"]) -> Any:
+    """Return a value as JSON's types, whose texts are well formed. Raise ValueError if JSON can't represent it."""
+    if not isinstance(value, str | dict | list | tuple):
+        value = to_jsonable_python(value, bytes_mode=binary)
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, dict):
+        return {_well_formed_value(name, binary): _well_formed_value(part, binary) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_well_formed_value(part, binary) for part in value]
+    return value
 
 
 def _check_depth(value: Any, limit: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 
+from funcmcp.protocol.codec import well_formed
 from funcmcp.protocol.errors import InvalidParams
 
 _MAX_DIGITS = 9
@@ -21,7 +22,7 @@ def encode_cursor(kind: str, end: int, last: str) -> str:
         end: Number of items up to the end of this page.
         last: Name of the last item of this page.
     """
-    return base64.urlsafe_b64encode(f"{kind} {end} {last}".encode()).decode("ascii")
+    return base64.urlsafe_b64encode(well_formed(f"{kind} {end} {last}").encode()).decode("ascii")
 
 
 def decode_cursor(kind: str, cursor: object) -> tuple[int, str]:

@@ -10,6 +10,8 @@ import binascii
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from funcmcp.protocol.codec import well_formed
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -175,7 +177,7 @@ def encode_value(value: str) -> str:
         and not (value.startswith(_ENCODED_PREFIX) and value.endswith(_ENCODED_SUFFIX))
     ):
         return value
-    return _ENCODED_PREFIX + base64.b64encode(value.encode()).decode("ascii") + _ENCODED_SUFFIX
+    return _ENCODED_PREFIX + base64.b64encode(well_formed(value).encode()).decode("ascii") + _ENCODED_SUFFIX
 
 
 def encode_mirrored(arguments: Mapping[str, Any], parameters: tuple[MirroredParameter, ...]) -> dict[str, str]:

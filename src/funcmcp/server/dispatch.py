@@ -229,7 +229,7 @@ class Server:
         if len(members) == 1 and isinstance(members[0], MCPError):
             return self._error(members[0], context)
         if context.request.method == "tools/call" and all(isinstance(member, ToolError) for member in members):
-            text = "\n".join(map(str, members)).encode(errors="replace").decode()  # lone surrogates can't be sent
+            text = "\n".join(map(str, members))
             return self._completed({"content": [{"type": "text", "text": text}], "isError": True}, context)
         return self._internal_error(error, context.request)
 

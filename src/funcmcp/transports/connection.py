@@ -25,7 +25,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol import envelope
-from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode
+from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode, request_id_in
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, MCPError, ToolError
 from funcmcp.protocol.jsonrpc import Malformed, Response
 from funcmcp.protocol.replies import error_reply
@@ -43,7 +43,7 @@ from funcmcp.transports.batch import BatchAnswer, read_batch, request_id_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
-    from funcmcp.protocol.jsonrpc import Notification
+    from funcmcp.protocol.jsonrpc import Notification, RequestId
     from funcmcp.protocol.replies import Reply
     from funcmcp.server.authorization import Guard
     from funcmcp.server.calls.context import HTTPRequestInfo
@@ -126,10 +126,10 @@ class Connection:
             limits = self._server.options.limits
             value = decode(data, limits.nesting, limits.message_values)
         except InvalidJSONError as error:
-            await self.refuse(str(error), PARSE_ERROR)
+            await self.refuse(str(error), PARSE_ERROR, request_id_in(data, limits.message_values))
             return
         except RepeatedNameError as error:
-            await self.refuse(str(error))
+            await self.refuse(str(error), INVALID_REQUEST, request_id_in(data, limits.message_values))
             return
         if type(value) is list:
             if pace is not None:
@@ -140,9 +140,9 @@ class Connection:
                 await pace(1)
             await self._receive_message(value, http)
 
-    async def refuse(self, reason: str, code: int = INVALID_REQUEST) -> None:
-        """Send an error without an id, for data that is not a message."""
-        await self.write(error_reply(MCPError(code, reason), None).body)
+    async def refuse(self, reason: str, code: int = INVALID_REQUEST, request_id: RequestId | None = None) -> None:
+        """Send an error for data that is not a message, with its id if it has one."""
+        await self.write(error_reply(MCPError(code, reason), request_id).body)
 
     async def push(self, method: str, params: dict[str, Any]) -> None:
         """Send a notification, unless the connection is closed."""

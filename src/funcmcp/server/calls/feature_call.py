@@ -152,7 +152,7 @@ class FeatureCalls:
 
 
 def _text_of(error: BaseException) -> str:
-    text = str(error).encode(errors="replace").decode()  # lone surrogates can't be sent
+    text = str(error)
     if not isinstance(error, ToolError) and (not text or isinstance(error, KeyError)):
         return f"{type(error).__name__}: {text}".rstrip(": ")
     return text

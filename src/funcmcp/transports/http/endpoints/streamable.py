@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode
+from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, request_id_in
 from funcmcp.protocol.envelope import carries_version
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from funcmcp.server.calls.route import RoutedRequest
@@ -125,9 +125,11 @@ class StreamableHTTP:
         try:
             value: Any = decode(body, self._limits.nesting, self._limits.message_values)
         except InvalidJSONError as error:
-            return refuse(400, PARSE_ERROR, str(error))
+            request_id = request_id_in(body, self._limits.message_values)
+            return refuse(400, PARSE_ERROR, str(error), request_id=request_id)
         except RepeatedNameError as error:
-            return refuse(400, INVALID_REQUEST, str(error))
+            request_id = request_id_in(body, self._limits.message_values)
+            return refuse(400, INVALID_REQUEST, str(error), request_id=request_id)
         per_request = checked.per_request
         message: RoutedBody
         if type(value) is list:
