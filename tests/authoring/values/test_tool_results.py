@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import enum
 import math
+import warnings
 from collections.abc import Awaitable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
@@ -17,6 +20,7 @@ from pydantic.alias_generators import to_camel
 
 from funcmcp.authoring.signatures.signature import JSONRPCResponse
 from funcmcp.authoring.values.content import EmbeddedResource, Image, Text, ToolResult
+from funcmcp.protocol.codec import encode
 from funcmcp.server.catalog.features import RawResponse
 from funcmcp.server.catalog.registry import RegistrationError
 from tests.authoring.models import Address, Colour, Level, Node, Point, Size
@@ -208,23 +212,19 @@ async def test_without_an_annotation_the_value_decides(annotation: Any, value: A
         (float, None),
         (str, 5),
         (str, None),
-        (str, "\ud800"),
         (None, 5),
         (bytes, "a"),
         (set[bytes], ["a"]),
         (list[int], ["a"]),
         (list[float], [math.nan]),
-        (list[str], ["\ud800"]),
         (dict[str, float], {"a": math.inf}),
         (Decimal, Decimal("nan")),
         (Size, Size("wide", 2)),  # type: ignore[arg-type]
         (Size, {"width": "1", "height": None}),
         (Size, object()),
         (Bill, Bill.model_construct(total_sum="much")),
-        (Text, Text("\ud800")),
         (Any, {"a": math.nan}),
         (Any, object()),
-        (Any, "\ud800"),
         (Any, ToolResult("a", meta={"a": math.nan})),
         (JSONRPCResponse, {"jsonrpc": "2.0", "id": 7}),
         (JSONRPCResponse, {"jsonrpc": "2.0", "id": 7, "result": {}, "error": {}}),
@@ -238,6 +238,55 @@ async def test_without_an_annotation_the_value_decides(annotation: Any, value: A
 async def test_a_value_that_does_not_keep_the_promise_is_an_error(annotation: Any, value: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
         await call(returning(value, annotation))
+
+
+WRONG_BILL = Bill.model_construct(total_sum="much")
+
+
+@pytest.mark.parametrize("annotation", [Bill, list[Bill], Bill | None])
+@pytest.mark.parametrize("action", ["ignore", "error", "default"])
+async def test_the_filters_of_warnings_do_not_matter(action: Any, annotation: Any) -> None:
+    """They are global: an author, pytest or another thread may change them at any time."""
+    tool = returning([WRONG_BILL] if annotation == list[Bill] else WRONG_BILL, annotation)
+    for _ in range(2):
+        with warnings.catch_warnings():
+            warnings.simplefilter(action)
+            with pytest.raises((TypeError, ValueError)):
+                await call(tool)
+            before = list(warnings.filters)
+            assert (await call(returning(3, int)))["structuredContent"] == {"result": 3}
+            assert warnings.filters == before
+
+
+def test_the_filters_of_warnings_do_not_matter_in_threads() -> None:
+    tool = returning(WRONG_BILL, Bill)
+
+    def fails(_: int) -> bool:
+        try:
+            asyncio.run(call(tool))
+        except (TypeError, ValueError):
+            return True
+        return False
+
+    with warnings.catch_warnings(), ThreadPoolExecutor(4) as pool:
+        warnings.simplefilter("ignore")
+        assert all(pool.map(fails, range(40)))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (str, "\ud800"),
+        (list[str], ["\ud800"]),
+        (dict[str, str], {"\ud800": "\ud800"}),
+        (Text, Text("\ud800")),
+        (Any, "\ud800"),
+        (Any, {"a": ("\ud800",)}),
+    ],
+)
+async def test_a_lone_surrogate_becomes_the_replacement_character(annotation: Any, value: Any) -> None:
+    result = await call(returning(value, annotation))
+    assert "\ufffd" in encode(result).decode()
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
@@ -349,7 +398,6 @@ def held(value: Any) -> Any:
         (untyped({"a": Holder(float("nan"))}), "the value at a.item"),
         (untyped(Unknown()), "a value"),
         (untyped(ToolResult("x", structured_content={"a": Unknown()})), "a value"),
-        (held({"x": ("\ud800",)}), "the value at item.x[0]"),
         (held(Unknown()), "the value at item"),
     ],
 )

@@ -10,7 +10,6 @@ Source: 2026-07-28 "server/tools, Tool"; JSON Schema 2020-12.
 
 from __future__ import annotations
 
-import warnings
 from base64 import b64encode
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
@@ -60,9 +59,7 @@ def json_schema(schema: Any, mode: JsonSchemaMode, place: str) -> dict[str, Any]
         RegistrationError: JSON can't carry a type in it.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # pydantic warns of defaults that JSON can't carry, and leaves them out
-            generated = _Generator(by_alias=True).generate(schema, mode)
+        generated = _Generator(by_alias=True).generate(schema, mode)
     except PydanticInvalidForJsonSchema as error:
         raise RegistrationError(f"{place} has a type that JSON can't carry ({error.message}).") from None
     return arranged(generated)
@@ -188,6 +185,9 @@ class _Generator(GenerateJsonSchema):
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
         return False
+
+    def emit_warning(self, kind: Any, detail: str) -> None:
+        """Ignore that JSON can't carry a default, which is left out."""
 
     def sort(self, value: Any, parent_key: str | None = None) -> Any:  # noqa: ARG002 - `arranged` sorts
         return value

@@ -41,6 +41,9 @@ _PLAIN = frozenset(
 _FINITE = (_PLAIN | {"date", "datetime", "time", "timedelta", "uuid"}) - {"any", "float"}
 """Kinds of schemas that never write NaN or Infinity by themselves."""
 
+_VALIDATED = (_PLAIN | {"date", "datetime", "time", "timedelta", "uuid"}) - {"any", "model"}
+"""Kinds of schemas whose valid values have only valid members."""
+
 _MEMBERS = {"list": "items_schema", "dict": "values_schema"}
 """The keys of a collection's schema that describe its members. Without this key, members are of any type."""
 
@@ -81,9 +84,19 @@ def is_plain(schema: Any) -> bool:
 
 def is_finite(schema: Any) -> bool:
     """Return whether a schema never writes NaN or Infinity."""
+    return _consists_of(schema, _FINITE)
+
+
+def is_validated(schema: Any) -> bool:
+    """Return whether the valid values of a schema contain no object that was changed without validation."""
+    return _consists_of(schema, _VALIDATED)
+
+
+def _consists_of(schema: Any, kinds: frozenset[str]) -> bool:
+    """Return whether a schema has only nodes of some kinds, with members that have schemas, and no own serializers."""
     for node in nodes_of(schema):
         kind = node["type"]
-        if kind not in _FINITE or "serialization" in node:
+        if kind not in kinds or "serialization" in node:
             return False
         if kind in _MEMBERS and _MEMBERS[kind] not in node:
             return False

@@ -8,12 +8,10 @@ is then serialized. pydantic is loaded when the first value is written or the fi
 from __future__ import annotations
 
 import functools
-import re
-import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.protocol.codec import encode
+from funcmcp.protocol.codec import encode, is_of_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,22 +51,22 @@ class ResultWriter:
             valid = self._from_json(validator, value)
         try:
             return write(valid)
-        except UserWarning as warning:
-            raise ValueError(f"{self._name} returned what its annotation does not allow: {warning}") from None
         except ValueError as error:
+            if is_of_surrogates(error):
+                return write(self._from_json(validator, value))
             raise unwritable(value, self._name, error) from None
 
     def prepare(self) -> tuple[SchemaValidator | BoundedValidator, Callable[[Any], bytes]]:
         """Build the validator and the serializer. Raise RegistrationError if JSON can't carry the type."""
-        from funcmcp.authoring.values.pydantic_schemas import is_finite, serializer, validator  # noqa: PLC0415 - loads pydantic
+        from funcmcp.authoring.values.pydantic_schemas import is_finite, is_validated, serializer, validator  # noqa: PLC0415 - loads pydantic
 
         core = self.core()
-        # An attribute that is not of its type, after an assignment without validation, causes a warning of the
-        # serializer. It must be an error. The serializer's own option for this takes longer than its other work.
-        warnings.filterwarnings("error", "Pydantic serializer warnings", UserWarning, re.escape(__name__))
         writer = serializer(core)
-
         to_json = functools.partial(writer.to_json, by_alias=True)
+        if not is_validated(core):
+            # An attribute that is not of its type, after an assignment without validation, is an error. By default
+            # the serializer only warns, and the filters of warnings belong to the author and to all threads.
+            to_json = functools.partial(to_json, warnings="error")
 
         def write_checked(value: Any) -> bytes:
             text = to_json(value)
@@ -82,7 +80,7 @@ class ResultWriter:
     def _from_json(self, validator: SchemaValidator | BoundedValidator, value: Any) -> Any:
         """Return an object of the type for a value with the same JSON, such as a dict for a model."""
         try:
-            text = encode(jsonable(value))
+            text = encode(value, binary="base64")
         except ValueError as error:
             raise unwritable(value, self._name, error) from None
         try:
