@@ -217,12 +217,12 @@ class Context(Generic[*Types]):
             schema: The same.
             options: Ignored.
         """
-        question, unwrap = question_of(schema if response_type is None else response_type)
-        return answered(await self._inner.elicit(message, question), unwrap)
+        question = question_of(schema if response_type is None else response_type)
+        return answered(await self._inner.elicit(message, question))
 
     async def elicit_url(self, message: str, url: str, elicitation_id: str | None = None) -> Any:  # noqa: ARG002 - funcmcp makes it
         """Ask the user to visit a page."""
-        return answered(await self._inner.elicit_url(message, url), None)
+        return answered(await self._inner.elicit_url(message, url))
 
     async def sample(
         self,

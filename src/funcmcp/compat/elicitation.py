@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from funcmcp.authoring.calling.questions import Elicited
 
 T = TypeVar("T")
@@ -52,35 +49,19 @@ class CancelledElicitation(ElicitationResult[Any]):
     action: Literal["cancel"] = "cancel"
 
 
-def question_of(form: Any) -> tuple[Any, Callable[[Any], Any] | None]:
-    """Return the schema of a form for `FeatureContext.elicit`, and the function that takes the value out of the answer.
-
-    A simple type, an enum or a list of choices becomes a form with one field, ``value``.
-    """
+def question_of(form: Any) -> Any:
+    """Return the schema of a form for `FeatureContext.elicit`. A dict without a type has choices and their titles."""
     if form is None:
-        return {"type": "object", "properties": {}}, None
-    if isinstance(form, dict) and "type" in form:
-        return form, None
-    if isinstance(form, dict):
-        form = list(form)
-    if isinstance(form, list | tuple):
-        form = Literal[tuple(form)]
-    is_simple = form in {str, int, float, bool} or get_origin(form) is not None
-    if is_simple or (isinstance(form, type) and issubclass(form, Enum)):
-        from typing_extensions import TypedDict  # noqa: PLC0415 - pydantic requires this TypedDict on Python 3.11
-
-        return TypedDict("Form", {"value": form}), _value  # type: ignore[operator]
-    return form, None
+        return {"type": "object", "properties": {}}
+    if isinstance(form, dict) and "type" not in form:
+        return list(form)
+    return form
 
 
-def answered(answer: Elicited, unwrap: Callable[[Any], Any] | None) -> ElicitationResult[Any]:
+def answered(answer: Elicited) -> ElicitationResult[Any]:
     """Return an answer in the classes of FastMCP and the official SDK."""
     if answer.action == "accept":
-        return AcceptedElicitation(answer.content if unwrap is None else unwrap(answer.content))
+        return AcceptedElicitation(answer.content)
     if answer.action == "decline":
         return DeclinedElicitation()
     return CancelledElicitation()
-
-
-def _value(content: Any) -> Any:
-    return content["value"]

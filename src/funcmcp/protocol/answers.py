@@ -27,7 +27,7 @@ def read_answer(question: Mapping[str, Any], answer: object) -> dict[str, Any] |
     if schema is None or answer.get("action") != "accept":
         return answer
     properties = schema.get("properties", {})
-    content = {name: value for name, value in answer["content"].items() if name in properties}
+    content = {name: value for name, value in _content_of(answer).items() if name in properties}
     return {**answer, "content": content}
 
 
@@ -43,7 +43,13 @@ def _is_elicitation_result(params: Mapping[str, Any], answer: Mapping[str, Any])
     if action != "accept":
         return False
     schema = params.get("requestedSchema")
-    return schema is None or _is_form_content(answer.get("content"), schema)
+    return schema is None or _is_form_content(_content_of(answer), schema)
+
+
+def _content_of(answer: Mapping[str, Any]) -> Any:
+    """Return the content of an accepted form. Clients leave it out where the user filled in nothing."""
+    content = answer.get("content")
+    return {} if content is None else content
 
 
 def _is_form_content(content: object, schema: Mapping[str, Any]) -> bool:

@@ -113,13 +113,11 @@ async def test_log_messages_go_out_with_their_level() -> None:
     ]
 
 
-@pytest.mark.parametrize("bad", [math.nan, "\ud800", object()])
+@pytest.mark.parametrize("bad", [math.nan, object()])
 async def test_what_json_can_not_say_is_refused_where_the_author_sees_it(bad: Any) -> None:
     async def work(context: ToolContext) -> None:
         with pytest.raises(ValueError, match=r"."):
             await context.log("error", bad)
-        with pytest.raises(ValueError, match=r"."):
-            await context.progress(1, message="\ud800")
 
     peer = Peer()
     await call(work, within=context(peer, revision="2025-11-25", meta={"progressToken": 1}))
@@ -271,7 +269,6 @@ def test_a_token_is_set_once() -> None:
     [
         {"progress": float("nan")},
         {"progress": 1, "total": float("inf")},
-        {"progress": 1, "message": "\ud800"},
         {"progress": "1"},
         {"progress": 1, "total": "2"},
     ],

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from enum import Enum
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -88,7 +89,8 @@ def test_a_form_that_was_not_accepted_has_no_content(action: str) -> None:
     ("answer", "words"),
     [
         ({"action": "accept", "content": {"name": "ada", "age": "x"}}, "name: must match.*\nage: must be an integer"),
-        ({"action": "accept"}, "no content"),
+        ({"action": "accept"}, "name is missing|name.*required"),
+        ({"action": "accept", "content": [1]}, "not an object"),
         ({"action": "perhaps"}, "unknown action"),
         ({"action": ["accept"]}, "unknown action"),
     ],
@@ -122,7 +124,66 @@ def test_a_field_that_a_form_can_not_show_is_named(form: Any) -> None:
 
 def test_a_form_has_named_fields() -> None:
     with pytest.raises(RegistrationError, match="named fields"):
-        Elicit("?", int)
+        Elicit("?", dict[str, int])
+
+
+class Pace(Enum):
+    SLOW = "slow"
+    FAST = "fast"
+
+
+@pytest.mark.parametrize(
+    ("form", "field", "sent", "value"),
+    [
+        (["a", "b"], {"type": "string", "enum": ["a", "b"]}, "b", "b"),
+        (("a", "b"), {"type": "string", "enum": ["a", "b"]}, "b", "b"),
+        (["a"], {"type": "string", "enum": ["a"]}, "a", "a"),
+        ([["a", "b"]], {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}, ["a"], ["a"]),
+        ([["a"]], {"type": "array", "items": {"type": "string", "enum": ["a"]}}, ["a"], ["a"]),
+        (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}, "b", "b"),
+        (Pace, {"type": "string", "enum": ["slow", "fast"]}, "fast", Pace.FAST),
+        (str, {"type": "string"}, "x", "x"),
+        (int, {"type": "integer"}, 3, 3),
+        (float, {"type": "number"}, 1.5, 1.5),
+        (bool, {"type": "boolean"}, True, True),
+    ],
+)
+def test_a_form_may_be_a_single_field(form: Any, field: dict[str, Any], sent: Any, value: Any) -> None:
+    question = Elicit("?", form)
+    schema = question.request()["params"]["requestedSchema"]
+    assert (list(schema["properties"]), schema["required"]) == (["value"], ["value"])
+    shown = {name: part for name, part in schema["properties"]["value"].items() if name not in {"const", "title"}}
+    shown.get("items", {}).pop("const", None)
+    assert shown == field
+    assert question.read({"action": "accept", "content": {"value": sent}}) == Elicited("accept", value)
+    with pytest.raises(ToolError, match="value"):
+        question.read({"action": "accept", "content": {"value": {}}})
+    with pytest.raises(ToolError, match="value"):
+        question.read({"action": "accept"})
+
+
+@pytest.mark.parametrize("form", [[], [[]], [1, 2], ["a", 1], [["a"], ["b"]], {}, {"low": {"title": "Low"}}, [None]])
+def test_a_list_of_choices_has_texts_and_a_schema_is_an_object(form: Any) -> None:
+    with pytest.raises(RegistrationError, match="form"):
+        Elicit("?", form)
+
+
+class Defaults(BaseModel):
+    name: str = "Ada"
+    age: int = 30
+
+
+@pytest.mark.parametrize("answer", [{}, {"content": None}, {"content": {}}])
+def test_a_form_that_was_accepted_without_content_has_its_defaults(answer: dict[str, Any]) -> None:
+    assert Elicit("?", Defaults).read({"action": "accept", **answer}) == Elicited("accept", Defaults())
+    schema = {"type": "object", "properties": {"a": {"type": "string", "default": "b"}}}
+    assert Elicit("?", schema).read({"action": "accept", **answer}) == Elicited("accept", {})
+
+
+def test_a_schema_with_required_fields_needs_content() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    with pytest.raises(ToolError, match="no content"):
+        Elicit("?", schema).read({"action": "accept"})
 
 
 def test_a_page_to_visit_is_a_question_of_its_own_mode() -> None:

@@ -221,7 +221,8 @@ class FeatureContext:
 
         Returns:
             The answer. Its ``action`` is ``"accept"``, ``"decline"`` or ``"cancel"``. Its ``content`` is an object of
-            the form's type, or a dict if the form is a JSON schema; it is None if the user did not accept.
+            the form's type, the value itself if the form is a single field, or a dict if the form is a JSON schema;
+            it is None if the user did not accept.
 
         Raises:
             ToolError: The client does not support forms, or its answer does not fit.

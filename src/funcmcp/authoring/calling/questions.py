@@ -6,7 +6,7 @@ Source: "client/elicitation", "client/sampling", "client/roots" of the revisions
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from funcmcp.authoring.values.content import Content
 from funcmcp.protocol.errors import ToolError
@@ -68,8 +68,8 @@ class Elicited(NamedTuple):
 
     Attributes:
         action: ``"accept"``, ``"decline"`` or ``"cancel"``.
-        content: The values of the fields, as an object of the form's type, or as a dict if the form is a schema. None
-            if the user did not accept.
+        content: The values of the fields, as an object of the form's type, or as a dict if the form is a schema. The
+            value itself if the form is a single field. None if the user did not accept.
     """
 
     action: str
@@ -106,21 +106,28 @@ class Elicit:
 
     Args:
         message: The reason for the question, which the user reads.
-        schema: A pydantic model, dataclass or TypedDict with flat fields (strings, numbers, booleans, choices), or a
-            form's JSON schema.
+        schema: A pydantic model, dataclass or TypedDict with flat fields (strings, numbers, booleans, choices); a
+            single field: ``str``, ``int``, ``float``, ``bool``, an enum or a ``Literal``; a list of texts to choose
+            one from, or a list of such a list to choose several from; or a form's JSON schema.
 
     Raises:
-        RegistrationError: The type has a field that a form can't show.
+        RegistrationError: A form can't show the type or one of its fields.
     """
 
-    __slots__ = ("_message", "_schema", "_type")
+    __slots__ = ("_form", "_message", "_schema")
 
     kind = "elicitation"
 
     def __init__(self, message: str, schema: Any) -> None:
         self._message = message
-        self._type = None if isinstance(schema, dict) else schema
-        self._schema: dict[str, Any] = schema if isinstance(schema, dict) else _form(schema)[0]
+        self._form: _Form | None = None
+        if isinstance(schema, dict):
+            if schema.get("type") != "object":
+                raise RegistrationError('A form\'s JSON schema must have the type "object". Pass choices as a list.')
+            self._schema: dict[str, Any] = schema
+        else:
+            self._form = _form_of(_choices(schema) if isinstance(schema, list | tuple) else schema)
+            self._schema = self._form.schema
 
     def request(self) -> dict[str, Any]:
         """Return the request's method and params."""
@@ -135,12 +142,16 @@ class Elicit:
         if action != "accept":
             return Elicited(action, None)
         content = answer.get("content")
+        if content is None:  # the user has filled in nothing
+            content = {}
         if not isinstance(content, dict):
+            raise ToolError("The client accepted the form but sent content that is not an object.")
+        if self._form is None:
+            if content or not self._schema.get("required"):
+                return Elicited(action, content)
             raise ToolError("The client accepted the form but sent no content.")
-        if self._type is None:
-            return Elicited(action, content)
         try:
-            return Elicited(action, _form(self._type)[1](content))
+            return Elicited(action, self._form.read(content))
         except ToolError as error:
             raise ToolError(f"The answer to the form does not fit it:\n{error}") from None
 
@@ -256,29 +267,58 @@ def _message(message: str | Content | Mapping[str, Any]) -> dict[str, Any]:
     return dict(message)
 
 
+def _choices(choices: Sequence[Any]) -> Any:
+    """Return the type of a list of texts to choose one from, or of a list of such a list to choose several from."""
+    if len(choices) == 1 and isinstance(choices[0], list | tuple):
+        return list[_choices(choices[0])]
+    if not choices or not all(isinstance(choice, str) for choice in choices):
+        raise RegistrationError("The choices of a form must be a list of at least one text.")
+    return Literal[tuple(choices)]
+
+
+class _Form(NamedTuple):
+    """A form of a type: its schema, and the function that reads its content."""
+
+    schema: dict[str, Any]
+    read: Callable[[Any], Any]
+
+
 @lru_cache(maxsize=256)
-def _form(form: Any) -> tuple[dict[str, Any], Callable[[Any], Any]]:
-    """Return the schema of a type's form, and the function that reads its content."""
+def _form_of(form: Any) -> _Form:
+    """Return the form of a type. A type without fields becomes a form with one field, ``value``."""
     from funcmcp.authoring.calling.arguments import reader_of_type  # noqa: PLC0415 - loads pydantic, for tools that ask
     from funcmcp.authoring.values.json_schema import json_schema  # noqa: PLC0415 - loads pydantic
     from funcmcp.authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
 
     name = getattr(form, "__name__", repr(form))
     schema = json_schema(argument_schema(form, name, lax=False), "validation", name)
-    if schema.get("type") != "object" or "properties" not in schema:
+    if schema.get("type") != "object":
+        from typing_extensions import TypedDict  # noqa: PLC0415 - pydantic requires this TypedDict on Python 3.11
+
+        single = _form_of(TypedDict(name, {"value": form}))  # type: ignore[operator] # a type that is made here
+        return _Form(single.schema, lambda content: single.read(content)["value"])
+    if "properties" not in schema:
         raise RegistrationError(f"{name} has no named fields, so it can't be a form. Use a model or a dataclass.")
     properties = {key: _field(member, f"{name}.{key}") for key, member in schema["properties"].items()}
     flat: dict[str, Any] = {"type": "object", "properties": properties}
     if "required" in schema:
         flat["required"] = schema["required"]
-    return flat, reader_of_type(form, name)
+    return _Form(flat, reader_of_type(form, name))
+
+
+def _with_enum(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a choice, which has a constant for a single text, with an enum."""
+    if "const" in schema and schema.get("type") == "string":
+        return {**schema, "enum": [schema["const"]]}
+    return schema
 
 
 def _field(schema: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the schema of a form's field. Raise RegistrationError if a form can't show it."""
     kind = schema.get("type", "")
-    if "const" in schema and kind == "string":
-        schema = {**schema, "enum": [schema["const"]]}
+    schema = _with_enum(schema)
+    if "items" in schema:
+        schema = {**schema, "items": _with_enum(schema["items"])}
     keywords = _FIELD_KEYWORDS.get(kind)
     is_other_array = kind == "array" and "enum" not in schema.get("items", {})
     is_other_enum = kind != "string" and "enum" in schema
