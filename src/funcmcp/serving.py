@@ -25,6 +25,7 @@ from funcmcp.adapters.asgi.application import Served, served_by
 from funcmcp.auth.access import PRINCIPALS_ONLY
 from funcmcp.authoring.calling.lifespans import LifespanError
 from funcmcp.protocol.errors import INTERNAL_ERROR
+from funcmcp.protocol.loopback import address_of, is_loopback
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.server.connections.hub import RESOURCES, updated
 from funcmcp.server.dispatch import Server
@@ -263,7 +264,8 @@ class Serving(Served):
 
     def on_listening(self, address: str) -> None:
         """Warn of a random key if other machines can reach the server."""
-        if not _is_loopback(address):
+        is_network_address = address_of(address) is not None  # and not the path of a Unix socket
+        if is_network_address and not is_loopback(address):
             self._warn_of_random_key("other machines can reach it")
 
     def on_first_request(self, address: str | None) -> None:
@@ -451,17 +453,6 @@ def _task_concurrency(environment: Mapping[str, str]) -> int | None:
     if not text.isascii() or not text.isdecimal():
         raise ValueError(f"{TASK_CONCURRENCY_VARIABLE} must be a number of tasks, or 0 for none; got {text!r}.")
     return int(text)
-
-
-def _is_loopback(address: str) -> bool:
-    """Return whether only this machine can reach an address, which may be the path of a Unix socket."""
-    import ipaddress  # noqa: PLC0415 - most starts of a server need not wait for it
-
-    try:
-        ip = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return True
-    return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
 
 
 def _may_be_one_of_several() -> bool:

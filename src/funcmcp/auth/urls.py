@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from urllib.parse import SplitResult, urlsplit
+
+from funcmcp.protocol.loopback import is_loopback
 
 _VISIBLE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
@@ -23,13 +24,6 @@ def checked(name: str, url: str) -> SplitResult:
     parts = urlsplit(url) if _VISIBLE.fullmatch(url) else SplitResult("", "", "", "", "")
     if not parts.hostname or "@" in parts.netloc or "#" in url:
         raise ValueError(f"{name} must be an absolute URL without user name and fragment, not {url!r}.")
-    if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(parts.hostname)):
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname)):
         raise ValueError(f"{name} must begin with https:// (http:// only for a loopback address), not {url!r}.")
     return parts
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -110,13 +110,9 @@ def _bridge_members(client: Client, server: Server) -> dict[str, Any]:
     arguments = ["-y", "mcp-remote", server.url]
     for name, value in server.headers.items():
         arguments += ["--header", f"{name}:{_with_references(client, value, {})}"]
-    if server.url.startswith("http://") and not _is_loopback(server.url):
+    if server.url.startswith("http://"):  # mcp-remote asks for it unless the host is a loopback name that it knows
         arguments.append("--allow-http")
     return {"command": "npx", "args": arguments}
-
-
-def _is_loopback(url: str) -> bool:
-    return re.match(r"http://(localhost|127\.0\.0\.1|\[::1\])([:/]|$)", url) is not None
 
 
 def _codex_members(server: Server) -> dict[str, Any]:

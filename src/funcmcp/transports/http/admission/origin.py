@@ -11,12 +11,12 @@ RFC 9112 section 3.2 (no Host or several ones are 400); RFC 9110 section 15.5.20
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from funcmcp.protocol.errors import INVALID_REQUEST
+from funcmcp.protocol.loopback import address_of, is_loopback
 from funcmcp.transports.http.options import hosts_of_environment, hosts_of_platform
 from funcmcp.transports.http.status import refuse
 
@@ -77,11 +77,10 @@ class OriginCheck:
         name = match[1].lower()
         if host.lower() in self._hosts or name in self._hosts:
             return True
-        address = _address_of(server)
+        address = None if server is None else address_of(server)
         if address is None:
             return False
-        address = getattr(address, "ipv4_mapped", None) or address  # an IPv4 connection to an IPv6 socket
-        return _address_of(name) == address or (address.is_loopback and _is_loopback(name))
+        return address_of(name) == address or (address.is_loopback and is_loopback(name))
 
     def _origin_is_allowed(self, field: bytes, host_field: bytes) -> bool:
         if "*" in self._origins:
@@ -91,19 +90,18 @@ class OriginCheck:
         match = _AUTHORITY.fullmatch(authority)
         if not separator or match is None or scheme not in _DEFAULT_PORTS:
             return origin.lower() in self._origins
-        if f"{scheme}://{authority}" in self._origins or _is_loopback(match[1]):
+        if f"{scheme}://{authority}" in self._origins or is_loopback(match[1]):
             return True
         return _with_port(authority, scheme) == _with_port(host.lower(), scheme)
 
 
 def is_on_loopback(request: HttpRequest) -> bool:
     """Return whether a request came to a loopback address and names a loopback host."""
-    address = _address_of(request.server)
+    address = None if request.server is None else address_of(request.server)
     match = _AUTHORITY.fullmatch(_text(request.fields.get(b"host", b"")))
     if address is None or match is None:
         return False
-    address = getattr(address, "ipv4_mapped", None) or address
-    return address.is_loopback and _is_loopback(match[1].lower())
+    return address.is_loopback and is_loopback(match[1])
 
 
 def _text(field: bytes) -> str:
@@ -113,17 +111,3 @@ def _text(field: bytes) -> str:
 def _with_port(authority: str, scheme: str) -> str:
     match = _AUTHORITY.fullmatch(authority)
     return f"{match[1]}:{match[2] or _DEFAULT_PORTS[scheme]}" if match is not None else authority
-
-
-def _is_loopback(name: str) -> bool:
-    address = _address_of(name)
-    return name == "localhost" or (address is not None and address.is_loopback)
-
-
-def _address_of(name: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    if name is None:
-        return None
-    try:
-        return ipaddress.ip_address(name.strip("[]"))
-    except ValueError:
-        return None
