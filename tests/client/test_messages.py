@@ -64,9 +64,7 @@ def test_an_error_is_raised_with_its_code_and_data() -> None:
     assert (caught.value.code, caught.value.data) == (-32602, [1])
 
 
-@pytest.mark.parametrize(
-    "error", [None, 5, "no", [], {}, {"code": "1", "message": "m"}, {"code": True, "message": "m"}]
-)
+@pytest.mark.parametrize("error", [5, "no", [], {}, {"code": "1", "message": "m"}, {"code": True, "message": "m"}])
 def test_an_error_of_another_shape_names_the_method(error: object) -> None:
     with pytest.raises(InvalidResponseError, match="The error in the response to tools/call has no code and message"):
         result_of({"error": error}, "tools/call")

@@ -97,7 +97,6 @@ def test_a_request_whose_id_is_no_string_or_integer_is_malformed(request_id: obj
         ({"jsonrpc": "1.0", "id": 7, "method": "ping"}, '"2.0"'),
         ({"jsonrpc": "2.0", "id": 7, "method": None}, '"method"'),
         ({"jsonrpc": "2.0", "id": 7, "method": ["ping"]}, '"method"'),
-        ({"jsonrpc": "2.0", "id": 7, "method": "ping", "params": None}, '"params"'),
         ({"jsonrpc": "2.0", "id": 7, "method": "ping", "params": [1]}, '"params"'),
         ({"jsonrpc": "2.0", "id": 7}, '"method"'),
         ({"jsonrpc": "2.0", "id": 7, "result": 1}, '"result"'),
@@ -111,3 +110,27 @@ def test_anything_else_is_malformed_and_keeps_the_id_that_was_readable(value: An
     assert isinstance(message, Malformed)
     assert why in message.reason
     assert message.id == (value.get("id") if isinstance(value, dict) else None)
+
+
+@pytest.mark.parametrize("params", [None, {}, {"cursor": None}, {"cursor": None, "_meta": None}])
+def test_an_optional_member_that_is_null_is_absent(params: Any) -> None:
+    request = classify({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params})
+    assert isinstance(request, Request)
+    assert request.params == {}
+    notification = classify({"jsonrpc": "2.0", "method": "notifications/initialized", "params": params})
+    assert isinstance(notification, Notification)
+    assert notification.params == {}
+
+
+def test_null_in_a_value_of_a_member_stays() -> None:
+    request = classify({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"arguments": {"a": None}}})
+    assert isinstance(request, Request)
+    assert request.params == {"arguments": {"a": None}}
+
+
+def test_a_response_may_have_the_other_member_as_null() -> None:
+    result = classify({"jsonrpc": "2.0", "id": 1, "result": {}, "error": None})
+    error = classify({"jsonrpc": "2.0", "id": 1, "result": None, "error": {"code": 1, "message": "m"}})
+    assert isinstance(result, Response)
+    assert isinstance(error, Response)
+    assert (result.result, error.error) == ({}, {"code": 1, "message": "m"})

@@ -150,6 +150,23 @@ def test_a_path_of_several_segments_is_refused_as_a_whole(template: str, uri: st
         match(template, uri)
 
 
+@pytest.mark.parametrize("template", ["menu://{a}", "menu://{+a}", "menu://x{?a}", "menu://{a*}", "filed://{a}"])
+def test_a_letter_and_a_colon_are_a_drive_in_files_only(template: str) -> None:
+    def uri(value: str) -> str:
+        return template.partition(":")[0] + ("://x?a=" if "?" in template else "://") + value
+
+    assert match(template, uri("a:b")) == {"a": ["a:b"] if "*" in template else "a:b"}
+    for value in ("C:", "c%3A%2Fx", "c%3A%5Cx"):
+        with pytest.raises(UnsafeValueError):
+            match(template, uri(value))
+
+
+def test_the_fragment_of_a_uri_is_not_part_of_a_query() -> None:
+    assert match("menu://a{?q,r}", "menu://a?q=1#top") == {"q": "1"}
+    assert match("menu://a{?q,r}", "menu://a?q=1#r=2&q=3") == {"q": "1"}
+    assert match("menu://a{?q,r}", "menu://a?q=1%23top") == {"q": "1#top"}
+
+
 @pytest.mark.parametrize("value", ["...", "a..b", "..a", "~", "ab:c", "1:b", "ab:/c", "%252e%252e", "."])
 def test_a_harmless_value_is_taken(value: str) -> None:
     assert match("file://{+a}", f"file://{value}") is not None

@@ -525,6 +525,13 @@ def test_lines_are_the_same_however_the_bytes_come(size: int) -> None:
     assert [*lines, cut.flush()] == [b"one", b"", None, b"fifty", b"exact", b"last"]
 
 
+def test_a_byte_order_mark_is_ignored_before_the_first_line_only() -> None:
+    mark = b"\xef\xbb\xbf"
+    splitter = LineSplitter(1000)
+    assert splitter.feed(mark[:1]) == []
+    assert splitter.feed(mark[1:] + b"one\n" + mark + b"two\n") == [b"one", mark + b"two"]
+
+
 def test_a_line_that_is_too_long_takes_no_room() -> None:
     cut = LineSplitter(1000)
     for _ in range(100):

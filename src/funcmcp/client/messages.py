@@ -46,8 +46,8 @@ def result_of(response: Mapping[str, Any], method: str) -> dict[str, Any]:
         MCPError: The response holds an error.
         InvalidResponseError: The response holds neither a result nor an error as the protocol defines them.
     """
-    if "error" in response:
-        error = response["error"]
+    error = response.get("error")
+    if error is not None:
         if isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str):
             raise MCPError(error["code"], error["message"], error.get("data"))
         raise InvalidResponseError(f"The error in the response to {method} has no code and message: {one_line(error)}")

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import os
 import sys
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,14 +166,16 @@ class StdioTransport:
 
     async def _read(self, process: Process, stdout: asyncio.StreamReader) -> None:
         """Read stdout to its end, then fail the requests that wait."""
+        before = BOM_UTF8  # some servers write one at the beginning
         while True:
             try:
-                line = await stdout.readline()
+                line = (await stdout.readline()).removeprefix(before)
             except ValueError:
                 self._fail(InvalidResponseError(f"{self._name} wrote a line of more than {_MAX_LINE_BYTES} bytes."))
                 continue
             if not line:
                 break
+            before = b""
             if line.strip():
                 await self._take(line)
         if await _ends_within(process, _KILL_SECONDS):

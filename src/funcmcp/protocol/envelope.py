@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from funcmcp.protocol.errors import UNSUPPORTED_PROTOCOL_VERSION, InvalidParams, MCPError
+from funcmcp.protocol.jsonrpc import without_nulls
 from funcmcp.protocol.levels import LEVELS
 
 PREFIX = "io.modelcontextprotocol/"
@@ -31,6 +32,8 @@ def carries_version(params: object) -> bool:
 def read_meta(params: dict[str, Any]) -> dict[str, Any]:
     """Return the `_meta` of a request; raise InvalidParams if a member is missing or has the wrong type."""
     meta = params.get("_meta")
+    if type(meta) is dict and None in meta.values():
+        meta = without_nulls(meta)
     if type(meta) is not dict:
         raise InvalidParams(f'"_meta" must be an object with "{PROTOCOL_VERSION}" and "{CLIENT_CAPABILITIES}".')
     if type(meta.get(PROTOCOL_VERSION)) is not str:

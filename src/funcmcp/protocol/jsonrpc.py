@@ -73,10 +73,10 @@ def classify(value: object) -> Message | Malformed:
         return Malformed('"jsonrpc" must be "2.0".', request_id)
     if "method" not in value:
         return _response(value, request_id)
-    method, params = value["method"], value.get("params", {})
+    method, params = value["method"], _params_of(value)
     if type(method) is not str:
         return Malformed('"method" must be a string.', request_id)
-    if type(params) is not dict:
+    if params is None:
         return Malformed('"params" must be an object.', request_id)
     if request_id is not None:
         return Request(request_id, method, params)
@@ -85,10 +85,29 @@ def classify(value: object) -> Message | Malformed:
     return Notification(method, params)
 
 
+def _params_of(message: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the params of a message without members that are null; None if they are not an object."""
+    params = message.get("params")
+    if params is None:
+        return {}
+    if type(params) is not dict:
+        return None
+    return without_nulls(params) if None in params.values() else params
+
+
+def without_nulls(members: dict[str, Any]) -> dict[str, Any]:
+    """Return an object of the protocol without the members that are null.
+
+    Clients whose language has no "absent" send null for an optional member. No member of the params of a request has a
+    meaning for null.
+    """
+    return {name: member for name, member in members.items() if member is not None}
+
+
 def _response(value: dict[str, Any], request_id: RequestId | None) -> Response | Malformed:
     result, error = value.get("result"), value.get("error")
-    if type(result) is dict and "error" not in value and request_id is not None:
+    if type(result) is dict and error is None and request_id is not None:
         return Response(request_id, result, None)
-    if type(error) is dict and "result" not in value:
+    if type(error) is dict and result is None:
         return Response(request_id, None, error)
     return Malformed('A message must have a "method", a "result" or an "error".', request_id)

@@ -29,6 +29,7 @@ MAX_URI = 8192
 _EXPRESSION = re.compile(r"\{([+?]?)([A-Za-z_][A-Za-z0-9_]*\*?(?:,[A-Za-z_][A-Za-z0-9_]*\*?)*)\}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _DRIVE = re.compile(r"[A-Za-z]:")
+_DRIVE_PATH = re.compile(r"[A-Za-z]:(/|$)")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UNSAFE = "The URI has a value that is not allowed: '..', an absolute path, a backslash or NUL."
 
@@ -69,6 +70,8 @@ class URITemplate:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        # Elsewhere "a:b" is a value like any other. In a path of Windows it is a file of the drive A.
+        self._drive = _DRIVE if text[:5].lower() == "file:" else _DRIVE_PATH
         self._query: tuple[str, ...] = ()
         self.repeated: frozenset[str] = frozenset()
         parts = list(self._parse(text))
@@ -113,6 +116,7 @@ class URITemplate:
         path, query = uri, ""
         if self._query:
             path, _, query = uri.partition("?")
+            query = query.partition("#")[0]  # a fragment names a part of the resource (RFC 3986 section 3.5)
         values = self._match_path(path)
         if values is None:
             return None
@@ -120,11 +124,11 @@ class URITemplate:
         if parameters is None:
             return None
         for value in values.values():
-            _check(value)
+            _check(value, self._drive)
         for value in parameters.values():
             # The values of a repeated parameter are separate: joined they are not a path.
             for text in [value] if isinstance(value, str) else value:
-                _check(text)
+                _check(text, self._drive)
         return values | parameters
 
     def _match_path(self, text: str) -> Values | None:
@@ -237,10 +241,10 @@ def _decode(raw: str) -> str | None:
         return None
 
 
-def _check(value: str | list[str]) -> None:
+def _check(value: str | list[str], drive: re.Pattern[str]) -> None:
     """Raise UnsafeValueError if a value, or the path that a list of segments forms, is not safe."""
     for path in [value] if isinstance(value, str) else [*value, "/".join(value)]:
         upwards = ".." in path and ".." in path.split("/")
-        drive = path[1:2] == ":" and _DRIVE.match(path) is not None
-        if upwards or drive or "\0" in path or "\\" in path or path[:1] == "/":
+        has_drive = path[1:2] == ":" and drive.match(path) is not None
+        if upwards or has_drive or "\0" in path or "\\" in path or path[:1] == "/":
             raise UnsafeValueError(_UNSAFE)

@@ -28,6 +28,7 @@ import select
 import signal
 import sys
 import threading
+from codecs import BOM_UTF8
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -334,6 +335,7 @@ class LineSplitter:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        self._is_first = True
         self._line = bytearray()
         self._size = 0
 
@@ -350,6 +352,9 @@ class LineSplitter:
     def flush(self) -> bytes | None:
         """Return the data after the last newline, and begin a new line; None if it is too long."""
         line = None if self._size > self._limit else bytes(self._line)
+        if self._is_first and line is not None:
+            line = line.removeprefix(BOM_UTF8)  # PowerShell 5 writes one
+        self._is_first = False
         self._line.clear()
         self._size = 0
         return line

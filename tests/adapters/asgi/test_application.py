@@ -97,7 +97,14 @@ async def test_a_scope_becomes_a_request() -> None:
 
 @pytest.mark.parametrize(
     ("path", "root_path", "below"),
-    [("/mcp", "", "/mcp"), ("/api/mcp", "/api", "/mcp"), ("/mcp", "/api", "/mcp"), ("/api", "/api", "")],
+    [
+        ("/mcp", "", "/mcp"),
+        ("/api/mcp", "/api", "/mcp"),
+        ("/mcp", "/api", "/mcp"),
+        ("/api", "/api", ""),
+        ("/apis/mcp", "/api", "/apis/mcp"),
+        ("/api/mcp", "/api/", "/mcp"),
+    ],
 )
 async def test_the_mount_is_taken_off_the_path(path: str, root_path: str, below: str) -> None:
     assert ASGIRequest(scope(path=path, root_path=root_path), Platform().receive).path == below

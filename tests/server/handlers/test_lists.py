@@ -104,7 +104,16 @@ async def test_every_list_comes_in_pages_that_together_are_the_whole(revision: s
 
 @EVERY_LIST
 @EVERY_REVISION
-@pytest.mark.parametrize("cursor", [1, 1.5, True, [], {}, ["YQ=="], "", "nope", "é", "YQ==", "A" * 10_000])
+@pytest.mark.parametrize("cursor", ["", None])
+async def test_an_empty_cursor_is_the_first_page(revision: str, method: str, cursor: str | None) -> None:
+    served = server(KINDS[method][2]("only"))
+    first = await answer(served, context(method, {}, revision=revision))
+    assert await answer(served, context(method, {"cursor": cursor}, revision=revision)) == first
+
+
+@EVERY_LIST
+@EVERY_REVISION
+@pytest.mark.parametrize("cursor", [1, 1.5, True, [], {}, ["YQ=="], "nope", "é", "YQ==", "A" * 10_000])
 async def test_a_bad_cursor_is_invalid_params(revision: str, method: str, cursor: object) -> None:
     served = server(KINDS[method][2]("only"))
     error = (await answer(served, context(method, {"cursor": cursor}, revision=revision)))["error"]

@@ -201,8 +201,8 @@ class ASGIRequest(HttpRequest):
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         path, mount, server, lines = scope["path"], scope.get("root_path"), scope.get("server"), scope["headers"]
-        if mount and path.startswith(mount):
-            path = path[len(mount) :]
+        if mount:
+            path = _path_below(mount, path)
         pairs = lines if type(lines) is list else list(lines)
         super().__init__(scope["method"], path, pairs, server[0] if server else None)
         self._scope = scope
@@ -250,13 +250,22 @@ class ASGIRequest(HttpRequest):
     def mount(self) -> str:
         """The path under which the application is mounted."""
         mount: str = self._scope.get("root_path", "")
-        return mount
+        return mount.rstrip("/")
 
     @property
     def query_string(self) -> str:
         """The query of the URL, without the question mark."""
         query: bytes = self._scope.get("query_string", b"")
         return query.decode("latin-1")
+
+
+def _path_below(mount: str, path: str) -> str:
+    """Return the part of a path below the mount path; the path itself if it is not below, or not with whole segments.
+
+    Servers behind a proxy may have a root path that is not part of the path.
+    """
+    below = path.removeprefix(mount.rstrip("/"))
+    return below if not below or below[0] == "/" else path
 
 
 async def _next(receive: Receive) -> Message:

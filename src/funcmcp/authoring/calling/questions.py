@@ -270,7 +270,7 @@ def _message(message: str | Content | Mapping[str, Any]) -> dict[str, Any]:
 def _choices(choices: Sequence[Any]) -> Any:
     """Return the type of a list of texts to choose one from, or of a list of such a list to choose several from."""
     if len(choices) == 1 and isinstance(choices[0], list | tuple):
-        return list[_choices(choices[0])]
+        return list[_choices(choices[0])]  # type: ignore[misc] # a type that is made here
     if not choices or not all(isinstance(choice, str) for choice in choices):
         raise RegistrationError("The choices of a form must be a list of at least one text.")
     return Literal[tuple(choices)]

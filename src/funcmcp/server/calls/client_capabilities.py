@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.protocol.jsonrpc import without_nulls
 from funcmcp.protocol.methods import CLIENT_METHODS, can_be_asked
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def missing_capability(client: Client, question: Mapping[str, Any]) -> dict[str,
     declared = client.capabilities.get(capability)
     if not isinstance(declared, dict) or not can_be_asked(question["method"], client.revision.date):
         return {capability: {}}
+    declared = without_nulls(declared)
     needed = _SUB_CAPABILITIES[capability](question["params"])
     if "form" in needed and "url" not in declared:
         return {}  # a client that names no mode can show forms

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.errors import InvalidParams
+from funcmcp.protocol.jsonrpc import without_nulls
 from funcmcp.server.catalog.features import ResourceTemplate
 from funcmcp.server.handlers.prompts import strings_of
 
@@ -41,7 +42,7 @@ class Completions:
         completion_context = params.get("context", {})
         if type(completion_context) is not dict:
             raise InvalidParams('"context" must be an object.')
-        arguments = strings_of(completion_context.get("arguments", {}), "context.arguments")
+        arguments = strings_of(without_nulls(completion_context).get("arguments", {}), "context.arguments")
         name = argument["name"]
         completer = feature.completers.get(name)
         if completer is None:

@@ -145,11 +145,14 @@ def encoded_definition(feature: Described, shape: Shape, revision: Revision) -> 
 
 
 def cursor_of(context: RequestContext) -> str | None:
-    """Return the cursor of a request; raise InvalidParams if it is not a string."""
+    """Return the cursor of a request; None for the first page. Raise InvalidParams if it is not a string.
+
+    Clients that keep an absent cursor as an empty string send it for the first page.
+    """
     cursor = context.request.params.get("cursor")
     if cursor is not None and type(cursor) is not str:
         raise InvalidParams('"cursor" must be a string.')
-    return cursor
+    return cursor or None
 
 
 def start_of(kind: str, keys: Sequence[str], cursor: str) -> int:

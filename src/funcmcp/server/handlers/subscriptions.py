@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.protocol.envelope import SUBSCRIPTION_ID
 from funcmcp.protocol.errors import INVALID_REQUEST, METHOD_NOT_FOUND, InvalidParams, MCPError
+from funcmcp.protocol.jsonrpc import without_nulls
 from funcmcp.server.connections.hub import LISTS, updated
 from funcmcp.server.connections.subscribed_uris import MAX_URIS, SubscribedURIs
 from funcmcp.server.handlers.resources import may_read
@@ -185,4 +186,4 @@ def _requested(context: RequestContext) -> dict[str, Any]:
     notifications = context.request.params.get("notifications")
     if type(notifications) is not dict:
         raise InvalidParams('"notifications" must be an object.')
-    return notifications
+    return without_nulls(notifications)

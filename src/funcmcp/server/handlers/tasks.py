@@ -16,6 +16,7 @@ from funcmcp.protocol.answers import read_answer
 from funcmcp.protocol.codec import decode, encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParams, MCPError, ToolError
 from funcmcp.protocol.tasks import COMPLETED, FAILED, INPUT_REQUIRED, RELATED_TASK, members
+from funcmcp.server.handlers.lists import cursor_of
 from funcmcp.server.tasks.service import change_of, require_extension, rules_of, status_of
 from funcmcp.state.tasks.record import interrupted
 from funcmcp.state.tasks.store import position
@@ -87,8 +88,8 @@ class TaskMethods:
         owner = owner_of(context.principal)
         if owner is None:
             raise MCPError(METHOD_NOT_FOUND, "Tasks are listed for authenticated callers only.")
-        cursor = context.request.params.get("cursor")
-        if cursor is not None and (type(cursor) is not str or not _CURSOR.fullmatch(cursor)):
+        cursor = cursor_of(context)
+        if cursor is not None and not _CURSOR.fullmatch(cursor):
             raise InvalidParams("The cursor is invalid.")
         records = await self._tasks.store.page(owner, cursor, PAGE_SIZE + 1)
         page = records[:PAGE_SIZE]

@@ -62,7 +62,7 @@ class StreamableHeaders:
     def examine(self, request: HttpRequest) -> CheckedHeaders | HttpResponse:
         """Return the headers of a request that passes, or the response to another one: a refusal or the page."""
         if request.path not in self._paths:
-            return refuse(404, INVALID_REQUEST, f"Nothing is here; the MCP endpoint is {self._path}.")
+            return refuse(404, INVALID_REQUEST, f"Nothing is here; the MCP endpoint is {request.mount}{self._path}.")
         if self._page is not None and request.method in PAGE_METHODS:
             response = self._page.answer(request)
             if response is not None:
