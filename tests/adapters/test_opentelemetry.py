@@ -270,7 +270,8 @@ async def test_a_result_with_is_error_fails_the_span_without_its_text(traced: Tr
     span = traced.span("tools/call fail")
     assert (span.attributes or {})["error.type"] == "tool_error"
     assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, None)
-    assert not span.events
+    kinds = [(event.name, dict(event.attributes or {})) for event in span.events]
+    assert kinds == ([] if how == "told" else [("exception", {"exception.type": "builtins.RuntimeError"})])
     assert SECRET not in span.to_json()
 
 

@@ -28,6 +28,7 @@ from funcmcp.protocol import errors
 from funcmcp.protocol.codec import decode
 from funcmcp.protocol.methods import METHODS
 from funcmcp.protocol.tasks import COMPLETED, FAILED, INPUT_REQUIRED
+from funcmcp.server.exception_groups import members_of
 from funcmcp.server.tasks.service import task_digest
 from funcmcp.server.tasks.worker import NoOutcome
 from funcmcp.state.tasks.record import Outcome
@@ -60,6 +61,7 @@ _NAMED_BY = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.nam
 _WITH_URI = frozenset({"resources/read", "resources/subscribe", "resources/unsubscribe"})
 _OTHER = "_OTHER"  # the conventions' word for what has no name of its own
 _LONGEST = 256
+_MAX_EVENTS = 10
 _SAYS_ERROR = b'"isError":true'
 
 
@@ -83,6 +85,7 @@ def tracing(tracer_provider: TracerProvider | None = None) -> Middleware:
                 reply = await call_next(context)
                 if span.is_recording():
                     _set_outcome(span, reply)
+                    _add_exception(span, context.error)
                 return reply
         finally:
             detach(token)
@@ -126,6 +129,7 @@ class TaskTracing:
                 end = await run()
                 if span.is_recording():
                     _set_end(span, end)
+                    _add_exception(span, context.error)
                 return end
         finally:
             detach(token)
@@ -215,6 +219,16 @@ def _set_outcome(span: Span, reply: Reply) -> None:
         _set_error(span, reply.error, reply.message()["error"].get("message"))
     elif _SAYS_ERROR in reply.body and reply.message()["result"].get("isError") is True:
         _fail(span, "tool_error")
+
+
+def _add_exception(span: Span, error: BaseException | None) -> None:
+    """Add an event with the type, not the text, of an exception; for a group one for each of its first members."""
+    if error is None:
+        return
+    for member in members_of(error)[:_MAX_EVENTS]:
+        if not isinstance(member, errors.ToolError | errors.MCPError):  # these are answers
+            kind = type(member)
+            span.add_event("exception", {"exception.type": f"{kind.__module__}.{kind.__qualname__}"})
 
 
 def _set_error(span: Span, code: int, message: str | None) -> None:

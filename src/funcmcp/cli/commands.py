@@ -239,7 +239,7 @@ def _serve_stdio(target: str) -> None:
             serving = serving_of(server)
             serve(serving.server, serving.aclose, serving.enter_lifespans, source=source, sink=sink)
     except LifespanError as error:
-        log_failure(error, "-", "add_lifespan")
+        log_failure(error, "", "add_lifespan")
         raise Failure(str(error)) from error
     except StreamError as error:
         raise Failure(f"{error.strerror}. With --stdio the server exchanges messages with its client there.") from error

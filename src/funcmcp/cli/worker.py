@@ -89,7 +89,7 @@ async def _work(serving: Serving) -> None:
     try:
         await serving.start()
     except LifespanError as error:
-        log_failure(error, "-", "add_lifespan")
+        log_failure(error, "", "add_lifespan")
         raise Failure(str(error)) from error
     try:
         write_line(f"{serving.name} runs its tasks (Ctrl+C stops it)")

@@ -65,7 +65,7 @@ def time_requests(observe: Callable[[Timing], None]) -> Middleware:
         try:
             observe(timing)
         except Exception as error:  # noqa: BLE001 - the request has run, and must not run again because of its timing
-            log_failure(error, os.urandom(8).hex(), "time_requests")
+            log_failure(error, os.urandom(8).hex(), "time_requests", context.request.method)
         return reply
 
     return time_request

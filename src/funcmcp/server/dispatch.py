@@ -14,9 +14,10 @@ from funcmcp.server.catalog.catalog import Catalog
 from funcmcp.server.catalog.features import RawResponse
 from funcmcp.server.catalog.lookup import Lookup
 from funcmcp.server.connections.hub import LISTS, Hub, updated
+from funcmcp.server.exception_groups import meaning_of, shown_text
 from funcmcp.server.limits import LimitReachedError
 from funcmcp.server.load import Load
-from funcmcp.server.log import log_failure, members_of
+from funcmcp.server.log import log_failure
 from funcmcp.server.middleware import check_middleware, fold
 from funcmcp.server.results import Results
 from funcmcp.server.routes import Parts, Routes
@@ -169,6 +170,7 @@ class Server:
 
     async def _respond(self, context: RequestContext) -> Reply:
         """Run the handler of a request and return the response."""
+        context.set_error(None)  # a middleware may run the handler again
         reply = self._begin(context)
         return reply if isinstance(reply, Reply) else await self._wait_for(reply, context)
 
@@ -212,6 +214,8 @@ class Server:
         """Return the response for an exception of a handler; re-raise one for which transports have a status."""
         if isinstance(error, StoreUnavailableError | LimitReachedError):
             raise error
+        if context.error is None:
+            context.set_error(error)
         if isinstance(error, MCPError):
             return self._error(error, context)
         return self._internal_error(error, context.request)
@@ -222,14 +226,14 @@ class Server:
 
     def _failed(self, error: BaseException, context: RequestContext) -> Reply:
         """Return the response for an exception of a middleware; re-raise an exception that is not a failure."""
-        if isinstance(error, StoreUnavailableError | LimitReachedError) or not is_failure(error):
-            raise error
-        context.fail(error)
-        members = list(members_of(error))
-        if len(members) == 1 and isinstance(members[0], MCPError):
-            return self._error(members[0], context)
-        if context.request.method == "tools/call" and all(isinstance(member, ToolError) for member in members):
-            text = "\n".join(map(str, members))
+        meaning = meaning_of(error)
+        if isinstance(meaning, StoreUnavailableError | LimitReachedError) or not is_failure(meaning):
+            raise meaning
+        context.set_error(error)
+        if isinstance(meaning, MCPError):
+            return self._error(meaning, context)
+        text = shown_text(error, (ToolError,)) if context.request.method == "tools/call" else None
+        if text is not None:
             return self._completed({"content": [{"type": "text", "text": text}], "isError": True}, context)
         return self._internal_error(error, context.request)
 

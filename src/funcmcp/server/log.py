@@ -1,9 +1,10 @@
-"""Log records of the server. Text from clients is escaped, so that it can't forge lines.
+"""Log records of the server. Text from clients is escaped so that it can't forge lines.
 
-How it works: the record of a failure has the exception itself (``exc_info``), from which error trackers read its type
-and its frames, and the traceback as text (``exc_text``), which the formatters of the standard library prefer. In this
-text, each message of an exception is escaped and takes one line; the rest is as Python prints it. The message of the
-record is constant, and what differs is in its arguments and attributes.
+How it works: the record of a failure has the exception itself (``exc_info``), from which error trackers take its type
+and its frames, and its traceback as text (``exc_text``). The formatters of the standard library print the text if there
+is one, so nothing in it may begin a line that a client chose: texts of exceptions follow their type, are escaped and
+cut; notes and source lines are indented. The text has the form of Python's tracebacks, within limits for a chain of
+causes, the members of a group and the text as a whole.
 """
 
 from __future__ import annotations
@@ -11,38 +12,36 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import re
 import sysconfig
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from funcmcp.server.exception_groups import members_of
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 logger = logging.getLogger("funcmcp")
 
 MAX_QUOTED = 200
 _FRAMES = 5
+_SHOWN_MEMBERS = 3
+_CHAIN = 10
+_GROUP_DEPTH = 10
+_GROUP_WIDTH = 15
+_EXCEPTIONS = 100
+_NOTES = 20
 _TRACEBACK_FRAMES = 100
 _TRACEBACK_TEXT = 2000
-_MAX_CHAIN = 10
-"""Exceptions of a chain of causes that a traceback has, those nearest to the failure."""
-
-_MAX_MEMBERS = 15
-"""Members of a group that a traceback has, as in Python's own."""
-
-_MAX_DEPTH = 10
-"""Levels of nested groups that a traceback has, as in Python's own."""
-
-_MAX_EXCEPTIONS = 50
-"""Exceptions that a traceback has in all."""
-
-_MAX_NOTES = 10
-_SHOWN_MEMBERS = 3
-"""Members of a group that the message of a record names."""
+_TRACEBACK_SIZE = 200_000
 
 _CAUSE = "The above exception was the direct cause of the following exception:"
 _CONTEXT = "During handling of the above exception, another exception occurred:"
+_UNPRINTABLE = re.compile("[^\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\U0010ffff]")
+"""Control characters, separators of lines, characters that change the direction of text, and lone surrogates."""
+
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 """The format of log lines if the program has not set up logging."""
@@ -90,8 +89,16 @@ def log_exception(
         return
     exc_info = (type(error), error, error.__traceback__)
     record = log.makeRecord(log.name, logging.ERROR, __file__, 0, message, arguments, exc_info, "log_failure", extra)
-    record.exc_text = _traceback(error)
+    record.exc_text = traceback_of(error)
     log.handle(record)
+
+
+def traceback_of(error: BaseException) -> str:
+    """Return the text that Python prints about an exception, escaped and limited; see the module's description."""
+    lines = _TracebackLines()
+    lines.add(error)
+    text = "\n".join(lines.lines)
+    return text if len(text) <= _TRACEBACK_SIZE else f"{text[:_TRACEBACK_SIZE]}\n... (cut)"
 
 
 def write_to_stderr() -> None:
@@ -121,22 +128,9 @@ def log_left_out(kind: str, key: str, method: str, error: ValueError) -> None:
     logger.error("The %s %s is left out of %s. Correct it: %s", kind, quote(key), method, quote(error, 600))
 
 
-def members_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exceptions of a group that are no groups themselves, or an exception that is no group."""
-    groups = [iter((error,))]
-    while groups:
-        member = next(groups[-1], None)
-        if member is None:
-            groups.pop()
-        elif isinstance(member, BaseExceptionGroup):
-            groups.append(iter(member.exceptions))
-        else:
-            yield member
-
-
 def types_and_texts(error: BaseException) -> str:
     """Return the type and the text of an exception; for a group, those of its members."""
-    members = list(members_of(error))
+    members = members_of(error)
     shown = [f"{type(member).__name__}: {_text_of(member)}" for member in members[:_SHOWN_MEMBERS]]
     if len(members) > _SHOWN_MEMBERS:
         shown.append(f"{len(members) - _SHOWN_MEMBERS} more")
@@ -147,7 +141,7 @@ def _summary_of(error: BaseException) -> str:
     """Return type, text and frames of an exception; for a group, those of its members."""
     if not isinstance(error, BaseExceptionGroup):
         return _summary_of_one(error)
-    members = list(members_of(error))
+    members = members_of(error)
     shown = [_summary_of_one(member) for member in members[:_SHOWN_MEMBERS]]
     if len(members) > _SHOWN_MEMBERS:
         shown.append(f"{len(members) - _SHOWN_MEMBERS} more")
@@ -163,7 +157,7 @@ def _summary_of_one(error: BaseException) -> str:
     authors = [index for index, frame in enumerate(frames) if not frame.filename.startswith(_library_folders())]
     innermost = authors[-1] if authors else len(frames) - 1
     chosen = [*frames[innermost:], *reversed(frames[:innermost])][:_FRAMES]
-    where = " < ".join(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in chosen)
+    where = " < ".join(_escaped(f"{frame.filename}:{frame.lineno} in {frame.name}") for frame in chosen)
     return f"{text} at {where}"
 
 
@@ -176,93 +170,148 @@ def _library_folders() -> tuple[str, ...]:
     return (*(f"{folder}{os.sep}" for folder in sorted(folders)), "<frozen ")
 
 
-def _traceback(error: BaseException) -> str:
-    """Return the traceback of an exception as Python prints it, with escaped texts."""
-    return "\n".join(_Traceback().lines_of(error, 0))
+class _TracebackLines:
+    """The lines of a traceback in the form of `traceback.TracebackException.format`.
 
-
-class _Traceback:
-    """Writes a traceback of at most `_MAX_EXCEPTIONS` exceptions."""
+    Attributes:
+        lines: The lines.
+    """
 
     def __init__(self) -> None:
-        self._remaining = _MAX_EXCEPTIONS
+        self.lines: list[str] = []
+        self._seen: set[int] = set()
+        self._count = 0
+        self._depth = 0
+        self._needs_end = False
 
-    def lines_of(self, error: BaseException, depth: int) -> Iterator[str]:
-        """Yield the lines of an exception after those of its causes.
+    def add(self, error: BaseException) -> None:
+        """Add an exception after the exceptions that led to it."""
+        links: list[tuple[BaseException, str]] = []
+        link: BaseException | None = error
+        connection = ""
+        while link is not None and len(links) < _CHAIN:
+            links.append((link, connection))
+            self._seen.add(id(link))
+            connection = _CONTEXT if link.__cause__ is None else _CAUSE
+            link = _origin_of(link)
+            if link is not None and id(link) in self._seen:
+                link = None
+        if link is not None:
+            self._emit("... (earlier exceptions are left out)")
+        for exception, following in reversed(links):
+            self._add_one(exception)
+            if following:
+                for line in ("", following, ""):
+                    self._emit(line)
 
-        Args:
-            error: The exception.
-            depth: The number of groups around it.
-        """
-        for cause, sentence in reversed(_causes_of(error)):
-            yield from self._lines_of_one(cause, depth)
-            yield from ("", sentence, "")
-        yield from self._lines_of_one(error, depth)
-
-    def _lines_of_one(self, error: BaseException, depth: int) -> Iterator[str]:
-        self._remaining -= 1
-        if error.__traceback__ is not None:
-            yield "Traceback (most recent call last):"
-            yield from "".join(traceback.format_tb(error.__traceback__, limit=-_TRACEBACK_FRAMES)).splitlines()
-        yield from _description_of(error)
-        if isinstance(error, BaseExceptionGroup):
-            yield from self._lines_of_members(error, depth + 1)
-
-    def _lines_of_members(self, group: BaseExceptionGroup[BaseException], depth: int) -> Iterator[str]:
-        if depth > _MAX_DEPTH:
-            yield f"... (groups are nested more than {_MAX_DEPTH} levels deep)"
+    def _add_one(self, error: BaseException) -> None:
+        self._count += 1
+        if self._count > _EXCEPTIONS or self._depth > _GROUP_DEPTH:
+            self._emit("... (more exceptions are left out)")
             return
-        for number, member in enumerate(group.exceptions[:_MAX_MEMBERS], 1):
-            if self._remaining <= 0:
-                yield "  | ... (more exceptions)"
-                break
-            yield f"  +---------------- {number} ----------------"
-            for line in self.lines_of(member, depth):
-                yield f"  | {line}"
-        if len(group.exceptions) > _MAX_MEMBERS:
-            yield f"  | and {len(group.exceptions) - _MAX_MEMBERS} more exceptions"
-        yield "  +------------------------------------"
+        if not isinstance(error, BaseExceptionGroup):
+            if error.__traceback__ is not None:
+                self._emit("Traceback (most recent call last):")
+            self._add_own_lines(error)
+            return
+        outermost = self._depth == 0
+        if outermost:
+            self._depth = 1
+        if error.__traceback__ is not None:
+            self._emit("Exception Group Traceback (most recent call last):", "+" if outermost else "|")
+        self._add_own_lines(error)
+        self._add_members(error)
+        if outermost:
+            self._depth = 0
+
+    def _add_members(self, group: BaseExceptionGroup[BaseException]) -> None:
+        members = group.exceptions[:_GROUP_WIDTH]
+        remaining = len(group.exceptions) - len(members)
+        indent = "  " * self._depth
+        for number, member in enumerate(members, 1):
+            self.lines.append(f"{indent}{'+-' if number == 1 else '  '}+---------------- {number} ----------------")
+            self._needs_end = number == len(members) and not remaining
+            self._depth += 1
+            self.add(member)
+            self._depth -= 1
+        if remaining:
+            self.lines.append(f"{indent}  +---------------- ... ----------------")
+            self.lines.append(f"{indent}  | and {remaining} more exception{'s' if remaining > 1 else ''}")
+            self._needs_end = True
+        if self._needs_end:
+            self.lines.append(f"{indent}  +------------------------------------")
+            self._needs_end = False
+
+    def _add_own_lines(self, error: BaseException) -> None:
+        """Add the frames, the text and the notes of an exception."""
+        for line in (*_frame_lines(error), *_text_lines(error), *_note_lines(error)):
+            self._emit(line)
+
+    def _emit(self, line: str, margin: str = "|") -> None:
+        self.lines.append(f"{'  ' * self._depth}{margin} {line}" if self._depth else line)
 
 
-def _causes_of(error: BaseException) -> list[tuple[BaseException, str]]:
-    """Return the causes of an exception, the nearest first, each with the sentence that Python prints below it."""
-    causes: list[tuple[BaseException, str]] = []
-    seen = {id(error)}
-    while len(causes) < _MAX_CHAIN - 1:
-        if error.__cause__ is not None:
-            error, sentence = error.__cause__, _CAUSE
-        elif error.__context__ is not None and not error.__suppress_context__:
-            error, sentence = error.__context__, _CONTEXT
-        else:
-            break
-        if id(error) in seen:
-            break
-        seen.add(id(error))
-        causes.append((error, sentence))
-    return causes
+def _origin_of(error: BaseException) -> BaseException | None:
+    """Return the exception that led to another one; None if there is none, or the author has hidden it."""
+    if error.__cause__ is not None:
+        return error.__cause__
+    return None if error.__suppress_context__ else error.__context__
 
 
-def _description_of(error: BaseException) -> Iterator[str]:
-    """Yield an exception's type and text, and its notes, each as one escaped line."""
-    if isinstance(error, SyntaxError):  # its line, and the place in it
-        for line in traceback.format_exception_only(error):
-            for part in line.splitlines():
-                yield quote(part, _TRACEBACK_TEXT)
-        return
+def _frame_lines(error: BaseException) -> list[str]:
+    entries = traceback.extract_tb(error.__traceback__, limit=-_TRACEBACK_FRAMES).format()
+    lines = [line for entry in entries for line in entry.rstrip("\n").split("\n")]
+    # A file name of code that is compiled at run time may have a line break, so not all lines are indented.
+    return [_escaped(line if line.startswith("  ") else f"    {line}") for line in lines]
+
+
+def _text_lines(error: BaseException) -> list[str]:
+    """Return the type and the text of an exception, after the place of a SyntaxError."""
     kind = type(error)
-    module = kind.__module__
-    name = kind.__qualname__ if module in {"builtins", "__main__"} else f"{module}.{kind.__qualname__}"
-    text = quote(_text_of(error), _TRACEBACK_TEXT)
-    yield f"{name}: {text}" if text else name
-    notes = getattr(error, "__notes__", None)
-    if isinstance(notes, list):
-        for note in notes[:_MAX_NOTES]:
-            yield quote(note, _TRACEBACK_TEXT)
+    name = (
+        kind.__qualname__ if kind.__module__ in {"builtins", "__main__"} else f"{kind.__module__}.{kind.__qualname__}"
+    )
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        text = quote(error.msg, _TRACEBACK_TEXT)
+        lines = _syntax_error_lines(error)
+    else:
+        text = quote(_text_of(error), _TRACEBACK_TEXT)
+        lines = []
+    return [*lines, _escaped(f"{name}: {text}" if text else name)]
 
 
-def _text_of(error: BaseException) -> str:
-    """Return an exception's text; its own __str__ may raise."""
+def _syntax_error_lines(error: SyntaxError) -> list[str]:
+    """Return the file and line of a SyntaxError, and the source line with a mark below its column."""
+    lines = [f'  File "{_escaped(str(error.filename or "<string>"))}", line {error.lineno}']
+    if error.text:
+        source = error.text.rstrip()
+        stripped = source.lstrip()
+        lines.append(f"    {quote(stripped, _TRACEBACK_TEXT)}")
+        if isinstance(error.offset, int):
+            column = min(max(error.offset - 1 - (len(source) - len(stripped)), 0), len(stripped))
+            lines.append(f"    {' ' * len(quote(stripped[:column], _TRACEBACK_TEXT))}^")
+    return lines
+
+
+def _note_lines(error: BaseException) -> list[str]:
+    """Return the notes of an exception, indented so that none begins a line."""
+    notes = getattr(error, "__notes__", [])
+    if not isinstance(notes, list):
+        notes = [notes]
+    lines = [f"  Note: {quote(_text_of(note), _TRACEBACK_TEXT)}" for note in notes[:_NOTES]]
+    if len(notes) > _NOTES:
+        lines.append(f"  ... ({len(notes) - _NOTES} more notes)")
+    return lines
+
+
+def _escaped(line: str) -> str:
+    """Return a line of a traceback without characters that end a line or control a terminal, cut to a limit."""
+    return _UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], line[: 2 * _TRACEBACK_TEXT])
+
+
+def _text_of(value: object) -> str:
+    """Return the text of an exception or a note; its own __str__ may raise."""
     try:
-        return str(error)
+        return str(value)
     except Exception as fault:  # noqa: BLE001 - an author's own __str__ may raise anything
         return f"(its text can't be read: {type(fault).__name__})"

@@ -75,6 +75,7 @@ def _around(respond: Respond, middleware: Middleware, complete: Complete, fail: 
             if isinstance(answer, Reply):
                 return answer
             if isinstance(answer, dict):
+                context.set_error(None)
                 return complete(answer, context)
             raise TypeError(
                 f"The middleware {middleware!r} must return the Reply of call_next, or a result as a dict; "

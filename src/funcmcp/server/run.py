@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from funcmcp.server.exception_groups import meaning_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
 
@@ -104,6 +106,7 @@ def is_failure(error: BaseException) -> bool:
 
     All types count: libraries raise exceptions that don't derive from `Exception`, such as panics in Rust extensions.
     """
+    error = meaning_of(error)
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and not task.cancelling()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
@@ -17,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from funcmcp.adapters.asgi.shutdown_signals import ShutdownSignals
 from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.server.limits import Limits
-from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
+from funcmcp.server.log import log_failure, quote, types_and_texts
+from funcmcp.server.run import Run, RunCancelledError, Waiting, begin, is_failure
 from funcmcp.transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from funcmcp.transports.http.status import refuse
@@ -42,6 +42,7 @@ SEPARATES_TRAILERS: dict[str, dict[object, object]] = {"funcmcp.separates_traile
 _MERGES_TRAILERS = "uvicorn.protocols.http.httptools_impl"
 """A module of uvicorn; see `_refusal_for_framing`."""
 
+_MAX_MESSAGE = 2000
 _CHUNKED = "Chunked bodies are not accepted: send Content-Length. (Operators: see docs/guides/security.md#servers.)"
 _CLOSE = (("connection", "close"),)
 _TWO_LENGTHS = "Send Content-Length or Transfer-Encoding, not both."
@@ -173,20 +174,23 @@ class ASGIApplication:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                try:
-                    await self._served.start()
-                except Exception:
-                    await send({"type": "lifespan.startup.failed", "message": traceback.format_exc()})
-                    raise
-                await send({"type": "lifespan.startup.complete"})
+                await _report("startup", self._served.start, send)
             elif message["type"] == "lifespan.shutdown":
-                try:
-                    await self._served.aclose()
-                except Exception:
-                    await send({"type": "lifespan.shutdown.failed", "message": traceback.format_exc()})
-                    raise
-                await send({"type": "lifespan.shutdown.complete"})
+                await _report("shutdown", self._served.aclose, send)
                 return
+
+
+async def _report(step: str, run: Callable[[], Awaitable[None]], send: Send) -> None:
+    """Run a step of the lifespan, and send whether it is complete or has failed."""
+    try:
+        await run()
+    except BaseException as error:
+        if is_failure(error):
+            log_failure(error, "", f"lifespan {step}")
+            text = quote(types_and_texts(error), _MAX_MESSAGE)
+            await send({"type": f"lifespan.{step}.failed", "message": f"{text} (the log of funcmcp has the traceback)"})
+        raise
+    await send({"type": f"lifespan.{step}.complete"})
 
 
 def served_by(app: object) -> Served | None:

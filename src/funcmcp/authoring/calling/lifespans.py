@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from funcmcp.server.log import types_and_texts
+from funcmcp.server.run import is_failure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -198,7 +199,9 @@ class Lifespans:
         for name, open_lifespan in self._functions:
             try:
                 values.append((name, await stack.enter_async_context(open_lifespan())))
-            except Exception as error:
+            except BaseException as error:
+                if isinstance(error, SystemExit | KeyboardInterrupt) or not is_failure(error):
+                    raise
                 raise LifespanError(
                     f"The server can't start: its lifespan {name} failed with {types_and_texts(error)}"
                 ) from error

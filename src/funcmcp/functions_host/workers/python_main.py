@@ -573,7 +573,10 @@ def described(error: BaseException) -> dict[str, str]:
         text = f"{type(error).__name__}: {error}"
     except Exception:
         text = type(error).__name__
-    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    try:
+        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    except RecursionError:  # groups in groups
+        trace = "".join(traceback.format_tb(error.__traceback__))
     return {"error": text[:_MAX_TRACE], "trace": trace[-_MAX_TRACE:]}
 
 

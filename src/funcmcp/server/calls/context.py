@@ -73,7 +73,7 @@ class RequestContext:
         channel: Takes the notifications and questions for the client.
         http: The HTTP request; None on a transport without HTTP.
         deadline: The time limit of the call while it waits.
-        error: The exception with which the feature has failed, for middleware; None as long as it has not failed.
+        error: The exception with which the feature, or a middleware, has failed; None as long as none has failed.
         outer: The context of the server that mounts this one, whose time limit also holds; None for other calls.
     """
 
@@ -95,11 +95,11 @@ class RequestContext:
         self.error: BaseException | None = None
         self.outer: RequestContext | None = None
 
-    def fail(self, error: BaseException) -> None:
-        """Set the exception with which the feature has failed, also for the servers that mount this one."""
+    def set_error(self, error: BaseException | None) -> None:
+        """Set the exception with which the call has failed, also for the servers that mount this one."""
         self.error = error
         if self.outer is not None:
-            self.outer.fail(error)
+            self.outer.set_error(error)
 
     @property
     def timeout(self) -> TimeoutError | None:

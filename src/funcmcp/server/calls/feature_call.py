@@ -9,7 +9,8 @@ from funcmcp.auth.owner import owner_of
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError, ToolError
 from funcmcp.server.calls.rounds import InputRequired, Rounds, run_end
 from funcmcp.server.calls.time_limit import within
-from funcmcp.server.log import log_failure, members_of
+from funcmcp.server.exception_groups import meaning_of, members_of, shown_text
+from funcmcp.server.log import log_failure
 from funcmcp.server.options import shown_types
 from funcmcp.server.run import Waiting, begin, is_failure
 
@@ -125,34 +126,25 @@ class FeatureCalls:
             return {"resultType": "input_required", **ended.result()}
         if ended is not None:
             raise ended
-        if not is_failure(error):
-            raise error
-        context.fail(error)
-        members = list(members_of(error))
-        if len(members) == 1 and isinstance(members[0], MCPError):
-            raise members[0]
-        raise self._failure_of(error, members, feature, context) from None
+        meaning = meaning_of(error)
+        if not is_failure(meaning):
+            raise meaning
+        if context.error is None:  # otherwise a mounted server has failed, and this is its answer
+            context.set_error(error)
+        if isinstance(meaning, MCPError):
+            raise meaning
+        raise self._failure_of(error, feature, context) from None
 
-    def _failure_of(
-        self, error: BaseException, members: list[BaseException], feature: Feature, context: RequestContext
-    ) -> FeatureFailedError:
+    def _failure_of(self, error: BaseException, feature: Feature, context: RequestContext) -> FeatureFailedError:
         """Return the error for the client, and write a log record unless all members of the error are ToolErrors."""
         shown = self._shown if feature.shown_errors is None else feature.shown_errors
         text = None
-        if all(isinstance(member, (ToolError, *shown)) for member in members):
-            try:
-                text = "\n".join(map(_text_of, members))
-            except Exception as fault:  # noqa: BLE001 - an author's own __str__ may raise anything
-                error, members = fault, [fault]
-        if text is not None and all(isinstance(member, ToolError) for member in members):
+        try:
+            text = shown_text(error, (ToolError, *shown))
+        except Exception as fault:  # noqa: BLE001 - an author's own __str__ may raise anything
+            error = fault
+        if text is not None and all(isinstance(member, ToolError) for member in members_of(error)):
             return FeatureFailedError(text, "")
         error_id = os.urandom(8).hex()
         log_failure(error, error_id, feature.key, context.request.method)
         return FeatureFailedError(text, error_id)
-
-
-def _text_of(error: BaseException) -> str:
-    text = str(error)
-    if not isinstance(error, ToolError) and (not text or isinstance(error, KeyError)):
-        return f"{type(error).__name__}: {text}".rstrip(": ")
-    return text

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.protocol.answers import read_answer
 from funcmcp.protocol.codec import decode, encode
 from funcmcp.protocol.errors import InvalidParams, ToolError
+from funcmcp.server.exception_groups import members_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -162,11 +163,4 @@ def digest(value: object) -> str:
 
 def run_end(error: BaseException) -> RunEnded | None:
     """Return the RunEnded that a run raised, alone or in the exception group of a task group; None if there is none."""
-    if isinstance(error, RunEnded):
-        return error
-    if isinstance(error, BaseExceptionGroup):
-        for member in error.exceptions:
-            ended = run_end(member)
-            if ended is not None:
-                return ended
-    return None
+    return next((member for member in members_of(error) if isinstance(member, RunEnded)), None)

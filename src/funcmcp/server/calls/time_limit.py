@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from funcmcp.protocol.durations import seconds_text
 from funcmcp.protocol.errors import ToolError
+from funcmcp.server.exception_groups import meaning_of
 
 if TYPE_CHECKING:
     from funcmcp.server.calls.context import RequestContext
@@ -32,6 +33,9 @@ async def within(seconds: float | None, run: Waiting[T], context: RequestContext
             result = await run
     except TimeoutError:
         if not deadline.expired():
+            raise
+    except BaseExceptionGroup as error:
+        if not deadline.expired() or not isinstance(meaning_of(error), asyncio.CancelledError):
             raise
     finally:
         context.deadline = None

@@ -58,14 +58,17 @@ class TaskCalls:
 
     async def _run_until_detached(self, context: RequestContext, tool: Tool, arguments: dict[str, Any]) -> ToolAnswer:
         """Run a tool within the call, and create a task if the tool detaches."""
-        context = DetachableContext(context.routed, context.client, context.channel, context.http)
-        self._calls.open_rounds(context, tool)
+        detachable = DetachableContext(context.routed, context.client, context.channel, context.http)
+        self._calls.open_rounds(detachable, tool)
         try:
-            return await self._tool_calls.run(context, tool, arguments, tool.timeout)
+            return await self._tool_calls.run(detachable, tool, arguments, tool.timeout)
         except Detached:
-            channel = context.channel
+            channel = detachable.channel
             answers = channel.answered if isinstance(channel, Rounds) else {}
-            return _created(await self._tasks.create(context, tool.task or TaskOptions(), answers=answers), context)
+            record = await self._tasks.create(detachable, tool.task or TaskOptions(), answers=answers)
+            return _created(record, detachable)
+        finally:
+            context.set_error(detachable.error)
 
     def _invalid_arguments(
         self, context: RequestContext, tool: Tool, arguments: dict[str, Any]

@@ -254,7 +254,7 @@ class CustomRoutes:
             if not is_failure(error):
                 raise
             error_id = os.urandom(8).hex()
-            log_failure(error, error_id, f"{request.method} {route.path}")
+            log_failure(error, error_id, f"{request.method} {route.path}", request.method)
             reason = f"It failed: the server's log has the details under error id {error_id}."
             return refuse(500, INTERNAL_ERROR, reason)
 
