@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import deque
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from enum import IntEnum
+from fractions import Fraction
 from ipaddress import IPv4Address
+from pathlib import Path
 from re import Pattern
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -15,21 +18,29 @@ import pytest
 from pydantic import (
     AfterValidator,
     AliasChoices,
+    AnyUrl,
     Base64Bytes,
     Base64UrlBytes,
     BaseModel,
     ConfigDict,
     EmailStr,
     Field,
+    TypeAdapter,
     field_validator,
 )
 from pydantic_core import PydanticCustomError
+from typing_extensions import TypeAliasType
 
 from funcmcp.authoring.signatures.signature import Arguments
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.registry import RegistrationError
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Node, Point, Size
 from tests.authoring.tool_calls import call, schema_of
+
+
+class Number(IntEnum):
+    ONE = 1
+
 
 ID = "12345678-1234-5678-1234-567812345678"
 
@@ -214,6 +225,81 @@ async def test_text_that_is_no_base64_and_names_that_are_no_numbers_are_refused(
     with pytest.raises(ToolError) as refused:
         await given(annotation, value, lax=lax)
     assert str(refused.value) == words
+
+
+Text = TypeAliasType("Text", Annotated[str, Field(max_length=40)])
+
+
+class Choice(BaseModel):
+    first: date | Text
+    second: date | Text
+    name: Text
+
+
+@pytest.mark.parametrize("lax", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (bytes, "test"),
+        (Base64Bytes, "aGk="),
+        (date, "2026-07-28"),
+        (datetime, "2026-07-28T12:00:00Z"),
+        (time, "12:00:00"),
+        (timedelta, "PT90M"),
+        (UUID, ID),
+        (Colour, "red"),
+        (IPv4Address, "127.0.0.1"),
+        (Path, "a"),
+        (Pattern[str], "a"),
+        (Fraction, "1/3"),
+        (complex, "1+2j"),
+        (AnyUrl, "https://example.com/"),
+    ],
+)
+async def test_text_stays_text_in_a_union_with_str(kind: Any, text: str, lax: bool) -> None:
+    for annotation in (kind | str, str | kind, str | kind | None, Annotated[str, Field(max_length=40)] | kind):
+        arrived = await given(annotation, text, lax=lax)
+        assert (type(arrived), arrived) == (str, text)
+    assert await given(list[kind | str], [text], lax=lax) == [text]
+    assert await given(dict[str, kind | str], {"a": text}, lax=lax) == {"a": text}
+
+
+@pytest.mark.parametrize("lax", [False, True])
+async def test_text_stays_text_in_a_union_with_an_alias_of_str(lax: bool) -> None:
+    day = "2026-07-28"
+    arrived = await given(Choice, {"first": day, "second": day, "name": "a"}, lax=lax)
+    assert arrived == Choice(first=day, second=day, name="a")
+    assert type(arrived.first) is type(arrived.second) is str
+
+
+async def test_text_that_str_rejects_goes_to_the_other_members_of_a_union() -> None:
+    assert await given(date | Annotated[str, Field(max_length=4)], "2026-07-28") == date(2026, 7, 28)
+
+
+@pytest.mark.parametrize("lax", [False, True])
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (Any | datetime, "2026-07-28T12:00:00Z"),
+        (Any | bytes, "a text"),
+        (Any | Decimal, 5),
+        (Decimal | int, 5),
+        (int | Decimal, 5),
+        (Decimal | float, 5.5),
+        (Number | int, 1),
+        (int | Number, 1),
+        (Level | int, 2),
+        (date | datetime, "2026-07-28"),
+        (datetime | date, "2026-07-28T12:00:00Z"),
+        (Literal[1] | Decimal, 1),
+        (int | float, 5),
+        (bytes | None, None),
+    ],
+)
+async def test_a_union_takes_the_member_that_pydantic_takes(annotation: Any, value: Any, lax: bool) -> None:
+    arrived = await given(annotation, value, lax=lax)
+    expected = TypeAdapter(annotation).validate_python(value)
+    assert (type(arrived), arrived) == (type(expected), expected)
 
 
 class Cat(BaseModel):

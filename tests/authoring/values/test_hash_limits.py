@@ -11,10 +11,12 @@ from uuid import UUID
 
 import pytest
 from pydantic import BaseModel
+from pydantic_core import core_schema
 
 from funcmcp import ToolError
 from funcmcp.authoring.calling.arguments import reader_of_type
 from funcmcp.authoring.values.hash_limits import MAX_EQUAL_HASHES, MAX_MEMBERS, with_hash_limits
+from funcmcp.authoring.values.pydantic_argument_schemas import argument_schema, strings_first
 from funcmcp.authoring.values.pydantic_schemas import core_schema_of
 
 MODULUS = 2**61 - 1
@@ -98,6 +100,21 @@ def test_the_number_of_different_members_is_bounded_where_a_client_can_choose_ha
 def test_other_types_have_no_bound_and_no_cost(annotation: Any) -> None:
     schema = core_schema_of(annotation, "it")
     assert with_hash_limits(schema) is schema
+
+
+@pytest.mark.parametrize("lax", [False, True])
+@pytest.mark.parametrize(
+    "annotation", [set[date], set[bytes], set[str | date], dict[date, int], dict[str | bytes, int]]
+)
+def test_arguments_of_these_types_have_no_bound(annotation: Any, lax: bool) -> None:
+    schema = strings_first(argument_schema(annotation, "it", lax=lax))
+    assert with_hash_limits(schema) is schema
+
+
+def test_members_that_a_chain_converts_to_another_type_are_bounded() -> None:
+    number = core_schema.no_info_plain_validator_function(int)
+    schema = dict(core_schema.set_schema(core_schema.chain_schema([core_schema.str_schema(), number])))
+    assert with_hash_limits(schema) is not schema
 
 
 def test_errors_of_members_keep_their_places() -> None:

@@ -249,9 +249,10 @@ def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:
     """Return a function that validates a JSON value and raises pydantic's ValidationError."""
     from pydantic_core import to_json  # noqa: PLC0415 - loads pydantic
 
+    from funcmcp.authoring.values.pydantic_argument_schemas import strings_first  # noqa: PLC0415 - loads pydantic
     from funcmcp.authoring.values.pydantic_schemas import is_plain, validator  # noqa: PLC0415 - loads pydantic
 
-    built = validator(schema)
+    built = validator(strings_first(schema))
     if lax:
         return built.validate_python
     if is_plain(schema):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import SchemaValidator, ValidationError, core_schema
 
-from funcmcp.authoring.values.pydantic_schema_tree import nodes_of, with_children
+from funcmcp.authoring.values.pydantic_schema_tree import children, nodes_of, with_children
 from funcmcp.protocol.errors import ToolError
 
 if TYPE_CHECKING:
@@ -128,5 +128,8 @@ def _has_keyed_hashes(node: Node) -> bool:
     if kind in {"enum", "literal"}:
         return True  # only the author's values are possible
     if kind in _WRAPPERS:
-        return all(child["type"] in _KEYED or _has_keyed_hashes(child) for child in nodes_of(node) if child is not node)
+        return all(map(_has_keyed_hashes, children(node)))
+    if kind == "chain":
+        first, *steps = node["steps"]
+        return _has_keyed_hashes(first) and all(step["type"] == "any" or _has_keyed_hashes(step) for step in steps)
     return kind in _KEYED

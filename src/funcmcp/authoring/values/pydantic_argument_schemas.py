@@ -13,17 +13,25 @@ import re
 from base64 import b64decode
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import PydanticKnownError, SchemaValidator, core_schema, from_json
 
 from funcmcp.authoring.values.pydantic_schema_tree import nodes_of
-from funcmcp.authoring.values.pydantic_schemas import adapted, core_schema_of, linear_pattern, validated_first
+from funcmcp.authoring.values.pydantic_schemas import (
+    adapted,
+    core_schema_of,
+    linear_pattern,
+    never_exact,
+    validated_first,
+)
 from funcmcp.protocol.codec import has_more_values
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from collections.abc import Set as AbstractSet
 
     from funcmcp.authoring.values.pydantic_schemas import Node
 
@@ -42,6 +50,9 @@ _COLLECTIONS = frozenset(
 
 _FROM_JSON_TEXT = (_COLLECTIONS | _OBJECTS) | {"tagged-union"}
 """Kinds of schemas that are objects or arrays in JSON. Some clients send these as a string with JSON."""
+
+_FROM_TEXT = frozenset({"complex", "multi-host-url", "time", "timedelta", "url", "uuid"})
+"""Kinds of schemas, beside those in `_CONVERSIONS`, that pydantic reads from text in strict JSON."""
 
 _MAX_TEXT_VALUES = 250_000
 """The maximum number of values in a text that is read as JSON, counted by its commas and opening brackets. A message
@@ -96,6 +107,34 @@ def for_texts(schema: Node) -> Node:
     return adapted(schema, _check_date_text)
 
 
+def strings_first(schema: Node) -> Node:
+    """Return a schema whose unions keep a string as it is if one of their members accepts it.
+
+    The result is only for validation: the JSON schema of a changed union has some members twice.
+    """
+    references = {node["ref"] for node in nodes_of(schema) if "ref" in node and _is_string(node)}
+    return adapted(schema, partial(_strings_first, references))
+
+
+def _strings_first(references: AbstractSet[str], node: Node) -> Node:
+    if node.get("type") != "union":
+        return node
+    strings = []
+    for choice in node["choices"]:
+        member = choice[0] if isinstance(choice, tuple) else choice
+        if any(leaf["type"] == "str" or leaf.get("schema_ref") in references for leaf in _members(member)):
+            strings.append(member)
+    if not strings:
+        return node
+    reference = node.pop("ref", None)
+    union: Any = node
+    return dict(core_schema.union_schema([*strings, union], mode="left_to_right", ref=reference))
+
+
+def _is_string(node: Node) -> bool:
+    return all(leaf["type"] == "str" for leaf in _members(node))
+
+
 def fail_fast(schema: Node) -> Node:
     """Return a schema that stops at the first wrong item of a list, a set or a dict."""
     return adapted(schema, _fail_fast)
@@ -118,7 +157,7 @@ def _any_argument(node: Node) -> Node:
         node["pattern"] = linear_pattern(node["pattern"])
         node["regex_engine"] = "rust-regex"
     elif kind == "bytes":
-        return validated_first(_from_base64, _described_as_base64(node))
+        return never_exact(validated_first(_from_base64, _described_as_base64(node)))
     elif kind in _DICTS and _are_texts_of_numbers(node.get("keys_schema")):
         node["keys_schema"] = validated_first(_from_member_name, node["keys_schema"])
     return node
@@ -127,16 +166,14 @@ def _any_argument(node: Node) -> Node:
 def _strict_argument(node: Node) -> Node:
     node = _any_argument(node)
     kind = node.get("type")
-    if kind == "decimal":
-        return validated_first(_decimal, node)
-    if kind == "datetime":
-        return validated_first(_datetime, node)
-    if kind == "date":
-        return validated_first(_date, node)
+    if kind in _CONVERSIONS:
+        return never_exact(validated_first(_CONVERSIONS[kind], node))
+    if kind in _FROM_TEXT:
+        return never_exact(node)
     if kind == "literal" and not all(isinstance(value, str) for value in node["expected"]):
         return validated_first(_literal_check(node["expected"]), node)
     if kind == "enum" and not all(isinstance(member.value, str) for member in node["members"]):
-        return validated_first(_enum_reader(node["members"]), node)
+        return never_exact(validated_first(_enum_reader(node["members"]), node))
     return node
 
 
@@ -144,25 +181,7 @@ def _lax_argument(node: Node) -> Node:
     node = _any_argument(node)
     if node.get("type") in _FROM_JSON_TEXT:
         return validated_first(_from_json_text, node)
-    if node.get("type") == "union":
-        return _string_first(node)
     return node
-
-
-def _string_first(union: Node) -> Node:
-    """Return a schema that reads a string as a string if a member of the union accepts strings.
-
-    Lax arguments are validated in Python mode, which tries these members first. The JSON schema comes from the JSON
-    mode, which is the union unchanged.
-    """
-    choices = [choice[0] if isinstance(choice, tuple) else choice for choice in union["choices"]]
-    strings = [choice for choice in choices if any(member["type"] == "str" for member in _members(choice))]
-    if not strings:
-        return union
-    reference = union.pop("ref", None)
-    original: Any = union
-    ordered = core_schema.union_schema([*strings, original], mode="left_to_right")
-    return dict(core_schema.json_or_python_schema(original, ordered, ref=reference))
 
 
 def _from_json_text(value: Any) -> Any:
@@ -218,6 +237,8 @@ def _members(schema: Node | None) -> Iterator[Node]:
     elif schema["type"] == "union":
         for choice in schema["choices"]:
             yield from _members(choice[0] if isinstance(choice, tuple) else choice)
+    elif schema["type"] == "chain":
+        yield from _members(schema["steps"][0])
     elif "schema" in schema and schema["type"] not in _OBJECTS:
         yield from _members(schema["schema"])
     else:
@@ -286,6 +307,10 @@ def _date(value: Any) -> Any:
         except ValueError:
             pass  # the same error as for a text that is not a date at all
     raise _not_iso("date_parsing")
+
+
+_CONVERSIONS = {"date": _date, "datetime": _datetime, "decimal": _decimal}
+"""Kinds of schemas for which funcmcp converts the JSON value of a strict argument."""
 
 
 def _not_iso(kind: Literal["date_parsing", "datetime_parsing"]) -> PydanticKnownError:

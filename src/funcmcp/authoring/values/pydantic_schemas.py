@@ -142,6 +142,19 @@ def validated_first(function: Callable[[Any], Any], node: Node) -> Node:
     return dict(wrapped)
 
 
+def never_exact(node: Node) -> Node:
+    """Return a node whose result is a conversion for a union. References to the node lead to the new one.
+
+    pydantic's unions prefer a member that takes a value as it is to one that converts it, and `str | date` keeps a
+    date's text. It does not notice a conversion in a function, and takes the text of a UUID in JSON for exact. A result
+    that passes through ``Any`` counts as converted. The JSON schema is that of the chain's first step.
+    """
+    chain: Any = core_schema.chain_schema([node, core_schema.any_schema()])
+    if "ref" in node:
+        chain["ref"] = node.pop("ref")
+    return dict(chain)
+
+
 def validator(schema: Node) -> SchemaValidator | BoundedValidator:
     """Return the validator of a changed schema, with bounds on hashes and on unions that contain themselves."""
     schema = with_hash_limits(schema)
