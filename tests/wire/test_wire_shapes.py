@@ -31,7 +31,6 @@ _NOT_MESSAGES: dict[str, dict[str, Any]] = {
     "no method": {"jsonrpc": "2.0", "id": 1, "params": {}},
     "params a list": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": []},
     "params a string": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": "x"},
-    "params null": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": None},
     "result and error": {"jsonrpc": "2.0", "id": 1, "result": {}, "error": {"code": 1, "message": "x"}},
     "result a list": {"jsonrpc": "2.0", "id": 1, "result": []},
     "error a string": {"jsonrpc": "2.0", "id": 1, "error": "x"},
@@ -53,6 +52,24 @@ async def test_a_message_of_the_wrong_shape_is_400(offering: Offering, revision:
     assert answer.outcome == INVALID_REQUEST
     assert answer.message.get("id", 1) == 1
     await peer.works()
+
+
+async def test_null_is_an_absent_member(offering: Offering) -> None:
+    """The per-request era requires `_meta`, so its params can't be null."""
+    peer = await connect(offering.app, HANDSHAKE)
+    for method in ("tools/list", "ping"):
+        answer = await peer.post({"jsonrpc": "2.0", "id": 1, "method": method, "params": None})
+        assert answer.outcome == (200, None)
+    for revision in ERAS:
+        peer = await connect(offering.app, revision)
+        without = await peer.request("tools/call", {"name": "add"}, id="mine")
+        assert (await peer.request("tools/call", {"name": "add", "arguments": None}, id="mine")).body == without.body
+        listed = await peer.request("tools/list", {}, id="mine")
+        for cursor in (None, ""):
+            assert (await peer.request("tools/list", {"cursor": cursor}, id="mine")).body == listed.body
+    peer = await connect(offering.app, PER_REQUEST)
+    message = {**peer.message("tools/list", {}), "params": None}
+    assert (await peer.post(message)).outcome == (400, INVALID_PARAMS)
 
 
 @rules.verifies(rules.THREAT_25, rules.J4)
@@ -86,7 +103,6 @@ async def test_an_id_under_another_name_is_none(offering: Offering, revision: st
         {"name": "x" * 50_000},
         {"name": "add\x00"},
         {"name": "add", "arguments": []},
-        {"name": "add", "arguments": None},
         {"name": "add", "arguments": "a=1"},
         {"name": "add", "arguments": 1},
     ],
