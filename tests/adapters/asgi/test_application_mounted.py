@@ -130,3 +130,18 @@ def test_several_workers_without_keys_are_warned_of(tmp_path: Path, application:
 def test_a_reloader_starts_only_one_process(tmp_path: Path) -> None:
     lines = served(tmp_path, "starlette", "--reload")
     assert not any("random key" in line for line in lines)
+
+
+def test_a_wrong_path_below_a_mount_is_told_the_whole_path_of_the_endpoint(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(SERVICE, encoding="utf-8")
+    command = [sys.executable, "-m", "uvicorn", "shop:starlette", "--port", "0", "--no-use-colors"]
+    with running(command, folder=tmp_path) as process:
+        address = process.line_with("Uvicorn running on").split("http://")[1].split()[0]
+        connection = connected(address)
+        connection.request("POST", "/shop/wrong", b"{}", {"content-type": "application/json"})
+        response = connection.getresponse()
+        assert response.status == 404
+        assert json.loads(response.read())["error"]["message"] == "Nothing is here; the MCP endpoint is /shop/mcp."
+        connection.close()
+        process.process.send_signal(signal.SIGTERM)
+        process.ended()
