@@ -248,6 +248,56 @@ async def test_an_asgi_server_gets_the_reason_of_a_failed_start() -> None:
     assert shop.notes == ["+first", "-first"]
 
 
+class Panic(BaseException):
+    """What a library may raise that is no Exception."""
+
+
+@pytest.mark.parametrize("error", [ExceptionGroup("g", [ConnectionError("refused"), OSError("full")]), Panic("stuck")])
+async def test_a_start_that_fails_in_a_group_names_its_members_and_is_logged(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    mcp, sent = MCPServer("shop"), []
+
+    @mcp.add_lifespan
+    async def database() -> AsyncIterator[None]:
+        for failure in [error]:
+            raise failure
+        yield
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "lifespan.startup"}
+
+    async def send(message: Any) -> None:
+        sent.append(message["message"])
+
+    with pytest.raises(LifespanError):
+        await mcp({"type": "lifespan"}, receive, send)
+    expected = "Panic: stuck" if isinstance(error, Panic) else "ConnectionError: refused; OSError: full"
+    assert expected in sent[0]
+    assert "Traceback" not in sent[0]
+    [record] = [record for record in caplog.records if record.name == "funcmcp"]
+    assert record.__dict__["feature"] == "lifespan startup"
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], LifespanError)
+    assert record.exc_info[1].__cause__ is error
+    assert record.exc_text is not None
+    assert expected.rpartition("; ")[2] in record.exc_text
+
+
+async def test_an_end_that_fails_in_a_group_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = MCPServer("shop")
+
+    @mcp.add_lifespan
+    async def database() -> AsyncIterator[None]:
+        yield
+        raise ExceptionGroup("g", [ConnectionError("lost")])
+
+    with pytest.raises(ExceptionGroup):
+        await run_asgi(mcp, "startup", "shutdown")
+    [record] = [record for record in caplog.records if record.name == "funcmcp"]
+    assert "feature=lifespan shutdown exception=ExceptionGroup: g (ConnectionError: lost)" in record.getMessage()
+
+
 async def test_an_asgi_server_gets_the_reason_of_a_failed_end() -> None:
     mcp = MCPServer("shop")
 

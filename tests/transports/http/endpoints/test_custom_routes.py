@@ -175,6 +175,23 @@ async def test_a_failure_is_500_with_an_error_id(value: object, caplog: pytest.L
     assert b"set-cookie" not in response.body  # type: ignore[operator]
 
 
+async def test_a_group_that_a_route_raises_is_logged_with_its_members(caplog: pytest.LogCaptureFixture) -> None:
+    mcp = MCPServer("shop")
+
+    @mcp.custom_route("/broken")
+    async def broken() -> None:
+        raise BaseExceptionGroup("g", [ConnectionError("refused"), KeyboardInterrupt()])
+
+    response = await send(mcp, "GET", "/broken")
+    assert response.status == 500
+    assert b"refused" not in response.body  # type: ignore[operator]
+    [record] = caplog.records
+    assert (record.__dict__["feature"], record.__dict__["method"]) == ("GET /broken", "GET")
+    assert record.__dict__["error_id"].encode() in response.body  # type: ignore[operator]
+    assert record.exc_text is not None
+    assert "    | ConnectionError: refused" in record.exc_text
+
+
 async def test_a_function_that_takes_too_long_is_cancelled() -> None:
     import asyncio
 
