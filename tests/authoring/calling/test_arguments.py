@@ -22,9 +22,12 @@ from pydantic import (
     Base64Bytes,
     Base64UrlBytes,
     BaseModel,
+    ByteSize,
     ConfigDict,
+    Discriminator,
     EmailStr,
     Field,
+    Tag,
     TypeAdapter,
     field_validator,
 )
@@ -36,6 +39,13 @@ from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.registry import RegistrationError
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Node, Point, Size
 from tests.authoring.tool_calls import call, schema_of
+
+
+def tag_of(value: Any) -> Any:
+    return value.get("by") if isinstance(value, dict) else None
+
+
+By = Annotated[Annotated[Size, Tag("size")] | Annotated[Point, Tag("point")], Discriminator(tag_of)]
 
 
 class Number(IntEnum):
@@ -145,7 +155,12 @@ async def test_a_right_value_arrives_as_its_type(annotation: Any, value: Any, go
         (Colour, "green", "it: must be one of 'red' or 'blue'"),
         (Level, True, "it: must be one of 1 or 2"),
         (Literal[1, "a"], True, "it: must be one of 1 or 'a'"),
-        (Literal[True], 1, "it: must be True"),
+        (Literal[True], 1, "it: must be true"),
+        (Literal[True, None, 1, "a"], "x", "it: must be one of true, null, 1 or 'a'"),
+        (Literal[Colour.RED], "x", "it: must be 'red'"),
+        (ByteSize, "12secret", "it: must be a size such as 10 MiB"),
+        (By, {}, "it: fits none of its alternatives"),
+        (By, {"by": "cow"}, "it: fits none of its alternatives"),
         (list[int], "a", "it: must be an array, not a string"),
         (list[int] | set[str], "a", "it: must be an array, not a string"),
         (Size | int, {"height": 1}, "it.width: is required"),
@@ -225,6 +240,19 @@ async def test_text_that_is_no_base64_and_names_that_are_no_numbers_are_refused(
     with pytest.raises(ToolError) as refused:
         await given(annotation, value, lax=lax)
     assert str(refused.value) == words
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "got"),
+    [
+        (Literal[Colour.RED], "red", Colour.RED),
+        (Literal[1, True], True, True),
+        (Literal["a", None], None, None),
+    ],
+)
+async def test_an_option_of_a_literal_arrives_as_it_is(annotation: Any, value: Any, got: Any) -> None:
+    arrived = await given(annotation, value)
+    assert (type(arrived), arrived) == (type(got), got)
 
 
 Text = TypeAliasType("Text", Annotated[str, Field(max_length=40)])

@@ -87,6 +87,8 @@ _LIMITS = {
     "bytes_invalid_encoding": "must be base64",
     "bytes_too_short": "must have at least {min_length} bytes",
     "bytes_too_long": "must have at most {max_length} bytes",
+    "byte_size": "must be a size such as 10 MiB",
+    "byte_size_unit": "must be a size such as 10 MiB",
     "none_required": "must be null",
     "complex_str_parsing": "must be a complex number such as 1+2j",
     "fraction_parsing": "must be a fraction such as 1/3",
@@ -99,8 +101,6 @@ _LIMITS = {
     "zoneinfo_str": "must be a time zone such as Europe/Berlin",
     "finite_number": "must be a finite number",
     "format": "must be {phrase}",
-    "union_tag_invalid": "must have {discriminator} set to one of {expected_tags}",
-    "union_tag_not_found": "must have {discriminator}",
     "decimal_max_digits": "must have at most {max_digits} digits",
     "decimal_max_places": "must have at most {decimal_places} decimal places",
     "date_past": "must be in the past",
@@ -281,6 +281,8 @@ def _line(details: ErrorDetails, path: Path) -> tuple[Path, str]:
         return [*path, member], _MISSING
     if kind == "union_tag_invalid" and member.isidentifier():
         return [*path, member], f"must be one of {context['expected_tags']}"
+    if kind in {"union_tag_not_found", "union_tag_invalid"}:  # the discriminator is a function of the author's
+        return path, "fits none of its alternatives"
     phrase = _phrase(kind, context, value) or _other_phrase(details)
     if "[key]" in details["loc"]:
         phrase = f"the name {phrase.partition(', not ')[0]}"

@@ -13,10 +13,11 @@ import re
 from base64 import b64decode
 from datetime import date
 from decimal import Decimal
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic_core import PydanticKnownError, SchemaValidator, core_schema, from_json
+from pydantic_core import PydanticKnownError, SchemaValidator, core_schema, from_json, to_json
 
 from funcmcp.authoring.values.pydantic_schema_tree import nodes_of
 from funcmcp.authoring.values.pydantic_schemas import (
@@ -171,7 +172,7 @@ def _strict_argument(node: Node) -> Node:
     if kind in _FROM_TEXT:
         return never_exact(node)
     if kind == "literal" and not all(isinstance(value, str) for value in node["expected"]):
-        return validated_first(_literal_check(node["expected"]), node)
+        return validated_first(_literal_reader(node["expected"]), node)
     if kind == "enum" and not all(isinstance(member.value, str) for member in node["members"]):
         return never_exact(validated_first(_enum_reader(node["members"]), node))
     return node
@@ -317,15 +318,16 @@ def _not_iso(kind: Literal["date_parsing", "datetime_parsing"]) -> PydanticKnown
     return PydanticKnownError(kind, {"error": "not ISO 8601"})
 
 
-def _literal_check(expected: list[Any]) -> Callable[[Any], Any]:
-    """Return a function that rejects a boolean for a number in a literal, and a number for a boolean."""
+def _literal_reader(expected: list[Any]) -> Callable[[Any], Any]:
+    """Return a function that returns the option of a literal with a value. True is not the value 1."""
 
-    def check(value: Any) -> Any:
-        if isinstance(value, int) and not any(_equal_in_json(option, value) for option in expected):
-            raise PydanticKnownError("literal_error", {"expected": _joined(expected)})
-        return value
+    def find(value: Any) -> Any:
+        for option in expected:
+            if value is option or _equal_in_json(option.value if isinstance(option, Enum) else option, value):
+                return option
+        raise PydanticKnownError("literal_error", {"expected": _joined(expected)})
 
-    return check
+    return find
 
 
 def _enum_reader(members: list[Any]) -> Callable[[Any], Any]:
@@ -345,8 +347,14 @@ def _equal_in_json(option: Any, value: Any) -> bool:
     return bool(option == value) and isinstance(option, bool) == isinstance(value, bool)
 
 
+def _text_of(option: Any) -> str:
+    """Return an option as a client writes it. Strings have the quotes that pydantic gives them."""
+    value = option.value if isinstance(option, Enum) else option
+    return repr(value) if isinstance(value, str) else to_json(value, serialize_unknown=True).decode()
+
+
 def _joined(options: list[Any]) -> str:
-    texts = [repr(option) for option in options]
+    texts = [_text_of(option) for option in options]
     if len(texts) == 1:
         return texts[0]
     return f"{', '.join(texts[:-1])} or {texts[-1]}"
