@@ -110,7 +110,8 @@ def _property(item: Mapping[str, Any]) -> dict[str, Any]:
         schema["enum"] = choices
     if item.get("isarray") is True:
         schema = {"type": "array", "items": schema}
-    schema["description"] = str(item.get("description") or "")
+    if item.get("description"):
+        schema["description"] = str(item["description"])
     return schema
 
 

@@ -5,10 +5,11 @@ parameters form one part, whose core schema is that of a TypedDict. A parameter 
 part: the fields of its type are arguments at the same level as the plain ones. `input_schema` merges the JSON schemas
 of the parts. `reader_of` builds their validators when the feature is first called. pydantic is not loaded before that.
 
-A call's arguments are validated in up to three steps. The first validator stops at the first invalid item of a
+A call's arguments are validated in up to four steps. The first validator stops at the first invalid item of a
 collection (`fail_fast`), because a million invalid items would produce a million errors and take minutes. If it rejects
 the value, the value is validated again with integers in place of floats such as 5.0, because JSON has only one type of
-number. If that fails, too, and the value is small, a second validator lists all errors for the client.
+number. If that fails, too, and the value contains null, a validator that takes null as the absence of an argument with
+a default decides. If the value is invalid and small, another validator lists all errors for the client.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
     from pydantic_core import ValidationError
 
     from funcmcp.authoring.signatures.signature import Parameter
+    from funcmcp.authoring.values.json_schema import LeftOut
 
     Reader: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 
-NO_ARGUMENTS: dict[str, Any] = {"type": "object", "additionalProperties": False}
 _MAX_MEMBERS_FOR_ALL_ERRORS = 1000
 """For arguments with more members, only the errors of the first validation are reported."""
 
@@ -126,25 +127,28 @@ def is_spread(parameter: Parameter) -> bool:
     return any(isinstance(mark, Spread) for mark in marks_of(parameter.annotation))
 
 
-def input_schema(parts: Sequence[Part], tool: str, descriptions: Mapping[str, str]) -> dict[str, Any]:
+def input_schema(
+    parts: Sequence[Part], tool: str, descriptions: Mapping[str, str], left_out: list[LeftOut] | None = None
+) -> dict[str, Any]:
     """Return the input schema of a tool.
 
     Args:
         parts: The parts of its arguments.
         tool: The tool's name, for errors.
         descriptions: Descriptions of parameters from the docstring. Those in annotations take precedence.
+        left_out: Gets what the schema does not say.
 
     Raises:
         RegistrationError: A spread type does not have named fields, or two arguments have the same name.
     """
     if not parts:
-        return dict(NO_ARGUMENTS)
+        return {"type": "object", "properties": {}}
     from funcmcp.authoring.values.json_schema import arranged, json_schema  # noqa: PLC0415 - loads pydantic
 
     merged: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
     for part in parts:
         place = _place([part.parameter] if part.parameter else list(_fields(part.schema)), tool)
-        schema = json_schema(part.schema, "validation", place)
+        schema = json_schema(part.schema, "validation", place, left_out)
         if schema.get("type") != "object" or "properties" not in schema:
             raise RegistrationError(f"{place} is marked with Arguments, so its type must have named fields.")
         if part.parameter is None:
@@ -154,7 +158,7 @@ def input_schema(parts: Sequence[Part], tool: str, descriptions: Mapping[str, st
             raise RegistrationError(f"{tool} has two arguments named {', '.join(sorted(duplicates))}. Rename one.")
         merged["properties"].update(schema.pop("properties"))
         merged["required"] += schema.pop("required", [])
-        merged.update({key: value for key, value in schema.items() if key in {"$defs", "additionalProperties"}})
+        merged.update({key: value for key, value in schema.items() if key == "$defs"})
     if not merged["required"]:
         del merged["required"]
     return arranged(merged)
@@ -162,14 +166,18 @@ def input_schema(parts: Sequence[Part], tool: str, descriptions: Mapping[str, st
 
 def _describe(part: Part, properties: dict[str, Any], descriptions: Mapping[str, str]) -> None:
     """Add descriptions from the docstring, and the function's own defaults, to the schemas of arguments."""
-    from funcmcp.authoring.values.json_schema import encoded_default  # noqa: PLC0415 - loads pydantic
+    from funcmcp.authoring.values.json_schema import encoded_default, without_null  # noqa: PLC0415 - loads pydantic
 
     for name, field in _fields(part.schema).items():
         argument = properties[_alias(field, name)]
         if name in descriptions:
             argument.setdefault("description", descriptions[name])
-        default = part.defaults.get(name)
-        if default is not None:
+        if name not in part.defaults:
+            continue
+        default = part.defaults[name]
+        if default is None:
+            properties[_alias(field, name)] = without_null(argument)
+        else:
             try:
                 argument["default"] = encoded_default(default)
             except ValueError:
@@ -279,6 +287,20 @@ def _with_integers(value: Any) -> Any:
     return value
 
 
+def _has_null(value: Any) -> bool:
+    """Return whether a JSON value is null or contains it."""
+    pending = [value]
+    while pending:
+        member = pending.pop()
+        if member is None:
+            return True
+        if type(member) is dict:
+            pending += member.values()
+        elif type(member) is list:
+            pending += member
+    return False
+
+
 class _Check:
     """Validates values against one schema, and lists all errors of small values.
 
@@ -288,10 +310,26 @@ class _Check:
     """
 
     def __init__(self, schema: dict[str, Any], *, lax: bool) -> None:
-        from funcmcp.authoring.values.pydantic_argument_schemas import fail_fast  # noqa: PLC0415 - loads pydantic
+        from funcmcp.authoring.values.pydantic_argument_schemas import fail_fast, null_as_absent  # noqa: PLC0415 - loads pydantic
 
         self.validate = _validating(fail_fast(schema), lax=lax)
+        self._with_defaults = cache(lambda: _validating(fail_fast(null_as_absent(schema)), lax=lax))
         self._all_errors = cache(lambda: _validating(schema, lax=lax))
+        self._all_errors_with_defaults = cache(lambda: _validating(null_as_absent(schema), lax=lax))
+
+    def validate_again(self, value: Any, error: ValidationError) -> Any:
+        """Return the result for a value that `validate` rejects as it is, or raise ValidationError.
+
+        Args:
+            value: The value.
+            error: The error of `validate`.
+        """
+        changed = _with_integers(value)
+        if _has_null(changed):
+            return self._with_defaults()(changed)
+        if changed is value:
+            raise error
+        return self.validate(changed)
 
     def errors(self, error: ValidationError, value: Any) -> ValidationError:
         """Return an error that lists all problems of a small value. For a large value, return *error*.
@@ -302,8 +340,9 @@ class _Check:
         """
         if error.error_count() > _MAX_MEMBERS_FOR_ALL_ERRORS or not _is_small(value):
             return error
+        all_errors = self._all_errors_with_defaults if _has_null(value) else self._all_errors
         try:
-            self._all_errors()(_with_integers(value))
+            all_errors()(_with_integers(value))
         except ToolError:  # too many attempts to match unions, see values/union_limits.py
             return error
         except type(error) as thorough:
@@ -339,13 +378,10 @@ def _reporting(check: _Check) -> Callable[[Any], Any]:
             return retry(value, error)
 
     def retry(value: Any, error: ValidationError) -> Any:
-        changed = _with_integers(value)
-        if changed is not value:
-            try:
-                return validate(changed)
-            except ValidationError as second:
-                error = second
-        raise _tool_error([(check.errors(error, value), value)]) from None
+        try:
+            return check.validate_again(value, error)
+        except ValidationError as second:
+            raise _tool_error([(check.errors(second, value), value)]) from None
 
     return read
 
@@ -369,8 +405,8 @@ def _several(parts: Sequence[Part], checks: Sequence[tuple[str | None, _Check]])
             try:
                 try:
                     result = check.validate(values)
-                except ValidationError:
-                    result = check.validate(_with_integers(values))
+                except ValidationError as first:
+                    result = check.validate_again(values, first)
             except ValidationError as error:
                 errors.append((check.errors(error, values), values))
                 continue

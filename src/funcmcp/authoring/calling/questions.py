@@ -287,7 +287,7 @@ class _Form(NamedTuple):
 def _form_of(form: Any) -> _Form:
     """Return the form of a type. A type without fields becomes a form with one field, ``value``."""
     from funcmcp.authoring.calling.arguments import reader_of_type  # noqa: PLC0415 - loads pydantic, for tools that ask
-    from funcmcp.authoring.values.json_schema import json_schema  # noqa: PLC0415 - loads pydantic
+    from funcmcp.authoring.values.json_schema import json_schema, without_null  # noqa: PLC0415 - loads pydantic
     from funcmcp.authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
 
     name = getattr(form, "__name__", repr(form))
@@ -299,7 +299,7 @@ def _form_of(form: Any) -> _Form:
         return _Form(single.schema, lambda content: single.read(content)["value"])
     if "properties" not in schema:
         raise RegistrationError(f"{name} has no named fields, so it can't be a form. Use a model or a dataclass.")
-    properties = {key: _field(member, f"{name}.{key}") for key, member in schema["properties"].items()}
+    properties = {key: _field(without_null(member), f"{name}.{key}") for key, member in schema["properties"].items()}
     flat: dict[str, Any] = {"type": "object", "properties": properties}
     if "required" in schema:
         flat["required"] = schema["required"]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from funcmcp.authoring.calling.arguments import Part, Reader
     from funcmcp.authoring.calling.services import Services
+    from funcmcp.authoring.values.json_schema import LeftOut
     from funcmcp.authoring.values.tool_results import Rendering
     from funcmcp.server.calls.context import RequestContext
 
@@ -63,6 +64,19 @@ class ToolCall(FunctionCall["dict[str, Any]", "ToolCallResult"]):
         if self._schemas.input is not None:
             return self._schemas.input
         return input_schema(self._parts(), self.name, self.signature.parameter_descriptions())
+
+    def left_out(self) -> list[LeftOut]:
+        """Return what the generated schemas do not say, because clients would reject it.
+
+        Paths begin with ``inputSchema`` or ``outputSchema``.
+        """
+        of_input: list[LeftOut] = []
+        if self._schemas.input is None:
+            input_schema(self._parts(), self.name, self.signature.parameter_descriptions(), of_input)
+        rendering = self._rendering()
+        rendering.output_schema()
+        of_schemas = (("inputSchema", of_input), ("outputSchema", rendering.left_out))
+        return [item._replace(path=(name, *item.path)) for name, items in of_schemas for item in items]
 
     def output_schema(self) -> dict[str, Any] | None:
         """Return the tool's output schema, or None if it has none."""

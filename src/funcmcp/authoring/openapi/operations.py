@@ -222,7 +222,7 @@ def plan_of(operation: Operation, document: Mapping[str, Any], *, forwarded: Col
 def _plan(operation: Operation, document: Mapping[str, Any], forwarded: Collection[str]) -> Plan:
     schemas = Schemas(document, "request")
     parameters = _parameters(operation, document, forwarded)
-    merged: dict[str, Any] = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    merged: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
     places = []
     for parameter in parameters:
         place, schema = _place(parameter, schemas)

@@ -5,29 +5,38 @@ and writes, adds descriptions of fields, and leaves out generated titles. `arran
 of each reference, because many clients do not follow references, and sorts the keywords. Definitions that refer to
 themselves stay in ``$defs``. If the result would be too large, all references stay.
 
+`arranged` also keeps to what clients and the APIs of models accept: no boolean ``additionalProperties``, no ``oneOf``, no
+array without ``items``, no empty ``description``, no unknown ``format``, and only patterns of ECMA-262. What the schema
+does not say for this reason, the server still checks; `LeftOut` lists it.
+
 Source: 2026-07-28 "server/tools, Tool"; JSON Schema 2020-12.
 """
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError
 
 from funcmcp.authoring.signatures.field_descriptions import describe_fields
+from funcmcp.authoring.values.ecma_patterns import UntranslatableError, ecma_pattern
 from funcmcp.protocol.codec import encode
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import TypeAlias
 
     from pydantic.json_schema import JsonSchemaMode
     from pydantic_core import core_schema
+
+    _Path: TypeAlias = tuple[str | int, ...]
 
 _FIRST = (
     *("$schema", "$id", "$ref", "type", "title", "description", "format", "enum", "const"),
@@ -42,18 +51,46 @@ _RANK = {
 _BETWEEN = 500
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "dependentSchemas"})
 _DATA = frozenset({"const", "default", "enum", "examples", "required", "x-mcp-header"})
+_FORMATS = frozenset(
+    {
+        *("date", "date-time", "duration", "email", "hostname", "idn-email", "idn-hostname", "ipv4", "ipv6", "iri"),
+        *("iri-reference", "json-pointer", "regex", "relative-json-pointer", "time", "uri", "uri-reference"),
+        *("uri-template", "uuid"),
+    }
+)
+"""The formats of JSON Schema 2020-12."""
+
+_UUID_VERSION = re.compile(r"uuid[1-8]")
+_NULL = {"type": "null"}
 _MAX_EXPANSIONS = 1000
 """The maximum number of references that are replaced. The schema of models that refer to one another many times would
 otherwise grow without bounds."""
 
 
-def json_schema(schema: Any, mode: JsonSchemaMode, place: str) -> dict[str, Any]:
+class LeftOut(NamedTuple):
+    """A keyword of a type that its schema does not have, because clients would reject it. The server checks it.
+
+    Attributes:
+        path: The keyword's place in the schema, such as ``("properties", "code", "pattern")``.
+        value: Its value.
+        reason: Why it is left out.
+    """
+
+    path: tuple[str | int, ...]
+    value: Any
+    reason: str
+
+
+def json_schema(
+    schema: Any, mode: JsonSchemaMode, place: str, left_out: list[LeftOut] | None = None
+) -> dict[str, Any]:
     """Return the JSON schema of a core schema.
 
     Args:
         schema: The core schema.
         mode: ``"validation"`` for arguments, ``"serialization"`` for results.
         place: The type's place, for errors, such as "The parameter 'orders' of get_order".
+        left_out: Gets what the schema does not say.
 
     Raises:
         RegistrationError: JSON can't carry a type in it.
@@ -62,7 +99,7 @@ def json_schema(schema: Any, mode: JsonSchemaMode, place: str) -> dict[str, Any]
         generated = _Generator(by_alias=True).generate(schema, mode)
     except PydanticInvalidForJsonSchema as error:
         raise RegistrationError(f"{place} has a type that JSON can't carry ({error.message}).") from None
-    return arranged(generated)
+    return arranged(generated, left_out)
 
 
 def encoded_default(value: Any) -> Any:
@@ -70,22 +107,47 @@ def encoded_default(value: Any) -> Any:
     return _Generator().encode_default(value)
 
 
-def arranged(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with definitions in place of references, and with sorted keywords."""
+def without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema without null as one of its alternatives, for an argument whose absence means null."""
+    alternatives = schema.get("anyOf")
+    if not isinstance(alternatives, list) or _NULL not in alternatives:
+        return schema
+    remaining = [alternative for alternative in alternatives if alternative != _NULL]
+    siblings = {key: value for key, value in schema.items() if key != "anyOf"}
+    if len(remaining) == 1:
+        return {**remaining[0], **siblings}
+    return {"anyOf": remaining, **siblings}
+
+
+def arranged(schema: dict[str, Any], left_out: list[LeftOut] | None = None) -> dict[str, Any]:
+    """Return a schema with definitions in place of references, and with sorted keywords, as clients accept it.
+
+    Args:
+        schema: The schema.
+        left_out: Gets what the returned schema does not say.
+    """
     definitions: dict[str, Any] = schema.get("$defs", {})
     recursive = {name for name in definitions if name in _reachable(name, definitions)}
     try:
-        return _Arranger(definitions, recursive).root(schema)
+        arranger = _Arranger(definitions, recursive)
+        result = arranger.root(schema)
     except OverflowError:
-        return _Arranger(definitions, set(definitions)).root(schema)
+        arranger = _Arranger(definitions, set(definitions))
+        result = arranger.root(schema)
+    if left_out is not None:
+        left_out += arranger.left_out
+    return result
 
 
 class _Arranger:
-    """Replaces the references of one schema, and sorts its keywords.
+    """Replaces the references of one schema, sorts its keywords, and makes them acceptable to clients.
 
     Args:
         definitions: The definitions by name.
         preserved: The names of definitions to which references stay.
+
+    Attributes:
+        left_out: What the arranged schema does not say.
     """
 
     def __init__(self, definitions: dict[str, Any], preserved: set[str]) -> None:
@@ -93,6 +155,7 @@ class _Arranger:
         self._preserved = preserved
         self._remaining_expansions = _MAX_EXPANSIONS
         self._used: set[str] = set()
+        self.left_out: list[LeftOut] = []
 
     def root(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Return the arranged schema. A reference at its root is replaced even if its definition is recursive."""
@@ -100,16 +163,16 @@ class _Arranger:
         name = _target(schema)
         if name is not None:
             schema = {**self._definitions[name], **{key: value for key, value in schema.items() if key != "$ref"}}
-        result = self._node(schema)
+        result = self._node(schema, ())
         definitions: dict[str, Any] = {}
         while missing := sorted(self._used - definitions.keys()):
             for name in missing:
-                definitions[name] = self._node(self._definitions[name])
+                definitions[name] = self._node(self._definitions[name], ("$defs", name))
         return {**result, "$defs": dict(sorted(definitions.items()))} if definitions else result
 
-    def _node(self, node: Any) -> Any:
+    def _node(self, node: Any, path: _Path) -> Any:
         if isinstance(node, list):
-            return [self._node(member) for member in node]
+            return [self._node(member, (*path, index)) for index, member in enumerate(node)]
         if not isinstance(node, dict):
             return float_or_int(node)
         name = _target(node)
@@ -121,16 +184,78 @@ class _Arranger:
                 if self._remaining_expansions < 0:
                     raise OverflowError
                 siblings = {key: value for key, value in node.items() if key != "$ref"}
-                return self._node({**self._definitions[name], **siblings})
+                return self._node({**self._definitions[name], **siblings}, path)
+        node = self._accepted(node, path)
         keywords = sorted(node, key=lambda keyword: _RANK.get(keyword, _BETWEEN))
-        return {keyword: self._keyword(keyword, node[keyword]) for keyword in keywords}
+        return {keyword: self._keyword(keyword, node[keyword], (*path, keyword)) for keyword in keywords}
 
-    def _keyword(self, keyword: str, value: Any) -> Any:
+    def _accepted(self, node: dict[str, Any], path: _Path) -> dict[str, Any]:
+        """Return a copy of a node with the keywords that clients accept."""
+        node = dict(node)
+        if isinstance(node.get("additionalProperties"), bool):
+            del node["additionalProperties"]
+        if not node.get("description", True):
+            del node["description"]
+        if "oneOf" in node and "anyOf" not in node:
+            node["anyOf"] = node.pop("oneOf")
+        if "format" in node:
+            self._set_format(node, path)
+        if "pattern" in node:
+            pattern = self._pattern(node.pop("pattern"), (*path, "pattern"))
+            if pattern is not None:
+                node["pattern"] = pattern
+        if "patternProperties" in node:
+            self._set_pattern_properties(node, path)
+        if node.get("type") == "array" and "items" not in node:
+            node["items"] = _any_of(node.get("prefixItems", []))
+        return node
+
+    def _set_format(self, node: dict[str, Any], path: _Path) -> None:
+        """Remove a format that JSON Schema does not have."""
+        name = node["format"]
+        if isinstance(name, str) and _UUID_VERSION.fullmatch(name):
+            node["format"] = "uuid"
+        elif name not in _FORMATS:
+            del node["format"]
+            self.left_out.append(LeftOut((*path, "format"), name, "JSON Schema does not have this format"))
+
+    def _set_pattern_properties(self, node: dict[str, Any], path: _Path) -> None:
+        """Translate the patterns of members' names. Remove those that can't be translated."""
+        members: dict[str, Any] = {}
+        for source, schema in node.pop("patternProperties").items():
+            pattern = self._pattern(source, (*path, "patternProperties", source))
+            if pattern is not None:
+                members[pattern] = schema
+        if members:
+            node["patternProperties"] = members
+
+    def _pattern(self, pattern: str, path: _Path) -> str | None:
+        """Return a pattern in the dialect of JSON Schema, or None if it can't be translated."""
+        try:
+            return ecma_pattern(pattern)
+        except UntranslatableError as error:
+            self.left_out.append(LeftOut(path, pattern, f"ECMA-262 does not have {error}"))
+            return None
+
+    def _keyword(self, keyword: str, value: Any, path: _Path) -> Any:
         if keyword in _DATA:
             return value
         if keyword in _MAPS:
-            return {name: self._node(member) for name, member in value.items()}
-        return self._node(value)
+            return {name: self._node(member, (*path, name)) for name, member in value.items()}
+        return self._node(value, path)
+
+
+def _any_of(members: list[Any]) -> dict[str, Any]:
+    """Return the schema of an array's items from the schemas of its single items."""
+    distinct: list[Any] = []
+    for member in members:
+        if member not in distinct:
+            distinct.append(member)
+    if not distinct or {} in distinct:
+        return {}
+    if len(distinct) == 1:
+        return dict(distinct[0])
+    return {"anyOf": distinct}
 
 
 def _target(node: Any) -> str | None:
@@ -212,12 +337,21 @@ class _Generator(GenerateJsonSchema):
         result = super().default_schema(schema)
         if "default" in result and result["default"] is None:
             del result["default"]
+            if self.mode == "validation":
+                return without_null(result)
         return result
 
-    def nullable_schema(self, schema: core_schema.NullableSchema) -> dict[str, Any]:
+    def set_schema(self, schema: core_schema.SetSchema) -> dict[str, Any]:
+        return self._accepting_duplicates(super().set_schema(schema))
+
+    def frozenset_schema(self, schema: core_schema.FrozenSetSchema) -> dict[str, Any]:
+        return self._accepting_duplicates(super().frozenset_schema(schema))
+
+    def _accepting_duplicates(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Remove ``uniqueItems`` from arguments: equal items become one."""
         if self.mode == "validation":
-            return self.generate_inner(schema["schema"])
-        return super().nullable_schema(schema)
+            del result["uniqueItems"]
+        return result
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> dict[str, Any]:
         result: dict[str, Any] = {"type": "number"}
@@ -231,12 +365,19 @@ class _Generator(GenerateJsonSchema):
 
     def dict_schema(self, schema: core_schema.DictSchema) -> dict[str, Any]:
         result = super().dict_schema(schema)
-        key_schema = result.get("propertyNames", {})
-        if "$ref" in key_schema:
-            key_schema = self.get_schema_from_definitions(key_schema["$ref"])
-        if key_schema and key_schema.get("type", "string") != "string":
+        if "propertyNames" in result and not self._describes_names(result["propertyNames"]):
             del result["propertyNames"]  # it describes a number, but a name is a string
         return result
+
+    def _describes_names(self, schema: Any) -> bool:
+        """Return whether all values of a schema are strings."""
+        if "$ref" in schema:
+            schema = self.get_schema_from_definitions(schema["$ref"]) or {}
+        if "type" in schema:
+            return bool(schema["type"] == "string")
+        if "enum" in schema:
+            return all(isinstance(value, str) for value in schema["enum"])
+        return all(map(self._describes_names, schema.get("anyOf", ())))
 
     def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> dict[str, Any]:
         result = super().tagged_union_schema(schema)

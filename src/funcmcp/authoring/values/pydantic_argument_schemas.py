@@ -17,7 +17,16 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic_core import PydanticKnownError, SchemaValidator, core_schema, from_json, to_json
+from pydantic_core import (
+    PydanticKnownError,
+    PydanticOmit,
+    PydanticUseDefault,
+    SchemaValidator,
+    ValidationError,
+    core_schema,
+    from_json,
+    to_json,
+)
 
 from funcmcp.authoring.values.pydantic_schema_tree import nodes_of
 from funcmcp.authoring.values.pydantic_schemas import (
@@ -145,6 +154,42 @@ def _fail_fast(node: Node) -> Node:
     if node.get("type") in _COLLECTIONS:
         node["fail_fast"] = True
     return node
+
+
+def null_as_absent(schema: Node) -> Node:
+    """Return a schema in which null stands for the default of a field that has one, unless the field accepts null.
+
+    Models send null for arguments that they do not set. The schema calls a function for each field with a default, so
+    it is slower than the one that it is made of.
+    """
+    return adapted(schema, _null_as_absent)
+
+
+def _null_as_absent(node: Node) -> Node:
+    kind = node.get("type")
+    if kind == "default" and ("default" in node or "default_factory" in node):
+        node["schema"] = core_schema.no_info_wrap_validator_function(_default_for_null, node["schema"])
+    elif kind == "typed-dict-field" and node.get("required") is False:
+        node["schema"] = core_schema.no_info_wrap_validator_function(_omitted_for_null, node["schema"])
+    return node
+
+
+def _default_for_null(value: Any, validate: Callable[[Any], Any]) -> Any:
+    try:
+        return validate(value)
+    except ValidationError:
+        if value is None:
+            raise PydanticUseDefault from None
+        raise
+
+
+def _omitted_for_null(value: Any, validate: Callable[[Any], Any]) -> Any:
+    try:
+        return validate(value)
+    except ValidationError:
+        if value is None:
+            raise PydanticOmit from None
+        raise
 
 
 def _any_argument(node: Node) -> Node:

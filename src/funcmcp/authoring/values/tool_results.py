@@ -26,8 +26,10 @@ from funcmcp.protocol.codec import encode
 from funcmcp.server.catalog.features import JSONResult, RawResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import TypeAlias
+
+    from funcmcp.authoring.values.json_schema import LeftOut
 
     Result: TypeAlias = "dict[str, Any] | JSONResult | RawResponse"
     Render: TypeAlias = Callable[[Any], Result]
@@ -43,11 +45,13 @@ class Rendering(NamedTuple):
             the annotation, or if JSON can't carry it.
         output_schema: Returns the tool's output schema, or None if it has none.
         is_response: Whether results are JSON-RPC responses, which must answer the request.
+        left_out: What the output schema does not say. Empty until the schema is first created.
     """
 
     render: Render
     output_schema: Callable[[], dict[str, Any] | None]
     is_response: bool = False
+    left_out: Sequence[LeftOut] = ()
 
 
 def rendering_of(annotation: Any, tool: str) -> Rendering:
@@ -72,7 +76,7 @@ def rendering_of(annotation: Any, tool: str) -> Rendering:
     if annotation in _SCALARS:
         return _scalar(annotation)
     typed = _Typed(annotation, tool)
-    return Rendering(typed.render, typed.output_schema)
+    return Rendering(typed.render, typed.output_schema, left_out=typed.left_out)
 
 
 def _locating(render: Callable[[Any, str], Result], tool: str) -> Render:
@@ -169,14 +173,18 @@ class _Typed:
         self._tool = tool
         self._schema: dict[str, Any] | None = None
         self._wraps = False
+        self.left_out: list[LeftOut] = []
 
     def output_schema(self) -> dict[str, Any]:
         """Return the schema. A schema whose type is not an object is wrapped, in every revision."""
         if self._schema is None:
             from funcmcp.authoring.values.json_schema import json_schema  # noqa: PLC0415 - loads pydantic
 
-            schema = json_schema(self._writer.core(), "serialization", f"What {self._tool} returns")
+            left_out: list[LeftOut] = []
+            schema = json_schema(self._writer.core(), "serialization", f"What {self._tool} returns", left_out)
             self._wraps = schema.get("type") != "object"
+            prefix = ("properties", "result") if self._wraps else ()
+            self.left_out += [item._replace(path=(*prefix, *item.path)) for item in left_out]
             self._schema = _wrapped(schema) if self._wraps else schema
         return self._schema
 
