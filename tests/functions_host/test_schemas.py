@@ -54,7 +54,7 @@ def test_the_schema_of_the_contract() -> None:
                 "name": {"type": "string", "description": "The name parameter"},
                 "count": {"type": "integer", "description": "The count"},
                 "tags": {"type": "array", "items": {"type": "string"}, "description": "Tags for the item"},
-                "status": {"type": "string", "enum": ["Active", "Inactive"], "description": ""},
+                "status": {"type": "string", "enum": ["Active", "Inactive"]},
             },
             "required": ["name", "count"],
         },
@@ -75,7 +75,6 @@ def test_an_array_has_its_choices_in_the_items() -> None:
     assert tool_definition(trigger)["inputSchema"]["properties"]["a"] == {
         "type": "array",
         "items": {"type": "string", "enum": ["x"]},
-        "description": "",
     }
 
 

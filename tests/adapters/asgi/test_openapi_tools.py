@@ -139,7 +139,6 @@ async def test_a_tool_says_what_its_operation_says() -> None:
             "x-trace": {"anyOf": [{"type": "string"}, {"type": "null"}]},
         },
         "required": ["table"],
-        "additionalProperties": False,
     }
     assert tool["outputSchema"]["type"] == "object"
 

@@ -447,7 +447,7 @@ def test_a_service_may_be_of_a_type_that_is_no_json() -> None:
 
     def tool(it: range) -> None: ...
 
-    assert tool_of(tool, services).describe()["inputSchema"] == {"type": "object", "additionalProperties": False}
+    assert tool_of(tool, services).describe()["inputSchema"] == {"type": "object", "properties": {}}
 
 
 @pytest.mark.parametrize("default", [float("inf"), float("nan"), Decimal("Infinity")])

@@ -58,7 +58,7 @@ def test_methods_that_tell_a_model_nothing_are_no_operations() -> None:
         ({"type": "integer", "minimum": 1, "exclusiveMinimum": True}, {"type": "integer", "exclusiveMinimum": 1}),
         ({"type": "integer", "maximum": 9, "exclusiveMaximum": False}, {"type": "integer", "maximum": 9}),
         ({"type": "string", "example": "a"}, {"type": "string", "examples": ["a"]}),
-        ({"type": "integer", "xml": {}, "x-mine": 1, "format": "int32"}, {"type": "integer", "format": "int32"}),
+        ({"type": "integer", "xml": {}, "x-mine": 1, "format": "int32"}, {"type": "integer"}),
     ],
 )
 def test_the_dialect_of_3_0_is_read_as_it_is_meant(schema: dict[str, Any], meant: dict[str, Any]) -> None:
@@ -222,7 +222,7 @@ def test_a_variable_of_the_path_that_nothing_describes_is_refused() -> None:
 
 def test_cookies_and_other_bodies_that_are_not_needed_are_left_out() -> None:
     made = plan({"parameters": [parameter("a", "cookie")], "requestBody": {"content": {"text/plain": {}}}})
-    assert made.input_schema == {"type": "object", "properties": {}, "additionalProperties": False}
+    assert made.input_schema == {"type": "object", "properties": {}}
     assert made.target({}) == Target("/x", "", {}, None)
 
 
@@ -230,9 +230,9 @@ def test_cookies_and_other_bodies_that_are_not_needed_are_left_out() -> None:
     ("schema", "required"),
     [
         ({"type": "array", "items": {"type": "integer"}}, True),
-        ({"type": "object", "properties": {"a": True}, "additionalProperties": True}, True),
+        ({"type": "object", "properties": {"a": True}, "additionalProperties": {"type": "integer"}}, True),
         ({"type": "object", "properties": {"a": True}, "minProperties": 1}, True),
-        ({"oneOf": [{"type": "object"}, {"type": "array"}]}, True),
+        ({"anyOf": [{"type": "object"}, {"type": "string"}]}, True),
         ({"type": "object"}, True),
         ({"type": "object", "properties": {"a": True}, "required": ["a"]}, False),
     ],

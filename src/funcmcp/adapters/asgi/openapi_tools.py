@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.adapters.asgi.in_process_calls import CallError, Request, call, lifespan
+from funcmcp.authoring.calling.arguments import unexpected_arguments
 from funcmcp.authoring.calling.feature_context import ToolContext
 from funcmcp.authoring.features.options import DEFAULT_TIMEOUT, checked_options
 from funcmcp.authoring.features.permissions import AccessOptions
@@ -153,6 +154,9 @@ def _caller(
     base_url = options.get("base_url", _BASE_URL)
 
     async def run(context: ToolContext, started: Any) -> ToolResult:
+        unexpected = context.arguments.keys() - plan.input_schema["properties"].keys()
+        if unexpected:
+            raise unexpected_arguments(sorted(unexpected))
         target = plan.target(context.arguments)
         headers = {**target.headers, **forwarded(context, names)}
         request = Request(operation.method, target.path, target.query, headers, target.body)

@@ -25,7 +25,7 @@ from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TypeAlias
 
     from pydantic_core import ValidationError
@@ -245,12 +245,17 @@ def reader_of_type(annotation: Any, name: str) -> Callable[[Any], Any]:
 
 def _no_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     if arguments:
-        from funcmcp.authoring.values.argument_errors import path_text, wrong_arguments  # noqa: PLC0415 - only for errors
-
-        raise wrong_arguments(
-            (path_text([name]), "is not expected") for name in islice(arguments, _MAX_MEMBERS_FOR_ALL_ERRORS)
-        )
+        raise unexpected_arguments(arguments)
     return {}
+
+
+def unexpected_arguments(names: Iterable[str]) -> ToolError:
+    """Return the error for arguments that a tool does not have."""
+    from funcmcp.authoring.values.argument_errors import path_text, wrong_arguments  # noqa: PLC0415 - only for errors
+
+    return wrong_arguments(
+        (path_text([name]), "is not expected") for name in islice(names, _MAX_MEMBERS_FOR_ALL_ERRORS)
+    )
 
 
 def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:

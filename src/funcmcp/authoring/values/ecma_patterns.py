@@ -44,7 +44,7 @@ class UntranslatableError(ValueError):
 
 
 class _Character(NamedTuple):
-    """One character of a class: its text in ECMA-262, and its code point. None stands for a set, such as ``\\d``."""
+    r"""One character of a class: its text in ECMA-262, and its code point. None stands for a set, such as ``\d``."""
 
     text: str
     code: int | None
@@ -188,7 +188,7 @@ class _Translation:
         if letter in _SAME_ESCAPES and letter:
             return _Character("\\" + letter, None)
         if letter == "a":
-            return _Character("\\x07", 7)
+            return _Character("\\u0007", 7)
         if not letter or letter.isalnum() or letter in "<>" or ord(letter) > _LAST_ASCII:
             raise UntranslatableError(f"the escape \\{letter}")
         return _Character("\\" + letter if letter in _SYNTAX or letter in extra else letter, ord(letter))
@@ -255,7 +255,7 @@ class _Translation:
                 raise UntranslatableError("an assertion in a class")
             return self._escaped(extra="-")
         # A bare "-" here is no operator. Behind a set such as \w, ECMA-262 rejects it without a backslash.
-        needs_backslash = character in "]" or (character == "-" and not self._pattern.startswith("]", self._position))
+        needs_backslash = character == "]" or (character == "-" and not self._pattern.startswith("]", self._position))
         return _Character("\\" + character if needs_backslash else character, ord(character))
 
 

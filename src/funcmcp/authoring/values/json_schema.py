@@ -5,9 +5,9 @@ and writes, adds descriptions of fields, and leaves out generated titles. `arran
 of each reference, because many clients do not follow references, and sorts the keywords. Definitions that refer to
 themselves stay in ``$defs``. If the result would be too large, all references stay.
 
-`arranged` also keeps to what clients and the APIs of models accept: no boolean ``additionalProperties``, no ``oneOf``, no
-array without ``items``, no empty ``description``, no unknown ``format``, and only patterns of ECMA-262. What the schema
-does not say for this reason, the server still checks; `LeftOut` lists it.
+`arranged` also keeps to what clients and the APIs of models accept: no boolean ``additionalProperties``, no ``oneOf``,
+no array without ``items``, no empty ``description``, no unknown ``format``, and only patterns of ECMA-262. The server
+still checks what the schema does not say for this reason. `LeftOut` lists such formats and patterns.
 
 Source: 2026-07-28 "server/tools, Tool"; JSON Schema 2020-12.
 """
@@ -81,9 +81,7 @@ class LeftOut(NamedTuple):
     reason: str
 
 
-def json_schema(
-    schema: Any, mode: JsonSchemaMode, place: str, left_out: list[LeftOut] | None = None
-) -> dict[str, Any]:
+def json_schema(schema: Any, mode: JsonSchemaMode, place: str, left_out: list[LeftOut] | None = None) -> dict[str, Any]:
     """Return the JSON schema of a core schema.
 
     Args:

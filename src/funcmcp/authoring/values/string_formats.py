@@ -96,7 +96,7 @@ class Format:
     """A string in a format: ``Annotated[str, Format("email")]``.
 
     The schema gets ``"format": "email"`` and the argument is checked. Formats are those of JSON Schema (date,
-    date-time, email, hostname, ipv4, ipv6, time, uri, uuid) and ``phone``.
+    date-time, email, hostname, ipv4, ipv6, time, uri, uuid) and ``phone``, which is not in the schema.
 
     Raises:
         RegistrationError: The format is unknown.
