@@ -279,8 +279,8 @@ def test_a_tool_lists_what_its_schemas_leave_out() -> None:
 
     def tool(codes: list[Code]) -> None: ...
 
-    tool.__annotations__["codes"] = list[Code]  # type: ignore[valid-type]
-    tool.__annotations__["return"] = list[Code]  # type: ignore[valid-type]
+    tool.__annotations__["codes"] = list[Code]
+    tool.__annotations__["return"] = list[Code]
     call = ToolCall("tool", tool, Services(), schemas=HandwrittenSchemas(), lax=False)
     reason = "ECMA-262 does not have the flags (?m)"
     assert call.left_out() == [

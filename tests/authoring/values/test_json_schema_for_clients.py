@@ -70,11 +70,14 @@ LEAVES: list[Any] = [
     Annotated[str, Field(pattern="(?m)^a$")],
     dict[Annotated[str, Field(pattern=r"^a\-b$")], int],
 ]
-TYPES = [
-    nested
-    for leaf in LEAVES
-    for nested in (leaf, list[Optional[leaf]], dict[str, leaf], tuple[leaf, Optional[int]], Union[leaf, int])  # noqa: UP007, UP045 - None has no |
-]
+
+
+def around(leaf: Any) -> list[Any]:
+    """Return a type, and types that contain it."""
+    return [leaf, list[Optional[leaf]], dict[str, leaf], tuple[leaf, Optional[int]], Union[leaf, int]]  # noqa: UP007, UP045 - None has no |
+
+
+TYPES = [annotation for leaf in LEAVES for annotation in around(leaf)]
 
 
 def schemas() -> list[dict[str, Any]]:
