@@ -95,8 +95,7 @@ class TaskRuns:
             return await self._end_of(context, tool)
         except Exception as error:  # noqa: BLE001 - a fault of the server, or a result or an error that can't be encoded
             error_id = os.urandom(8).hex()
-            if context.error is None:
-                context.set_error(error)
+            context.set_error(error)
             log_failure(error, error_id, tool.key, context.request.method)
             return _failed(MCPError(INTERNAL_ERROR, "Internal error", {"errorId": error_id}))
 
