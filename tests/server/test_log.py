@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funcmcp.server.log import MAX_QUOTED, log_failure, quote, write_to_stderr
+from funcmcp.server.log import MAX_QUOTED, log_failure, quote, types_and_texts, write_to_stderr
 
 
 @settings(deadline=None)
@@ -157,3 +157,14 @@ def test_a_log_that_takes_no_errors_gets_none(apart: logging.Logger, capsys: pyt
     apart.setLevel(logging.CRITICAL)
     log_failure(failure_below("x"), "ab12", "get_order")
     assert capsys.readouterr().err == ""
+
+
+def test_the_types_and_texts_of_a_group_are_those_of_its_members() -> None:
+    assert types_and_texts(ValueError("no")) == "ValueError: no"
+    members = [
+        OSError("a"),
+        ExceptionGroup("inner", [KeyError("b"), ValueError("c")]),
+        ValueError("d"),
+        ValueError("e"),
+    ]
+    assert types_and_texts(ExceptionGroup("outer", members)) == "OSError: a; KeyError: 'b'; ValueError: c; 2 more"

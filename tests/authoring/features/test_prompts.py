@@ -136,11 +136,16 @@ async def test_a_whole_result_has_a_description_and_meta(mcp: MCPServer) -> None
 
 @pytest.mark.parametrize(
     "value",
-    [None, 5, {"role": "user"}, [None], [["nested"]], b"bytes", {"a", "b"}, "\ud800", PromptResult([5])],  # type: ignore[list-item]
+    [None, 5, {"role": "user"}, [None], [["nested"]], b"bytes", {"a", "b"}, PromptResult([5])],  # type: ignore[list-item]
 )
 async def test_anything_else_is_an_internal_error(mcp: MCPServer, value: object) -> None:
     mcp.prompt("say")(lambda: value)
     assert (await refusal(mcp, "say"))["code"] == -32603
+
+
+async def test_a_lone_surrogate_is_sent_as_the_replacement_character(mcp: MCPServer) -> None:
+    mcp.prompt("say")(lambda: "a\ud800b")
+    assert await get(mcp, "say") == [user("a\ufffdb")]
 
 
 def test_a_role_that_the_specification_does_not_have_is_refused() -> None:

@@ -191,12 +191,17 @@ async def test_nothing_is_not_found(mcp: MCPServer) -> None:
         assert await refusal(mcp, uri) == {"code": -32002, "message": "Resource not found", "data": {"uri": uri}}
 
 
-@pytest.mark.parametrize(
-    "value", [object(), {"a": object()}, {"a": float("nan")}, "\ud800", {1: "\ud800"}, [Contents("a"), "b"]]
-)
+@pytest.mark.parametrize("value", [object(), {"a": object()}, {"a": float("nan")}, [Contents("a"), "b"]])
 async def test_what_json_cannot_say_is_an_internal_error(mcp: MCPServer, value: object) -> None:
     mcp.resource("menu://today", name="today")(lambda: value)
     assert (await refusal(mcp, "menu://today"))["code"] == -32603
+
+
+@pytest.mark.parametrize(("value", "text"), [("a\ud800b", "a\ufffdb"), ({1: "\ud800"}, '{"1":"\ufffd"}')])
+async def test_a_lone_surrogate_is_sent_as_the_replacement_character(mcp: MCPServer, value: object, text: str) -> None:
+    mcp.resource("menu://today", name="today")(lambda: value)
+    contents = (await ask(mcp, "resources/read", {"uri": "menu://today"}))["result"]["contents"]
+    assert contents[0]["text"] == text
 
 
 async def test_variables_are_converted_to_the_parameters_types(mcp: MCPServer) -> None:
