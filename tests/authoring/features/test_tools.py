@@ -490,3 +490,10 @@ def test_a_default_that_fits_or_may_mean_something_is_taken(hint: Any, default: 
 
     search.__annotations__["limit"] = hint
     assert tool_of(search).name == "search"
+
+
+def test_an_argument_that_a_header_repeats_has_no_null() -> None:
+    def stock(floor: Annotated[int | None, Header("Floor")] = 5) -> None: ...
+
+    properties = tool_of(stock).describe()["inputSchema"]["properties"]
+    assert properties == {"floor": {"type": "integer", "default": 5, "x-mcp-header": "Floor"}}

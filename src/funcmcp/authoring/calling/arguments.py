@@ -172,6 +172,8 @@ def _describe(part: Part, properties: dict[str, Any], descriptions: Mapping[str,
         argument = properties[_alias(field, name)]
         if name in descriptions:
             argument.setdefault("description", descriptions[name])
+        if "x-mcp-header" in argument:  # a header has no null, so the client omits it
+            argument = properties[_alias(field, name)] = without_null(argument)
         if name not in part.defaults:
             continue
         default = part.defaults[name]
