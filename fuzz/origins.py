@@ -59,7 +59,7 @@ def _name(authority: bytes) -> str:
 
 def _is_loopback(name: str) -> bool:
     try:
-        return ipaddress.ip_address(name.strip("[]")).is_loopback
+        return _address(name.strip("[]")).is_loopback
     except ValueError:
         return name == "localhost"
 
@@ -67,10 +67,16 @@ def _is_loopback(name: str) -> bool:
 def _is_here(name: str, server: str | None) -> bool:
     if server is None:
         return False
-    here = ipaddress.ip_address(server)
+    here = _address(server)
     if here.is_loopback and _is_loopback(name):
         return True
     try:
-        return ipaddress.ip_address(name.strip("[]")) == here
+        return _address(name.strip("[]")) == here
     except ValueError:
         return False
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Return an address, as IPv4 if it is mapped to IPv6: no name of a page is one."""
+    address = ipaddress.ip_address(text)
+    return getattr(address, "ipv4_mapped", None) or address

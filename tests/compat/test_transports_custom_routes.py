@@ -221,3 +221,22 @@ async def test_an_application_around_the_server_keeps_its_state_handlers_and_lat
     assert (await post(app, "/later")).text == "later"
     assert (await post(Starlette(routes=[Mount("/sub", app=app)]), "/sub/missing")).text == "nothing"
     assert (await post(app, "/elsewhere")).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/item/{number:int}", "/plain"])
+def test_routes_of_each_form_pass_the_checks_of_the_server(path: str) -> None:
+    mcp = FastMCP("Routes")
+
+    @mcp.custom_route(path, methods=["GET", "POST", "OPTIONS"])
+    async def answer(request: Request) -> PlainTextResponse:
+        await request.body()
+        return PlainTextResponse(str(request.path_params.get("number", "none")))
+
+    url = path.replace("{number:int}", "5")
+    with TestClient(mcp.http_app(), base_url="http://127.0.0.1") as client:
+        assert client.get(url).text == ("5" if "5" in url else "none")
+        assert client.options(url).status_code == 200
+        assert client.get("/item/x").status_code == 404
+        assert client.get(url, headers={"host": "evil.example"}).status_code == 421
+        assert client.get(url, headers={"origin": "https://evil.example"}).status_code == 403
+        assert client.post(url, content=b"a" * 5_000_000).status_code == 413

@@ -91,3 +91,10 @@ def test_what_is_shown_is_what_split_finds(
     group: BaseExceptionGroup[BaseException], types: tuple[type[BaseException], ...]
 ) -> None:
     assert (shown_text(group, types) is not None) == (group.split(types)[1] is None)
+
+
+def test_groups_that_share_groups_take_no_exponential_time() -> None:
+    group: ExceptionGroup[Exception] = ExceptionGroup("g", [ToolError("a")])
+    for _ in range(60):
+        group = ExceptionGroup("g", [group, group])
+    assert shown_text(group, (ToolError,)) == "a"

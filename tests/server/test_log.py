@@ -168,3 +168,11 @@ def test_the_types_and_texts_of_a_group_are_those_of_its_members() -> None:
         ValueError("e"),
     ]
     assert types_and_texts(ExceptionGroup("outer", members)) == "OSError: a; KeyError: 'b'; ValueError: c; 2 more"
+
+
+def test_the_name_of_a_type_begins_no_line(caplog: pytest.LogCaptureFixture) -> None:
+    kind = type("Evil\nCRITICAL forged", (Exception,), {})
+    log_failure(ExceptionGroup("g", [kind("x")]), "ab12", "get_order")
+    log_failure(kind("x"), "ab12", "get_order")
+    for record in caplog.records:
+        assert not any(line.startswith("CRITICAL") for line in logging.Formatter().format(record).splitlines())

@@ -85,8 +85,8 @@ def _add_resources(app: MCPServer) -> None:
         raise ToolError("The kitchen is closed.")
 
     @app.resource("menu://unsayable")
-    async def unsayable() -> str:
-        return "before \ud800 after"
+    async def unsayable() -> dict[str, float]:
+        return {"price": float("nan")}
 
     @app.resource_list("news")
     async def news() -> list[ResourceInfo]:

@@ -223,9 +223,7 @@ IT = {"name": "who", "value": ""}
         (GREET, {"name": "who", "value": 5}, {}),
         (GREET, {"name": "unheard_of", "value": ""}, {}),
         (DISH, IT, {}),
-        (GREET, IT, {"context": None}),
         (GREET, IT, {"context": []}),
-        (GREET, IT, {"context": {"arguments": None}}),
         (GREET, IT, {"context": {"arguments": {"colour": 5}}}),
     ],
 )

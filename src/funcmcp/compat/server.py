@@ -113,7 +113,6 @@ class FastMCP(ServerTransports):
         chosen = checked_server_options(options, type(self).__name__)
         self.settings = Settings(options)
         self.auth = options.get("auth")
-        self.custom_routes = []
         self.served_routes = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
         self._completion: Callable[..., Any] | None = None

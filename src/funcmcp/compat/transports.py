@@ -17,12 +17,7 @@ from funcmcp.app import MCPServer
 from funcmcp.authoring.features.permissions import access_of
 from funcmcp.compat.options import http_options
 from funcmcp.serving import serving_of
-from funcmcp.transports.http.endpoints.custom_routes import (
-    CustomRoute,
-    RouteApplication,
-    checked_methods,
-    checked_path,
-)
+from funcmcp.transports.http.endpoints.custom_routes import CustomRoute, RouteApplication
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -137,7 +132,7 @@ def application(server: ServerTransports, middleware: Sequence[Any] | None) -> A
         for route in server.served_routes
     ]
     return _application_class(starlette)(
-        routes=[*server.custom_routes, *served, _mount_behind_routes(server)],
+        routes=[*served, _mount_behind_routes(server)],
         middleware=list(middleware or ()),
         lifespan=server.lifespan,
     )
@@ -181,7 +176,7 @@ def _application_class(starlette: Any) -> Any:
 def run(server: ServerTransports, transport: str | None, options: dict[str, Any]) -> None:
     """Serve until the process ends."""
     kind, address = chosen_transport(transport, server, options)
-    if address and (server.custom_routes or options.get("middleware")):
+    if address and options.get("middleware"):
         app, uvicorn = application(server, options.get("middleware")), launch.uvicorn_adapter()
         try:
             uvicorn.serve(app, **address, on_ready=_announcement(server, uvicorn))
@@ -195,7 +190,7 @@ def run(server: ServerTransports, transport: str | None, options: dict[str, Any]
 async def run_async(server: ServerTransports, transport: str | None, options: dict[str, Any]) -> None:
     """Serve in the running event loop."""
     kind, address = chosen_transport(transport, server, options)
-    if address and (server.custom_routes or options.get("middleware")):
+    if address and options.get("middleware"):
         app, uvicorn = application(server, options.get("middleware")), launch.uvicorn_adapter()
         await uvicorn.serve_async(app, **address, on_ready=_announcement(server, uvicorn))
         return
@@ -254,12 +249,10 @@ class ServerTransports(MCPServer):
 
     Attributes:
         settings: The address, the paths and the mode of sessions.
-        custom_routes: Routes of the author that only an application of Starlette can serve.
-        served_routes: Routes of the author that the server itself serves.
+        served_routes: Routes of the author, which the server itself serves.
     """
 
     settings: Settings
-    custom_routes: list[Any]
     served_routes: list[Any]
 
     @cached_property
@@ -344,8 +337,7 @@ class ServerTransports(MCPServer):
     ) -> Callable[[F], F]:
         """Return a decorator for a function that answers HTTP requests of a path with Starlette's classes.
 
-        The server itself serves the route, without credentials. Paths with converters, such as ``{name:path}``, are
-        served by `run` and `http_app` only.
+        The server itself serves the route, after its checks of sizes, Host and Origin, and without credentials.
 
         Raises:
             ModuleNotFoundError: Starlette is not installed.
@@ -354,15 +346,11 @@ class ServerTransports(MCPServer):
 
         def register(function: F) -> F:
             route = route_class(path, function, methods=list(methods), name=name, include_in_schema=include_in_schema)
-            try:
-                checked = checked_path(path), checked_methods(methods)
-            except ValueError:
-                self.custom_routes.append(route)
-            else:
-                handler = RouteApplication(_starlette_route(self, route))
-                access = access_of(path, {"allow_anonymous": True})
-                serving_of(self).add_route(CustomRoute(*checked, handler, access, None))
-                self.served_routes.append(route)
+            handler = RouteApplication(_starlette_route(self, route))
+            access = access_of(path, {"allow_anonymous": True})
+            methods_of_route = tuple(sorted(route.methods))
+            serving_of(self).add_route(CustomRoute(path, methods_of_route, handler, access, None, route.path_regex))
+            self.served_routes.append(route)
             self.route_application.router.routes.append(route)
             return function
 

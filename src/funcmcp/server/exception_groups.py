@@ -45,15 +45,20 @@ def shown_text(error: BaseException, types: tuple[type[BaseException], ...]) -> 
         error: The exception.
         types: The types of exceptions whose text clients see.
     """
-    lines = _shown_lines(error, types, 0)
+    lines = _shown_lines(error, types, set(), 0)
     return None if lines is None else "\n".join(lines)
 
 
-def _shown_lines(error: BaseException, types: tuple[type[BaseException], ...], depth: int) -> list[str] | None:
+def _shown_lines(
+    error: BaseException, types: tuple[type[BaseException], ...], seen: set[int], depth: int
+) -> list[str] | None:
     if isinstance(error, BaseExceptionGroup) and depth < _MAX_DEPTH:
+        if id(error) in seen:  # a group in several others is shown once, as in `members_of`
+            return []
+        seen.add(id(error))
         lines: list[str] = []
         for member in error.exceptions:
-            shown = _shown_lines(member, types, depth + 1)
+            shown = _shown_lines(member, types, seen, depth + 1)
             if shown is None:
                 break
             lines += shown

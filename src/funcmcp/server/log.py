@@ -145,12 +145,12 @@ def _summary_of(error: BaseException) -> str:
     shown = [_summary_of_one(member) for member in members[:_SHOWN_MEMBERS]]
     if len(members) > _SHOWN_MEMBERS:
         shown.append(f"{len(members) - _SHOWN_MEMBERS} more")
-    return f"{type(error).__name__}: {quote(error.message)} ({'; '.join(shown)})"
+    return f"{quote(type(error).__name__)}: {quote(error.message)} ({'; '.join(shown)})"
 
 
 def _summary_of_one(error: BaseException) -> str:
     """Return an exception's type, text and frames: the author's innermost frame first, then its callers."""
-    text = f"{type(error).__name__}: {quote(_text_of(error))}"
+    text = f"{quote(type(error).__name__)}: {quote(_text_of(error))}"
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return text
@@ -268,9 +268,8 @@ def _frame_lines(error: BaseException) -> list[str]:
 def _text_lines(error: BaseException) -> list[str]:
     """Return the type and the text of an exception, after the place of a SyntaxError."""
     kind = type(error)
-    name = (
-        kind.__qualname__ if kind.__module__ in {"builtins", "__main__"} else f"{kind.__module__}.{kind.__qualname__}"
-    )
+    is_short = kind.__module__ in {"builtins", "__main__"}
+    name = quote(kind.__qualname__ if is_short else f"{kind.__module__}.{kind.__qualname__}", _TRACEBACK_TEXT)
     if isinstance(error, SyntaxError) and error.lineno is not None:
         text = quote(error.msg, _TRACEBACK_TEXT)
         lines = _syntax_error_lines(error)

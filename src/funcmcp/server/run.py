@@ -7,6 +7,7 @@ coroutine that waits gets a `Run`, which another task can cancel, a time limit, 
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from funcmcp.server.exception_groups import meaning_of
@@ -66,23 +67,34 @@ class RunCancelledError(Exception):
 
 
 class Run:
-    """A coroutine that is awaited in the current task and that another task can cancel."""
+    """A coroutine that is awaited in the current task and that another task can cancel.
 
-    __slots__ = ("_task", "cancelled")
+    Attributes:
+        cancelled: Whether `cancel` was called.
+        clean_ups: Clean-ups of services that are under way. A cancellation does not interrupt them: it would leave
+            what they close open.
+    """
+
+    __slots__ = ("_has_cancelled_task", "_task", "cancelled", "clean_ups")
 
     def __init__(self) -> None:
         self.cancelled = False
+        self.clean_ups = 0
+        self._has_cancelled_task = False
         self._task: asyncio.Task[object] | None = None
 
     def cancel(self) -> None:
-        """Stop the run; `wait` raises RunCancelledError."""
+        """Stop the run, unless it cleans up; `wait` raises RunCancelledError."""
         self.cancelled = True
-        if self._task is not None:
+        if self._task is not None and not self.clean_ups:
+            self._has_cancelled_task = True
             self._task.cancel()
 
     async def wait(self, work: Coroutine[Any, Any, T] | Waiting[T]) -> T:
         """Await the work and return its result; raise RunCancelledError if `cancel` was called."""
         task = self._task = asyncio.current_task()
+        outer = current_run.get()
+        current_run.set(self)
         try:
             result = await work
         except asyncio.CancelledError:
@@ -91,14 +103,20 @@ class Run:
             raise RunCancelledError from None
         finally:
             self._task = None
+            current_run.set(outer)
         self._raise_if_cancelled(task)
         return result
 
     def _raise_if_cancelled(self, task: asyncio.Task[object] | None) -> None:
         """Raise RunCancelledError if the work ignored its cancellation: its result must not be sent."""
         if self.cancelled and task is not None:
-            task.uncancel()
+            if self._has_cancelled_task:
+                task.uncancel()
             raise RunCancelledError
+
+
+current_run: ContextVar[Run | None] = ContextVar("current_run", default=None)
+"""The run that the current code is a part of; None if nothing can cancel it."""
 
 
 def is_failure(error: BaseException) -> bool:

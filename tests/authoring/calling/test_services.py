@@ -18,8 +18,9 @@ from funcmcp.http import HTTPRequest
 from funcmcp.middleware import CallNext, Reply, RequestContext
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp.server.run import Run, RunCancelledError
 from funcmcp.testing import Client
-from tests.authoring.tool_calls import call, schema_of, tool_of
+from tests.authoring.tool_calls import call, context, schema_of, tool_of
 from tests.instances import per_request
 
 
@@ -688,3 +689,30 @@ async def test_services_are_closed_before_the_answer_is_sent(*, streams: bool, f
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/event-stream" if streams else "application/json")
     assert steps == [*["progress"] * streams, "commit", "failure" if fails else "result"]
+
+
+async def test_a_client_that_cancels_does_not_interrupt_the_end_of_services() -> None:
+    services = Services()
+    notes: list[str] = []
+    run = Run()
+
+    async def open_pool() -> AsyncIterator[Settings]:
+        try:
+            yield Settings()
+        finally:
+            run.cancel()
+            await asyncio.sleep(0)
+            notes.append("closed")
+
+    services.register_factory(Settings, open_pool)
+
+    async def use(settings: Settings) -> str:
+        return "used"
+
+    async def others() -> None:
+        with pytest.raises(RunCancelledError):
+            await run.wait(tool_of(use, services).handler(context(), {}))
+        await asyncio.sleep(0)  # no cancellation is left over
+
+    await asyncio.create_task(others())
+    assert notes == ["closed"]

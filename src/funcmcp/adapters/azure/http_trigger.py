@@ -188,11 +188,17 @@ def _checked_routes(server: Served, app: func.FunctionApp, endpoint: str) -> lis
     """Return the custom routes of a server with their routes in the app; raise ValueError if one can't be served."""
     routes = []
     for custom_route in server.routes:
-        path = _checked(custom_route.path.strip("/"))
+        path = _checked(_of_platform(custom_route.path.strip("/")))
         if path.lower() == endpoint.lower() or _has_route(app, path):
             raise ValueError(f"The function app has a function at the route {path!r} already. Choose another path.")
         routes.append((custom_route, path))
     return routes
+
+
+def _of_platform(path: str) -> str:
+    """Return a path with the platform's words for Starlette's converters."""
+    path = re.sub(r"\{(\w+):path\}", r"{*\1}", path)
+    return re.sub(r"\{(\w+):uuid\}", r"{\1:guid}", path)
 
 
 async def _complete_response(response: HttpResponse) -> func.HttpResponse:

@@ -25,6 +25,7 @@ from weakref import WeakKeyDictionary
 from funcmcp.authoring.calling.lifespans import Lifespans
 from funcmcp.authoring.calling.threads import Threads
 from funcmcp.server.catalog.registry import RegistrationError
+from funcmcp.server.run import current_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -303,7 +304,7 @@ class Scope:
         return value
 
     async def aclose(self, error: BaseException | None = None) -> None:
-        """Close the services, the newest first.
+        """Close the services, the newest first. A client that cancels the call meanwhile does not interrupt this.
 
         Args:
             error: The exception with which the call ends, or None if it has succeeded. Each generator gets it at its
@@ -314,12 +315,17 @@ class Scope:
                 get this exception.
         """
         end = error
+        run = current_run.get() if self._managers else None
+        if run is not None:
+            run.clean_ups += 1
         try:
             while self._managers:
                 end = await _close(self._managers.pop(), end)
             if end is not None and end is not error:
                 raise end
         finally:
+            if run is not None:
+                run.clean_ups -= 1
             self._instances.clear()
             end = error = None  # an exception in a local variable refers to itself through its traceback
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from funcmcp.cli.install.clients import Client
 
+_ALLOWED_BY_MCP_REMOTE = re.compile(r"http://(localhost|127\.0\.0\.1|\[::1\])([:/]|$)")
+"""URLs to which mcp-remote connects over HTTP without ``--allow-http``."""
+
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _BEARER = re.compile(r"Bearer \$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -110,7 +113,7 @@ def _bridge_members(client: Client, server: Server) -> dict[str, Any]:
     arguments = ["-y", "mcp-remote", server.url]
     for name, value in server.headers.items():
         arguments += ["--header", f"{name}:{_with_references(client, value, {})}"]
-    if server.url.startswith("http://"):  # mcp-remote asks for it unless the host is a loopback name that it knows
+    if server.url.startswith("http://") and not _ALLOWED_BY_MCP_REMOTE.match(server.url):
         arguments.append("--allow-http")
     return {"command": "npx", "args": arguments}
 

@@ -128,6 +128,7 @@ class CustomRoute(NamedTuple):
         handler: Returns the value of the response, or is an ASGI application that answers.
         access: Who may use it, on a server with `auth`.
         timeout: Seconds after which the handler is cancelled; None for no limit.
+        pattern: What a path fits, if the variables of the path have another form, as with Starlette's converters.
     """
 
     path: str
@@ -135,9 +136,13 @@ class CustomRoute(NamedTuple):
     handler: Callable[[HTTPRequest], Awaitable[Any]] | RouteApplication
     access: Access
     timeout: float | None = 60.0
+    pattern: re.Pattern[str] | None = None
 
     def match(self, path: str) -> dict[str, str] | None:
         """Return the values of the variables if a path fits, or None."""
+        if self.pattern is not None:
+            match = self.pattern.match(path)
+            return None if match is None else match.groupdict()
         names, values = self.path.split("/"), path.split("/")
         if len(names) != len(values):
             return None
