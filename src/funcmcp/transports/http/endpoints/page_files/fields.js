@@ -524,7 +524,7 @@ function schemaForm(schema, label) {
   const root = isObject(schema) ? schema : {};
   const isPlain = kindOf(resolved(root, root), root, 0) === "object";
   const isEmpty = !isPlain && !Object.keys(get(root, "properties") ?? {}).length &&
-    (get(root, "additionalProperties") === false || Object.keys(root).every((name) => ["type", "title", "$schema"].includes(name)));
+    (get(root, "additionalProperties") === false || Object.keys(root).every((name) => ["type", "title", "$schema", "properties"].includes(name)));
   const form = isPlain ? objectField({ schema: resolved(root, root), root, required: true, depth: 0, name: null, label, budget: newBudget() }) : null;
   const text = jsonField({ schema: {}, name: null, required: false, label: `${label} as JSON` });
   text.write({});
