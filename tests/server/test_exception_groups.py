@@ -98,3 +98,14 @@ def test_groups_that_share_groups_take_no_exponential_time() -> None:
     for _ in range(60):
         group = ExceptionGroup("g", [group, group])
     assert shown_text(group, (ToolError,)) == "a"
+
+
+def test_a_group_that_contains_itself_is_a_failure_without_members() -> None:
+    class Circle(ExceptionGroup[Exception]):
+        exceptions = ()
+
+    group = Circle("g", [ValueError("a")])
+    Circle.exceptions = (group,)  # type: ignore[assignment]
+    assert members_of(group) == []
+    assert meaning_of(group) is group
+    assert shown_text(group, (ValueError,)) is None

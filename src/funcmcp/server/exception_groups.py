@@ -14,7 +14,10 @@ _MAX_DEPTH = 100
 
 
 def members_of(error: BaseException) -> list[BaseException]:
-    """Return the exceptions of a group and of the groups in it, in their order; of another exception, itself."""
+    """Return the exceptions of a group and of the groups in it, in their order; of another exception, itself.
+
+    A group that contains nothing but itself has none.
+    """
     members: list[BaseException] = []
     pending = [error]
     seen: set[int] = set()  # a group may be in several others, which would take exponential time
@@ -31,7 +34,7 @@ def members_of(error: BaseException) -> list[BaseException]:
 def meaning_of(error: BaseException) -> BaseException:
     """Return the only member of a group, or a member of one that has nothing but cancellations; otherwise *error*."""
     members = members_of(error)
-    if len(members) == 1 or all(isinstance(member, CancelledError) for member in members):
+    if len(members) == 1 or (members and all(isinstance(member, CancelledError) for member in members)):
         return members[0]
     return error
 
@@ -46,7 +49,7 @@ def shown_text(error: BaseException, types: tuple[type[BaseException], ...]) -> 
         types: The types of exceptions whose text clients see.
     """
     lines = _shown_lines(error, types, set(), 0)
-    return None if lines is None else "\n".join(lines)
+    return "\n".join(lines) if lines else None
 
 
 def _shown_lines(
