@@ -151,6 +151,8 @@ SERVERS = {
 _RELOADS = {"gunicorn"}
 """Servers that replace their workers at SIGHUP. The others have the option ``--reload``."""
 
+_SECONDS_BETWEEN_CHANGES = 5.0
+
 ENDS = ("SIGINT", "SIGTERM", "reload")
 
 
@@ -365,7 +367,7 @@ def end(
             _change(port)
         start = time.monotonic()
         _end(server, by, process, file)
-        wait = process.wait if by != "reload" else lambda timeout: _wait_for_end(pid, timeout)
+        wait = process.wait if by != "reload" else lambda timeout: _wait_for_end(pid, file, timeout)
         taken: float | None = None
         with contextlib.suppress(subprocess.TimeoutExpired):
             wait(timeout=seconds)
@@ -429,16 +431,27 @@ def _end(server: str, by: str, process: subprocess.Popen[bytes], file: Path) -> 
     elif server in _RELOADS:
         process.send_signal(signal.SIGHUP)
     else:
-        file.write_text(file.read_text() + "\n# changed\n")
+        _change_code(file)
 
 
-def _wait_for_end(pid: int, timeout: float) -> None:
-    """Wait until a process has ended; raise TimeoutExpired."""
+def _change_code(file: Path) -> None:
+    file.write_text(file.read_text() + "\n# changed\n")
+
+
+def _wait_for_end(pid: int, file: Path, timeout: float) -> None:
+    """Wait until a process has ended; raise TimeoutExpired.
+
+    The code is changed again from time to time, because a reloader may begin to watch after the worker has started.
+    """
     deadline = time.monotonic() + timeout
+    next_change = time.monotonic() + _SECONDS_BETWEEN_CHANGES
     while time.monotonic() < deadline:
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
             return
+        if time.monotonic() > next_change:
+            _change_code(file)
+            next_change += _SECONDS_BETWEEN_CHANGES
         time.sleep(0.02)
     raise subprocess.TimeoutExpired(str(pid), timeout)
