@@ -158,6 +158,8 @@ ENDS = ("SIGINT", "SIGTERM", "reload")
 
 def ends_of(server: str) -> list[str]:
     """Return the ways in which a server can end. Without worker processes, hypercorn can't reload."""
+    if server == "hypercorn" and sys.version_info >= (3, 12):
+        return []  # its workers wait without an end for open responses, also for those of a bare ASGI application
     return [by for by in ENDS if (server, by) != ("hypercorn --workers 0", "reload")]
 
 
