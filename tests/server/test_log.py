@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from funcmcp.server.log import MAX_QUOTED, log_failure, quote, types_and_texts, write_to_stderr
+from tests.server.failures import parse_failure
 
 
 @settings(deadline=None)
@@ -58,24 +59,10 @@ def test_a_failure_that_can_not_say_its_text_is_logged_all_the_same(caplog: pyte
     assert "feature=get_order exception=MuteError: (its text can't be read: ValueError)" in record.getMessage()
 
 
-def failure_below(text: str) -> BaseException:
-    """Return an exception with a cause that a library raised in a function of an author."""
-    with pytest.raises(RuntimeError) as caught:
-        _parse(text)
-    return caught.value
-
-
-def _parse(text: str) -> None:
-    try:
-        json.loads("{" + text)
-    except ValueError as cause:
-        raise RuntimeError(f"bad input: {text}") from cause
-
-
 def test_the_traceback_is_whole_and_nothing_in_it_begins_a_line_that_a_client_chose(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    log_failure(failure_below("x\n2026-01-01 ERROR forged \x1b[31m"), "ab12", "get_order")
+    log_failure(parse_failure("x\n2026-01-01 ERROR forged \x1b[31m"), "ab12", "get_order")
     [record] = caplog.records
     formatted = logging.Formatter("%(levelname)s %(message)s").format(record)
     first, *below = formatted.split("\n")
@@ -135,7 +122,7 @@ def test_stderr_has_time_level_logger_error_id_and_traceback(
 ) -> None:
     write_to_stderr()
     write_to_stderr()
-    log_failure(failure_below("x"), "ab12", "get_order")
+    log_failure(parse_failure("x"), "ab12", "get_order")
     first, *below = capsys.readouterr().err.splitlines()
     assert len(apart.handlers) == 1
     line = (
@@ -155,7 +142,7 @@ def test_a_program_that_has_set_up_logging_keeps_it(apart: logging.Logger) -> No
 def test_a_log_that_takes_no_errors_gets_none(apart: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:
     write_to_stderr()
     apart.setLevel(logging.CRITICAL)
-    log_failure(failure_below("x"), "ab12", "get_order")
+    log_failure(parse_failure("x"), "ab12", "get_order")
     assert capsys.readouterr().err == ""
 
 

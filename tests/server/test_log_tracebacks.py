@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from funcmcp.server.log import log_failure, traceback_of
+from tests.server.failures import parse_failure
 
 FORGING = "x\n2026-01-01 ERROR forged\r2026 \x1b[31m \u2028 2026"
 """What a caller sends to begin lines of the log."""
@@ -46,21 +47,6 @@ def syntax_error(source: str) -> BaseException:
     with pytest.raises(SyntaxError) as caught:
         ast.parse(source, "orders.py")
     return caught.value
-
-
-def parse_failure(text: str) -> BaseException:
-    """Return an exception with a cause that a library raised in a function of an author."""
-    with pytest.raises(RuntimeError) as caught:
-        parse(text)
-    return caught.value
-
-
-def parse(text: str) -> None:
-    """Fail to parse a text."""
-    try:
-        json.loads("{" + text)
-    except ValueError as cause:
-        raise RuntimeError(f"bad input: {text}") from cause
 
 
 def test_the_record_has_the_exception_and_what_failed(caplog: pytest.LogCaptureFixture) -> None:
