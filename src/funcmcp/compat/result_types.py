@@ -13,9 +13,10 @@ from enum import Enum
 from types import UnionType
 from typing import Annotated, Any, NotRequired, Required, Union, get_args, get_origin, get_type_hints
 
-from funcmcp.authoring.signatures.annotations import parts_of_type
+from funcmcp.authoring.signatures.annotations import parts_of_type, without_marks
 from funcmcp.authoring.values.content import Content, Message, ToolResult
 from funcmcp.authoring.values.sdk_results import converted, is_sdk_type
+from funcmcp.authoring.values.tool_results import is_open_list
 
 
 def schema_of_annotated_result(hint: Any) -> dict[str, Any] | None:
@@ -97,7 +98,8 @@ class ResultConversion:
         self.hint = readable(hint)
         self._members: tuple[str, ...] | None = None
         describes_content = any(map(_is_content, parts_of_type(hint)))
-        self.is_needed = hint is not None and hint is not type(None) and not describes_content
+        is_decided_by_value = hint is None or hint is type(None) or is_open_list(without_marks(hint))
+        self.is_needed = not is_decided_by_value and not describes_content
         if self.is_needed and _is_plain_class(hint):
             types = get_type_hints(hint)
             self._members = tuple(types)

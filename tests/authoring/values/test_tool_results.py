@@ -1,5 +1,3 @@
-# ruff: noqa: TC003 - tools are made of these hints at run time
-
 from __future__ import annotations
 
 import asyncio
@@ -7,7 +5,7 @@ import datetime as dt
 import enum
 import math
 import warnings
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,6 +13,7 @@ from typing import Annotated, Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 
@@ -65,7 +64,6 @@ def text(value: str) -> list[dict[str, Any]]:
         (Decimal, Decimal("1.50"), "1.5", {"result": 1.5}),
         (Decimal, Decimal(9007199254740993), "9007199254740993", {"result": 9007199254740993}),
         (Decimal | str, "a", "a", {"result": "a"}),
-        (list, [b"x"], '["eA=="]', {"result": ["eA=="]}),
         (dict[str, Any], {"a": b"\xff"}, '{"a":"_w=="}', {"a": "_w=="}),
         (dt.date, dt.date(2026, 7, 28), "2026-07-28", {"result": "2026-07-28"}),
         (Colour, Colour.RED, "red", {"result": "red"}),
@@ -109,6 +107,40 @@ async def test_a_typed_value_is_structured_with_its_text_and_fits_its_schema(
     assert schema["type"] == "object"
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(result["structuredContent"])
+
+
+OPEN_LISTS = [
+    list,
+    tuple,
+    list[Any],
+    list[object],
+    tuple[Any, ...],
+    Sequence[Any],
+    Annotated[list, "what was collected"],
+    list[Any] | None,
+    int | list,
+    Awaitable[list[Any]],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("annotation", OPEN_LISTS)
+async def test_a_list_of_anything_is_written_as_its_members_are(annotation: Any) -> None:
+    picture = Image(b"x")
+    described = tool_of(returning([], annotation)).describe()
+    mixed = await call(returning(["one", picture, {"a": 1}, 2], annotation))
+    data = await call(returning(({"a": 1}, 2, "three", b"x"), annotation))
+
+    assert "outputSchema" not in described
+    assert mixed == {"content": [*text("one"), picture.block, *text('{"a":1}'), *text("2")]}
+    listed = [{"a": 1}, 2, "three", "eA=="]
+    assert data == {"content": text('[{"a":1},2,"three","eA=="]'), "structuredContent": {"result": listed}}
+    with pytest.raises(ValueError, match="returned what its annotation does not allow"):
+        await call(returning(1.5, annotation))
+
+
+@pytest.mark.parametrize("value", [ToolResult("done"), CallToolResult(content=[TextContent(type="text", text="done")])])
+async def test_a_tool_that_returns_a_list_of_anything_may_return_a_complete_result(value: Any) -> None:
+    assert await call(returning(value, list[Any])) == {"content": text("done")}
 
 
 @pytest.mark.parametrize(

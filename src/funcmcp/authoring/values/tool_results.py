@@ -11,9 +11,9 @@ Source: 2026-07-28 "server/tools, Tool Result, Structured Content, Output Schema
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 
 from pydantic_core import to_json
 
@@ -26,7 +26,7 @@ from funcmcp.protocol.codec import encode
 from funcmcp.server.catalog.features import JSONResult, RawResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import TypeAlias
 
     from funcmcp.authoring.values.json_schema import LeftOut
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     Render: TypeAlias = Callable[[Any], Result]
 
 _SCALARS = {bool: "boolean", float: "number", int: "integer"}
+_OPEN = frozenset({Any, object})
+_LISTS = frozenset({list, tuple, Sequence, Collection, Iterable})
 
 
 class Rendering(NamedTuple):
@@ -76,6 +78,8 @@ def rendering_of(annotation: Any, tool: str) -> Rendering:
     if annotation in _SCALARS:
         return _scalar(annotation)
     typed = _Typed(annotation, tool)
+    if any(map(is_open_list, members)):
+        return Rendering(_open_list(typed, tool), _no_schema)
     return Rendering(typed.render, typed.output_schema, left_out=typed.left_out)
 
 
@@ -113,6 +117,13 @@ def handwritten_rendering(schema: dict[str, Any], tool: str) -> Rendering:
         return result
 
     return Rendering(render, lambda: schema)
+
+
+def is_open_list(annotation: Any) -> bool:
+    """Return whether a type is a list or a tuple of anything, such as ``list`` and ``tuple[object, ...]``."""
+    origin = get_origin(annotation) or annotation
+    members = (without_marks(member) for member in get_args(annotation) if member is not ...)
+    return origin in _LISTS and _OPEN.issuperset(members)
 
 
 def _has_content(annotation: Any) -> bool:
@@ -224,6 +235,17 @@ def _plain(tool: str, allowed: tuple[type, ...]) -> Render:
         if type(value) is str:
             return JSONResult(encode(value))
         return {"content": [] if value is None else [_block(value, tool)]}
+
+    return render
+
+
+def _open_list(typed: _Typed, tool: str) -> Render:
+    """Return the function that renders lists of anything. One with a content block is content, others are data."""
+    by_value = _locating(_by_value, tool)
+
+    def render(value: Any) -> Result:
+        is_mixed = isinstance(value, list | tuple) and any(map(_is_block, value))
+        return by_value(value) if is_mixed or isinstance(converted(value), ToolResult) else typed.render(value)
 
     return render
 
