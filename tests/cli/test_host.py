@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from funcmcp.cli.targets import function_app_in
+from funcmcp.protocol.loopback import is_loopback
 from tests.cli.processes import FUNCMCP, PYTHON, funcmcp, running
 from tests.functions_host.apps import KINDS, write_app
 from tests.functions_host.workers.test_process import is_running
@@ -176,6 +178,75 @@ def test_an_address_of_other_machines_needs_a_key(folder: Path) -> None:
         assert httpx2.post(url, json=message).status_code == 401
         assert httpx2.post(f"{url}?code={KEY}", json=message).json() == {"jsonrpc": "2.0", "id": 1, "result": {}}
         assert KEY not in process.output
+
+
+GUARDED = """
+import azure.functions as func
+
+app = func.FunctionApp()
+
+
+@app.mcp_tool()
+def hello() -> str:
+    return "hello"
+
+
+@app.route(route="guarded", auth_level=func.AuthLevel.FUNCTION)
+def guarded(req: func.HttpRequest) -> str:
+    return "in"
+
+
+@app.route(route="admin", auth_level=func.AuthLevel.ADMIN)
+def admin(req: func.HttpRequest) -> str:
+    return "in"
+
+
+@app.route(route="public", auth_level=func.AuthLevel.ANONYMOUS)
+def public(req: func.HttpRequest) -> str:
+    return "in"
+"""
+ANONYMOUS = {"extensions": {"mcp": {"system": {"webhookAuthorizationLevel": "Anonymous"}}}}
+
+
+def test_an_endpoint_that_host_json_opens_leaves_the_levels_closed(tmp_path: Path) -> None:
+    write_app(tmp_path, GUARDED, host=ANONYMOUS)
+    command = [*FUNCMCP, "host", str(tmp_path), "--host", "0.0.0.0", "--port", "0", "--engine", "library"]
+    message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    with running(command) as process:
+        url = process.endpoint()
+        assert httpx2.post(url, json=message).status_code == 200
+        for path, status in (("guarded", 401), ("admin", 401), ("public", 200)):
+            assert httpx2.get(url.replace("/runtime/webhooks/mcp", f"/api/{path}")).status_code == status
+        assert "The MCP endpoint is open to every machine that reaches 0.0.0.0" in process.output
+        assert "open to every machine that reaches the app: public." in process.output
+        assert "guarded (level function) answers every request with 401. Set FUNCMCP_HOST_KEYS=default=KEY." in (
+            process.output
+        )
+        assert "admin (level admin) answers every request with 401. Set FUNCMCP_HOST_KEYS=_master=KEY." in (
+            process.output
+        )
+        addresses = re.findall(r"Other machines reach it at http://([\d.]+):(\d+)/runtime/webhooks/mcp", process.output)
+        for address, port in addresses:  # none on a machine without a network
+            assert not is_loopback(address)
+            assert f":{port}/" in url
+
+
+def test_keys_count_although_host_json_opens_the_endpoint(tmp_path: Path) -> None:
+    write_app(tmp_path, GUARDED, host=ANONYMOUS)
+    command = [*FUNCMCP, "host", str(tmp_path), "--port", "0", "--engine", "library"]
+    message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    with running(command, env={"FUNCMCP_HOST_KEYS": f"mcp_extension={KEY}"}) as process:
+        url = process.endpoint()
+        assert httpx2.post(url, json=message).status_code == 401
+        assert httpx2.post(url, json=message, headers={"x-functions-key": KEY}).status_code == 200
+        assert httpx2.get(url.replace("/runtime/webhooks/mcp", "/api/guarded")).status_code == 401
+        assert "Other machines" not in process.output
+
+
+def test_a_client_that_starts_the_app_itself_needs_no_key(tmp_path: Path) -> None:
+    write_app(tmp_path, GUARDED)
+    result = funcmcp("call", str(tmp_path), "hello", env={"FUNCMCP_HOST_KEYS": f"mcp_extension={KEY}"})
+    assert (result.returncode, result.stdout.strip(), result.stderr) == (0, "hello", "")
 
 
 def test_the_commands_of_clients_take_the_folder_of_a_function_app(folder: Path) -> None:

@@ -60,3 +60,13 @@ def test_keys_that_cannot_be_used_are_an_error_that_does_not_repeat_them(text: s
         Keys.of_environment({"FUNCMCP_HOST_KEYS": text})
     assert "short=1" not in str(error.value)
     assert MCP not in str(error.value)
+
+
+def test_without_any_key_everything_is_open_unless_keys_are_required() -> None:
+    assert Keys.of_environment({}).refusal(Request(None), MCP_NAMES) is None
+    for keys in (Keys.of_environment({}, required=True), Keys.of_environment({"FUNCMCP_HOST_KEYS": f"default={MCP}"})):
+        refusal = keys.refusal(Request(None), MCP_NAMES)
+        assert refusal is not None
+        assert refusal.status == 401
+        assert keys.refusal(Request(None), NAMES_BY_LEVEL["anonymous"]) is None
+        assert not keys.has_any(MCP_NAMES)

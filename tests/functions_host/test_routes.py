@@ -215,6 +215,44 @@ async def test_keys_by_level(tmp_path: Path) -> None:
         await host.aclose()
 
 
+@pytest.mark.parametrize(
+    ("address", "keys", "closed"),
+    [
+        ("127.0.0.1", "", set()),
+        ("0.0.0.0", "", {"guarded", "admin"}),
+        ("0.0.0.0", f"default={DEFAULT}", {"admin"}),
+        ("0.0.0.0", f"mcp_extension={DEFAULT}", {"guarded", "admin"}),
+        ("127.0.0.1", f"mcp_extension={DEFAULT}", {"guarded", "admin"}),
+        ("0.0.0.0", f"_master={MASTER}", set()),
+    ],
+)
+async def test_a_level_without_a_key_is_closed_and_named_at_the_start(
+    address: str, keys: str, closed: set[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened = {"extensions": {"mcp": {"system": {"webhookAuthorizationLevel": "Anonymous"}}}}
+    environment = {**os.environ, "FUNCMCP_HOST_KEYS": keys}
+    settings = HostSettings(host=address, engine="library")
+    host = FunctionsHost(write_app(tmp_path, APP, host=opened), environment, settings)
+    await host.start()
+    try:
+        assert not host.needs_keys
+        for path, level in (("guarded", "function"), ("admin", "admin")):
+            is_closed = path in closed
+            named = f"The function {path} (level {level}) answers every request with 401. Set FUNCMCP_HOST_KEYS="
+            assert (named in caplog.text) is is_closed
+            key = {"x-functions-key": keys.rpartition("=")[2]}
+            assert (await send(host, "GET", f"/api/{path}", **key)).status == (401 if is_closed else 200)
+        assert (await send(host, "GET", "/api/orders/7")).status == 200  # of the level anonymous
+        open_to_all = (
+            "HTTP triggers of the level anonymous are open to every machine that reaches the app: fail, files, named"
+        )
+        assert (open_to_all in caplog.text) is (address == "0.0.0.0")
+        open_endpoint = "The MCP endpoint is open to every machine that reaches 0.0.0.0: host.json sets"
+        assert (open_endpoint in caplog.text) is (address == "0.0.0.0" and keys in {"", f"default={DEFAULT}"})
+    finally:
+        await host.aclose()
+
+
 async def test_the_prefix_of_host_json(tmp_path: Path) -> None:
     settings = {"extensions": {"http": {"routePrefix": ""}}}
     host = FunctionsHost(write_app(tmp_path, APP, host=settings), dict(os.environ), HostSettings(engine="library"))

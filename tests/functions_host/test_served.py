@@ -246,15 +246,32 @@ async def test_keys_protect_the_endpoint(tmp_path: Path) -> None:
     await host.aclose()
 
 
-async def test_host_json_may_open_the_endpoint(tmp_path: Path) -> None:
-    opened = {"extensions": {"mcp": {"system": {"webhookAuthorizationLevel": "Anonymous"}}}}
-    host = keyed_host(tmp_path, f"default={KEY}", opened)
-    assert (await host.exchange(Post(request_of("ping")))).status == 200
+ANONYMOUS = {"extensions": {"mcp": {"system": {"webhookAuthorizationLevel": "Anonymous"}}}}
+
+
+@pytest.mark.parametrize(
+    ("keys", "status"),
+    [
+        (f"default={KEY}", 200),  # opens HTTP triggers only, so the endpoint has no key
+        (f"mcp_extension={KEY}", 401),
+        (f"_master={KEY}", 401),
+    ],
+)
+async def test_host_json_opens_the_endpoint_only_where_no_key_for_it_is_set(
+    keys: str, status: int, tmp_path: Path
+) -> None:
+    host = keyed_host(tmp_path, keys, ANONYMOUS)
+    assert (await host.exchange(Post(request_of("ping")))).status == status
+    if status == 401:
+        assert (await host.exchange(Post(request_of("ping"), **{"x-functions-key": KEY}))).status == 200
     await host.aclose()
 
 
 async def test_without_keys_the_app_is_for_this_machine(host: FunctionsHost, tmp_path: Path) -> None:
-    assert host.needs_keys
+    assert not host.needs_keys
+    folder = write_app(tmp_path, KINDS)
+    for address, needs_keys in (("127.0.0.2", False), ("localhost", False), ("::1", False), ("", True), ("::", True)):
+        assert FunctionsHost(folder, dict(os.environ), HostSettings(host=address)).needs_keys is needs_keys
     with pytest.raises(KeysError):
         keyed_host(tmp_path, "mcp_extension=short")
 

@@ -19,14 +19,23 @@ if TYPE_CHECKING:
     from funcmcp.transports.http.messages import Exchange, HttpRequest, HttpResponse
 
 
-def open_function_app(folder: Path, settings: HostSettings) -> FunctionsHost:
-    """Return the function app of a folder, not started yet; raise Failure if there is none."""
+def open_function_app(folder: Path, settings: HostSettings, *, has_address: bool) -> FunctionsHost:
+    """Return the function app of a folder, not started yet; raise Failure if there is none.
+
+    Args:
+        folder: The folder.
+        settings: How the app is served.
+        has_address: Whether clients reach it by HTTP. A client that starts the app itself needs no key.
+    """
     from funcmcp.functions_host.folder import FolderError
-    from funcmcp.functions_host.keys import KeysError
+    from funcmcp.functions_host.keys import VARIABLE, KeysError
     from funcmcp.functions_host.served import FunctionsHost
 
+    environment = dict(os.environ)
+    if not has_address:
+        environment.pop(VARIABLE, None)
     try:
-        return FunctionsHost(folder, dict(os.environ), settings)
+        return FunctionsHost(folder, environment, settings)
     except (FolderError, KeysError) as error:
         raise Failure(str(error)) from error
 
@@ -62,7 +71,7 @@ async def serving_function_app(folder: Path, *, shows_left_out: bool) -> AsyncIt
     """
     from funcmcp.functions_host.served import HostSettings
 
-    served = open_function_app(folder, HostSettings())
+    served = open_function_app(folder, HostSettings(), has_address=False)
 
     async def exchange(request: HttpRequest) -> HttpResponse:
         request.path = served.path

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import importlib
 import logging
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -30,7 +31,12 @@ _SERVER = "funcmcp.adapters.uvicorn.server"
 _AZURE = "azure"
 """The value of --storage for storage accounts; ./azure is a folder of that name."""
 
-_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+_ALL_ADDRESSES = {"0.0.0.0", "::", ""}  # noqa: S104 - addresses to compare with, not to listen on
+_DOCUMENTATION = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
+"""By family, an address of another machine (RFC 5737, RFC 3849)."""
+
+_DISCARD = 9
+"""Any port: nothing is sent there."""
 
 
 @app.command("host")
@@ -93,6 +99,7 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
     if uses_service:
         _require_storage()
     settings = HostSettings(
+        host=host,
         port=port,
         python=python,
         engine=engine,
@@ -108,7 +115,7 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
     if stdio:
         _serve_stdio(folder, settings)
     else:
-        _serve_http(folder, settings, host)
+        _serve_http(folder, settings)
 
 
 def _require_storage() -> None:
@@ -119,15 +126,15 @@ def _require_storage() -> None:
     logging.getLogger("azure").setLevel(logging.WARNING)  # it logs each request
 
 
-def _serve_http(folder: Path, settings: HostSettings, address: str) -> None:
+def _serve_http(folder: Path, settings: HostSettings) -> None:
     from funcmcp.adapters.asgi.application import ASGIApplication
     from funcmcp.cli.request_log import configure
 
-    served = open_function_app(folder, settings)
-    if address not in _LOOPBACK and served.needs_keys:
+    served = open_function_app(folder, settings, has_address=True)
+    if served.needs_keys:
         raise Failure(
-            f"Other machines can reach {address}, so the app needs keys. Set FUNCMCP_HOST_KEYS=mcp_extension=KEY with "
-            "at least 16 characters."
+            f"Other machines can reach {settings.host}, so the app needs keys. Set "
+            "FUNCMCP_HOST_KEYS=mcp_extension=KEY with at least 16 characters."
         )
     configure(served.mcp, None)
 
@@ -140,7 +147,7 @@ def _serve_http(folder: Path, settings: HostSettings, address: str) -> None:
             server = await loading
             await server.serve_async(
                 ASGIApplication(served),
-                host=address,
+                host=settings.host,
                 port=settings.port,
                 on_ready=lambda origin: _announce(served, origin),
             )
@@ -169,12 +176,28 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 def _announce(served: FunctionsHost, origin: str) -> None:
     write_line(f"{served.name} is served at {origin}{served.path} (Ctrl+C stops it)")
     write_line(f"HTTP+SSE for older clients: {origin}{served.path}/sse")
+    if served.settings.host in _ALL_ADDRESSES:
+        address = _address_in_network(socket.AF_INET6 if "[" in origin else socket.AF_INET)
+        port = origin.rpartition(":")[2]
+        if address is not None:
+            write_line(f"Other machines reach it at http://{address}:{port}{served.path}")
+
+
+def _address_in_network(family: socket.AddressFamily) -> str | None:
+    """Return the address from which this machine would reach another one; None if it has no network."""
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((_DOCUMENTATION[family], _DISCARD))  # of a datagram socket: nothing is sent
+        except OSError:
+            return None
+        address: str = probe.getsockname()[0]
+    return f"[{address}]" if family == socket.AF_INET6 else address
 
 
 def _serve_stdio(folder: Path, settings: HostSettings) -> None:
     from funcmcp.transports.stdio import StreamError, run_async
 
-    served = open_function_app(folder, settings)
+    served = open_function_app(folder, settings, has_address=False)
 
     async def serve() -> None:
         try:

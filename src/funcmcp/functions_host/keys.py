@@ -2,6 +2,9 @@
 
 A key comes in the header ``x-functions-key`` or in the query parameter ``code``. The MCP endpoint takes the system key
 ``mcp_extension`` or the master key; HTTP triggers take a function key or the master key, by their level.
+
+Where other machines reach the app, and wherever there are keys, what no key opens is closed. Only on a loopback address
+an app without any key is open, as with Core Tools.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.transports.http.status import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 
@@ -23,7 +26,7 @@ MCP_KEY, DEFAULT_KEY, MASTER_KEY = "mcp_extension", "default", "_master"
 MCP_NAMES = (MCP_KEY, MASTER_KEY)
 """Keys that open the MCP endpoint."""
 
-NAMES_BY_LEVEL: Mapping[str, Collection[str]] = {
+NAMES_BY_LEVEL: Mapping[str, Sequence[str]] = {
     "anonymous": (),
     "function": (DEFAULT_KEY, MASTER_KEY),
     "admin": (MASTER_KEY,),
@@ -42,15 +45,21 @@ class Keys:
     """Keys by name.
 
     Args:
-        keys: The keys; empty if nothing is protected.
+        keys: The keys.
+        required: Whether requests need a key even if there is none at all.
     """
 
-    def __init__(self, keys: Mapping[str, str]) -> None:
+    def __init__(self, keys: Mapping[str, str], *, required: bool = False) -> None:
         self._keys = {name: key.encode() for name, key in keys.items()}
+        self.are_required = required or bool(keys)
 
     @classmethod
-    def of_environment(cls, environment: Mapping[str, str]) -> Keys:
+    def of_environment(cls, environment: Mapping[str, str], *, required: bool = False) -> Keys:
         """Return the keys in ``FUNCMCP_HOST_KEYS``: ``mcp_extension=...,default=...,_master=...``.
+
+        Args:
+            environment: The environment variables.
+            required: See `Keys`.
 
         Raises:
             KeysError: A key has no name, an unknown one, or is shorter than 16 characters.
@@ -65,14 +74,23 @@ class Keys:
             if len(key) < _MIN_LENGTH:
                 raise KeysError(f"{VARIABLE}: the key {name} must have at least {_MIN_LENGTH} characters.")
             keys[name] = key
-        return cls(keys)
+        return cls(keys, required=required)
 
     def __bool__(self) -> bool:
         """Return whether there are keys."""
         return bool(self._keys)
 
+    def has_any(self, names: Collection[str]) -> bool:
+        """Return whether there is a key with one of these names."""
+        return not self._keys.keys().isdisjoint(names)
+
     def refusal(self, request: HttpRequest, names: Collection[str]) -> HttpResponse | None:
-        """Return the refusal of a request that has none of these keys, or None if it may pass."""
+        """Return the refusal of a request that has none of these keys, or None if it may pass.
+
+        With no names, or where keys are not required, every request may pass.
+        """
+        if not names or not self.are_required:
+            return None
         offered = request.fields.get(_HEADER)
         if offered is None:
             offered = request.query.get("code", "").encode()

@@ -174,6 +174,25 @@ class _Found(NamedTuple):
     params: dict[str, str]
 
 
+class ClosedFunction(NamedTuple):
+    """A function whose level needs a key that is not set.
+
+    Attributes:
+        name: The function's name.
+        level: The level of its trigger.
+        key: The name of the key that would open it.
+    """
+
+    name: str
+    level: str
+    key: str
+
+
+def _key_names(trigger: HTTPTrigger) -> Sequence[str]:
+    """Return the names of the keys that open a trigger; none if everyone may call it."""
+    return NAMES_BY_LEVEL.get(trigger.level, (MASTER_KEY,))
+
+
 class HTTPTriggers:
     """Answers the requests for an app's HTTP triggers.
 
@@ -222,6 +241,23 @@ class HTTPTriggers:
         self._entries = sorted(entries, key=lambda entry: entry.route.order)
         return left_out
 
+    @property
+    def open_functions(self) -> list[str]:
+        """The functions that everyone may call."""
+        return sorted(entry.function for entry in self._entries if not _key_names(entry.trigger))
+
+    @property
+    def closed_functions(self) -> list[ClosedFunction]:
+        """The functions that nobody can call, because the key of their level is not set."""
+        if not self._keys.are_required:
+            return []
+        closed = []
+        for entry in self._entries:
+            names = _key_names(entry.trigger)
+            if names and not self._keys.has_any(names):
+                closed.append(ClosedFunction(entry.function, entry.trigger.level, names[0]))
+        return closed
+
     async def __call__(self, request: HttpRequest) -> HttpResponse | None:
         """Answer one request; return None if its path is that of no trigger."""
         found = self._find(request)
@@ -232,11 +268,9 @@ class HTTPTriggers:
             return checked
         if isinstance(found, HttpResponse):
             return found
-        names = NAMES_BY_LEVEL.get(found.entry.trigger.level, (MASTER_KEY,))
-        if self._keys and names:
-            unauthorized = self._keys.refusal(request, names)
-            if unauthorized is not None:
-                return unauthorized
+        unauthorized = self._keys.refusal(request, _key_names(found.entry.trigger))
+        if unauthorized is not None:
+            return unauthorized
         try:
             answer = partial(self._invoke, request, found)
             return await answer_body(request, self._server.options.limits, self._server.load, answer)

@@ -13,7 +13,7 @@ from funcmcp.functions_host.extras import Storage
 from funcmcp.functions_host.features import AppFeatures
 from funcmcp.functions_host.folder import FolderError, read_folder, worker_environment
 from funcmcp.functions_host.invocation import SSE_PATH
-from funcmcp.functions_host.keys import MCP_NAMES, Keys
+from funcmcp.functions_host.keys import MCP_KEY, MCP_NAMES, VARIABLE, Keys
 from funcmcp.functions_host.reload import reload_on_change
 from funcmcp.functions_host.routes import HTTPTriggers
 from funcmcp.functions_host.workers.node import node_worker
@@ -21,13 +21,14 @@ from funcmcp.functions_host.workers.python import python_worker
 from funcmcp.functions_host.workers.supervised import RestartPolicy, Supervised, WorkerPool
 from funcmcp.functions_host.workers.worker import LoadFailed
 from funcmcp.protocol.errors import INTERNAL_ERROR
+from funcmcp.protocol.loopback import is_loopback
 from funcmcp.server.options import ListOptions
 from funcmcp.serving import serving_of
 from funcmcp.transports.http.options import HTTPOptions
 from funcmcp.transports.http.status import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from funcmcp.functions_host.features import LeftOut
@@ -57,6 +58,7 @@ class HostSettings:
     """How an app is served.
 
     Attributes:
+        host: The address to listen on. Without keys, only a loopback address leaves everything open.
         port: The port that clients use.
         python: The interpreter of a Python app; by default that of its virtual environment.
         engine: The library that runs the functions of a Python app.
@@ -72,6 +74,7 @@ class HostSettings:
         restart: When a worker that has ended is started again.
     """
 
+    host: str = "127.0.0.1"
     port: int = PORT
     python: str | None = None
     engine: Engine = "auto"
@@ -106,7 +109,9 @@ class FunctionsHost(Served):
         self._reloading: asyncio.Task[None] | None = None
         self.left_out: Sequence[LeftOut] = ()
         self._http_count = 0
-        self._keys = Keys.of_environment(environment)
+        self._is_public = not is_loopback(self.settings.host)
+        self._keys = Keys.of_environment(environment, required=self._is_public)
+        self._access: list[str] = []
         options = self.folder.options
         http = HTTPOptions(
             path=PATH,
@@ -158,8 +163,13 @@ class FunctionsHost(Served):
 
     @property
     def needs_keys(self) -> bool:
-        """Whether the app has no keys, and host.json does not open its endpoint to everybody."""
-        return not self._keys and not self.folder.options.anonymous
+        """Whether other machines reach the app, it has no keys, and host.json does not open its endpoint to all."""
+        return self._is_public and not self._keys and not self.folder.options.anonymous
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether the MCP endpoint needs no key: host.json opens it, and the operator has set no key for it."""
+        return self.folder.options.anonymous and not self._keys.has_any(MCP_NAMES)
 
     @property
     def feature_count(self) -> int:
@@ -223,7 +233,7 @@ class FunctionsHost(Served):
                 return answer
         if request.path.startswith(f"{PATH}/") and request.path != PATH + SSE_PATH:
             request.path = PATH
-        if self._keys and not self.folder.options.anonymous and not _continues_stream(request):
+        if not self._is_open and not _continues_stream(request):
             refusal = self._keys.refusal(request, MCP_NAMES)
             if refusal is not None:
                 return refusal
@@ -255,12 +265,39 @@ class FunctionsHost(Served):
         left_out = self._triggers.update(update.http, self.folder.options.route_prefix, self._storage)
         self.left_out = [*update.left_out, *left_out]
         self._http_count = len(update.http) - len(left_out)
+        self._log_access()
+
+    def _log_access(self) -> None:
+        """Log what everyone can call and what nobody can call, if that has changed."""
+        previous, self._access = self._access, list(self._describe_access())
+        for line in self._access:
+            if line not in previous:
+                _log.warning("%s", line)
+
+    def _describe_access(self) -> Iterator[str]:
+        """Yield a sentence for each part of the app that is open to other machines, or that no key opens."""
+        if self._is_public:
+            if self._is_open:
+                yield (
+                    f"The MCP endpoint is open to every machine that reaches {self.settings.host}: host.json sets "
+                    f"webhookAuthorizationLevel to Anonymous, and {VARIABLE} has no {MCP_KEY}."
+                )
+            names = ", ".join(self._triggers.open_functions)
+            if names:
+                yield f"HTTP triggers of the level anonymous are open to every machine that reaches the app: {names}."
+        if self._keys.are_required and not self._is_open and not self._keys.has_any(MCP_NAMES):
+            yield f"The MCP endpoint answers every request with 401. Set {VARIABLE}={MCP_KEY}=KEY."
+        for function in self._triggers.closed_functions:
+            yield (
+                f"The function {function.name} (level {function.level}) answers every request with 401. "
+                f"Set {VARIABLE}={function.key}=KEY."
+            )
 
     async def _reload(self) -> None:
         """Load the app again; raise LoadFailed or FolderError, with everything as it was."""
         previous = self.folder
         folder = read_folder(previous.path, self._environment, has_worker=self.settings.worker is not None)
-        if not self._keys and previous.options.anonymous and not folder.options.anonymous:
+        if self._is_public and not self._keys and previous.options.anonymous and not folder.options.anonymous:
             raise FolderError(
                 "host.json: webhookAuthorizationLevel requires keys, which are read at the start. Restart."
             )
