@@ -101,7 +101,6 @@ EXCEPTIONS = {
     "src/funcmcp/cli/show.py": "tests/cli/test_inspect",
     "src/funcmcp/cli/function_app.py": "tests/cli/test_host",
     "src/funcmcp/compat/annotations.py": "tests/compat/test_server",
-    "src/funcmcp/compat/auth.py": "tests/compat/test_dependencies",
     "src/funcmcp/compat/completion.py": "tests/compat/test_server",
     "src/funcmcp/compat/components.py": "tests/compat/test_server",
     "src/funcmcp/compat/current.py": "tests/compat/test_context",

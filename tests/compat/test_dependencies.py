@@ -125,7 +125,7 @@ async def test_a_token_verifier_protects_the_server() -> None:
     assert "ann abc app ['read']" in (await call_over_http(mcp)).text
     assert (await call_over_http(mcp, {**HEADERS, "Authorization": "Bearer x"})).status_code == 401
     assert (await call_over_http(mcp, {"Accept": HEADERS["Accept"]})).status_code == 401
-    assert (await call_over_http(mcp, {**HEADERS, "Authorization": "Bearer weak"})).status_code == 403
+    assert (await call_over_http(mcp, {**HEADERS, "Authorization": "Bearer weak"})).status_code == 401
 
 
 class Session:

@@ -265,6 +265,8 @@ _ELSEWHERE = {
     "RemoteAuthProvider": "Use funcmcp.auth.Auth with a ProtectedResource.",
     "JWTVerifier": "Use funcmcp.auth.BearerTokens.",
     "BearerAuthProvider": "Use funcmcp.auth.BearerTokens.",
+    "MultiAuth": "Use funcmcp.auth.first_of with several authenticators.",
+    "IntrospectionTokenVerifier": "Write a TokenVerifier whose verify_token asks the authorization server.",
     "AzureProvider": "Use funcmcp.auth.entra.",
     "RateLimitingMiddleware": "Use HTTPOptions(rates=funcmcp.state.MemoryRates(...)).",
     "SlidingWindowRateLimitingMiddleware": "Use HTTPOptions(rates=funcmcp.state.MemoryRates(...)).",

@@ -1,19 +1,33 @@
-"""Token verifiers of other frameworks as authenticators of funcmcp."""
+"""Token verifiers of other frameworks as authenticators of funcmcp.
+
+There, `verify_token` is not the whole check: the framework itself then compares the expiry, the scopes and the resource
+of the token that it returns. The authenticator here makes the same checks.
+
+Source: `BearerAuthBackend` and `RequireAuthMiddleware` of the official SDK, which FastMCP uses, too.
+"""
 
 from __future__ import annotations
 
+from time import time
 from typing import TYPE_CHECKING, Any
+
+from pydantic import AnyHttpUrl, BaseModel, ValidationError
 
 from funcmcp.auth.authenticator import Challenge
 from funcmcp.auth.policy import Auth
 from funcmcp.auth.principal import Principal
+from funcmcp.auth.protected_resource import ProtectedResource
+from funcmcp.compat.request_parts import AccessToken
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from funcmcp.auth.authenticator import Authenticator, Identity
 
 _ADVICE = "Use auth= with an authenticator of funcmcp.auth, such as BearerTokens; see docs/guides/authentication.md."
+_SCHEME = "bearer "
+_HANDLED_SETTINGS = frozenset({"issuer_url", "required_scopes", "resource_server_url", "validate_token_resource"})
+"""Members of the SDK's AuthSettings that have a meaning here. The others are for authorization servers."""
 
 
 def native_auth(auth: Any, token_verifier: Any) -> Auth | Authenticator | None:
@@ -26,65 +40,155 @@ def native_auth(auth: Any, token_verifier: Any) -> Auth | Authenticator | None:
     Raises:
         TypeError: funcmcp has nothing for it. A server with auth must not start without it.
     """
-    if auth is None and token_verifier is None:
-        return None
-    if isinstance(auth, Auth):
-        return auth
-    verifier = token_verifier if token_verifier is not None else auth
-    if hasattr(verifier, "verify_token"):
-        scopes = getattr(auth, "required_scopes", None) or getattr(verifier, "required_scopes", None) or ()
-        return Auth(_authenticator(verifier), scopes=tuple(scopes), lists="closed")
-    if callable(auth):
-        return auth  # type: ignore[no-any-return] # an authenticator is a function
-    raise TypeError(f"auth={type(auth).__name__} has no method verify_token. {_ADVICE}")
+    if token_verifier is None:
+        if auth is None or isinstance(auth, Auth):
+            return auth
+        if hasattr(auth, "verify_token"):
+            return _auth(auth)
+        if callable(auth):
+            return auth  # type: ignore[no-any-return] # an authenticator is a function
+        raise TypeError(f"auth={type(auth).__name__} has no method verify_token. {_ADVICE}")
+    if not hasattr(token_verifier, "verify_token"):
+        raise TypeError(f"token_verifier={type(token_verifier).__name__} has no method verify_token. {_ADVICE}")
+    if auth is None:
+        return _auth(token_verifier)
+    if not isinstance(auth, BaseModel) or not hasattr(auth, "issuer_url"):
+        raise TypeError(
+            f"auth={type(auth).__name__} can't be combined with token_verifier=. Pass one of them, or AuthSettings of "
+            "the official SDK as auth=."
+        )
+    return _auth_with_settings(auth, token_verifier)
 
 
-def _authenticator(verifier: Any) -> Authenticator:
-    """Return an authenticator for an object whose ``verify_token`` returns an access token or None."""
+def _auth(
+    verifier: Any,
+    scopes: Iterable[str] = (),
+    *,
+    metadata: ProtectedResource | None = None,
+    token_resource: str | None = None,
+) -> Auth:
+    """Return the options for a verifier.
+
+    Args:
+        verifier: The object with ``verify_token``.
+        scopes: Scopes that every caller needs in addition to those of the verifier.
+        metadata: Metadata that tell clients where to get tokens.
+        token_resource: The URL that tokens must be issued for; None to accept tokens for any.
+    """
+    _refuse_provider(verifier)
+    scopes = tuple(dict.fromkeys([*scopes, *(getattr(verifier, "required_scopes", None) or ())]))
+    return Auth(_authenticator(verifier, token_resource), resource=metadata, scopes=scopes, lists="closed")
+
+
+def _auth_with_settings(settings: Any, verifier: Any) -> Auth:
+    """Return the options for a verifier and the SDK's AuthSettings.
+
+    Raises:
+        TypeError: The settings have a member that funcmcp has nothing for.
+        ValueError: A URL of the settings is not secure.
+    """
+    unhandled = [name for name, value in settings if name not in _HANDLED_SETTINGS and getattr(value, "enabled", value)]
+    if unhandled:
+        raise TypeError(
+            f"funcmcp.compat does not support {', '.join(unhandled)} of {type(settings).__name__}: funcmcp is not an "
+            "authorization server. Remove them, and configure the authorization server of issuer_url."
+        )
+    scopes = settings.required_scopes or ()
+    if settings.resource_server_url is None:
+        return _auth(verifier, scopes)
+    url = str(settings.resource_server_url)
+    metadata = ProtectedResource(resource=url, authorization_servers=[str(settings.issuer_url)], scopes=scopes)
+    validates = getattr(settings, "validate_token_resource", None)  # settings of the SDK 1.x don't have it
+    return _auth(verifier, scopes, metadata=metadata, token_resource=url if validates else None)
+
+
+def _refuse_provider(verifier: Any) -> None:
+    """Raise TypeError for a provider of FastMCP whose routes or checks would be lost."""
+    cls = type(verifier)
+    get_middleware = getattr(cls, "get_middleware", None)
+    if get_middleware is not None and not get_middleware.__module__.startswith("fastmcp."):
+        raise TypeError(f"{cls.__name__} has a method get_middleware, which funcmcp.compat does not call. {_ADVICE}")
+    get_routes = getattr(verifier, "get_routes", None)
+    if get_routes is not None and get_routes():
+        raise TypeError(
+            f"{cls.__name__} has routes for the sign-in, which funcmcp.compat does not serve. Use "
+            "funcmcp.auth.Auth(BearerTokens(...), resource=ProtectedResource(...)); see docs/guides/authentication.md."
+        )
+
+
+def _authenticator(verifier: Any, resource: str | None) -> Authenticator:
+    """Return an authenticator for an object whose ``verify_token`` returns an access token or None.
+
+    Args:
+        verifier: The object.
+        resource: The URL that tokens must be issued for; None to accept tokens for any.
+    """
 
     async def authenticate(headers: Mapping[str, str]) -> Identity:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
+        header = headers.get("authorization", "")
+        if not header.lower().startswith(_SCHEME):
             return None
-        access = await verifier.verify_token(token.strip())
-        if access is None:
+        token = header[len(_SCHEME) :]
+        result = await verifier.verify_token(token)
+        if not result:
             return Challenge("invalid_token", "The token is invalid or has expired.")
-        claims = dict(getattr(access, "claims", None) or {})
-        client_id = str(access.client_id)
-        return Principal(
-            subject=str(claims.get("sub") or getattr(access, "subject", None) or client_id),
-            issuer=str(claims.get("iss") or type(verifier).__name__),
-            client_id=client_id,
-            scopes=frozenset(access.scopes or ()),
-            claims=claims,
-        )
+        access = _checked(token, result)
+        if access.expires_at is not None and access.expires_at <= time():
+            return Challenge("invalid_token", "The token has expired.")
+        if resource is not None and not _is_same_url(access.resource, resource):
+            return Challenge("invalid_token", "The token is for another resource.")
+        return _principal(access, verifier)
 
     return authenticate
 
 
-class StaticTokenVerifier:
-    """Accepts the tokens of a dict, for tests.
+def _checked(token: str, result: Any) -> AccessToken:
+    """Return what a verifier has returned; raise ValidationError or AttributeError if it is not an access token."""
+    return AccessToken(
+        token=token,
+        client_id=result.client_id,
+        scopes=result.scopes,
+        expires_at=result.expires_at,
+        resource=getattr(result, "resource", None),
+        subject=getattr(result, "subject", None),
+        claims=getattr(result, "claims", None) or {},
+    )
 
-    Args:
-        tokens: The claims by token: ``client_id``, ``scopes`` and others.
-        required_scopes: Scopes that every caller needs.
-    """
 
-    def __init__(self, tokens: Mapping[str, Mapping[str, Any]], required_scopes: list[str] | None = None) -> None:
-        self.tokens = tokens
-        self.required_scopes = required_scopes
+def _is_same_url(resource: str | None, server: str) -> bool:
+    """Return whether the resource of a token is the server's URL, apart from a slash at the end."""
+    try:
+        url = str(AnyHttpUrl(resource or ""))
+    except ValidationError:
+        return False
+    return url.removesuffix("/") == str(AnyHttpUrl(server)).removesuffix("/")
 
-    async def verify_token(self, token: str) -> Any:
-        """Return the access token, or None if the token is unknown."""
-        claims = self.tokens.get(token)
-        return None if claims is None else VerifiedToken(token, claims)
+
+def _principal(access: AccessToken, verifier: Any) -> Principal:
+    return Principal(
+        subject=access.subject or str(access.claims.get("sub") or access.client_id),
+        issuer=str(access.claims.get("iss") or type(verifier).__name__),
+        client_id=access.client_id,
+        scopes=frozenset(access.scopes),
+        claims=access.claims,
+    )
 
 
 class AuthProvider:
-    """The base class of verifiers under its name in FastMCP."""
+    """The base class of verifiers under its name in FastMCP.
 
-    def __init__(self, required_scopes: list[str] | None = None, **_: Any) -> None:
-        self.required_scopes = required_scopes
+    Args:
+        base_url: The URL of the server, which changes nothing here.
+        required_scopes: Scopes that every caller needs.
+        resource_base_url: The URL of the resource, which changes nothing here.
+    """
+
+    def __init__(
+        self, base_url: Any = None, required_scopes: list[str] | None = None, resource_base_url: Any = None
+    ) -> None:
+        self.base_url = base_url
+        self.required_scopes = required_scopes or []
+        self.resource_base_url = resource_base_url
 
     async def verify_token(self, token: str) -> Any:
         """Return the access token, or None if the token is invalid."""
@@ -92,15 +196,36 @@ class AuthProvider:
 
 
 class TokenVerifier(AuthProvider):
-    """The base class of verifiers: a subclass has an async method ``verify_token``."""
+    """The base class of verifiers: a subclass has an async method ``verify_token``, which returns an `AccessToken`."""
 
 
-class VerifiedToken:
-    """An access token that a verifier has accepted."""
+class StaticTokenVerifier(TokenVerifier):
+    """Accepts the tokens of a dict, for tests.
 
-    def __init__(self, token: str, claims: Mapping[str, Any]) -> None:
-        self.token = token
-        self.client_id = str(claims.get("client_id", "client"))
-        self.scopes = list(claims.get("scopes", ()))
-        self.expires_at = claims.get("expires_at")
-        self.claims = dict(claims)
+    Args:
+        tokens: The claims by token: ``client_id``, and if they are needed ``scopes``, ``expires_at`` and ``sub``.
+        required_scopes: Scopes that every caller needs.
+    """
+
+    def __init__(self, tokens: Mapping[str, Mapping[str, Any]], required_scopes: list[str] | None = None) -> None:
+        super().__init__(required_scopes=required_scopes)
+        self.tokens = tokens
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Return the access token, or None if the token is unknown or expired, or lacks a scope."""
+        claims = self.tokens.get(token)
+        if not claims:
+            return None
+        expires_at, scopes = claims.get("expires_at"), claims.get("scopes", [])
+        if expires_at is not None and expires_at < time():
+            return None
+        if not set(self.required_scopes).issubset(scopes):
+            return None
+        return AccessToken(
+            token=token,
+            client_id=claims["client_id"],
+            scopes=scopes,
+            expires_at=expires_at,
+            subject=claims.get("sub"),
+            claims=dict(claims),
+        )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Union, get_args, get_
 from funcmcp.compat.annotations import plain
 from funcmcp.compat.content import read_contents
 from funcmcp.compat.elicitation import answered, question_of
-from funcmcp.compat.request_parts import AccessToken, http_request_of
+from funcmcp.compat.request_parts import access_token_of, http_request_of
 from funcmcp.compat.sampling import SamplingResult, sampling_messages, sampling_options, sdk_result
 from funcmcp.protocol.levels import LEVELS
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from funcmcp.app import MCPServer
     from funcmcp.authoring.calling.feature_context import FeatureContext
     from funcmcp.authoring.calling.questions import Root
+    from funcmcp.compat.request_parts import AccessToken
     from funcmcp.server.calls.context import RequestContext
 
     Types = TypeVarTuple("Types", default=Unpack[tuple[Any, ...]])
@@ -139,7 +140,7 @@ class Context(Generic[*Types]):
     def access_token(self) -> AccessToken | None:
         """The token that the caller sent; None for a caller without credentials."""
         principal = self._request.principal
-        return None if principal is None else AccessToken(principal, self._request)
+        return None if principal is None else access_token_of(principal, self._request)
 
     # Messages to the client
 

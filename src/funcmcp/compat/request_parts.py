@@ -4,32 +4,55 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
 if TYPE_CHECKING:
     from funcmcp.auth.principal import Principal
     from funcmcp.server.calls.context import HTTPRequestInfo, RequestContext
 
 
-class AccessToken:
-    """The token of a caller.
+class AccessToken(BaseModel):
+    """The token of a caller, which ``verify_token`` of a verifier returns.
 
     Attributes:
         token: The token as the caller sent it; empty for other credentials.
         client_id: The id of the client.
         scopes: The scopes of the token.
         expires_at: The time at which the token expires, in seconds since 1970; None if it is unknown.
+        resource: The URL for which the token was issued; None if it is unknown.
+        subject: The id of the user at the issuer; None if it is unknown.
         claims: The claims of the token.
     """
 
-    def __init__(self, principal: Principal, request: RequestContext) -> None:
-        header = "" if request.http is None else request.http.headers.get("authorization", "")
-        scheme, _, credentials = header.partition(" ")
-        self.token = credentials if scheme.lower() == "bearer" else ""
-        self.claims = dict(principal.claims)
-        self.client_id = principal.client_id or principal.subject
-        self.scopes = sorted(principal.scopes)
-        expires_at = self.claims.get("exp")
-        self.expires_at = expires_at if isinstance(expires_at, int) else None
-        self.subject = principal.subject
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    token: str
+    client_id: str
+    scopes: list[str]
+    expires_at: int | None = None
+    resource: str | None = None
+    subject: str | None = None
+    claims: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("claims", mode="before")
+    @classmethod
+    def _without_claims(cls, claims: Any) -> Any:
+        return {} if claims is None else claims  # None in the official SDK
+
+
+def access_token_of(principal: Principal, request: RequestContext) -> AccessToken:
+    """Return the token of the caller of a request."""
+    header = "" if request.http is None else request.http.headers.get("authorization", "")
+    scheme, _, credentials = header.partition(" ")
+    expires_at = principal.claims.get("exp")
+    return AccessToken(
+        token=credentials if scheme.lower() == "bearer" else "",
+        client_id=principal.client_id or principal.subject,
+        scopes=sorted(principal.scopes),
+        expires_at=expires_at if isinstance(expires_at, int) else None,
+        subject=principal.subject,
+        claims=dict(principal.claims),
+    )
 
 
 def http_request_of(http: HTTPRequestInfo) -> Any:

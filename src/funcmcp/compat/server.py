@@ -112,7 +112,7 @@ class FastMCP(ServerTransports):
         options = {**options_of_environment(), **chosen_options}
         chosen = checked_server_options(options, type(self).__name__)
         self.settings = Settings(options)
-        self.auth = options.get("auth")
+        self._auth = options.get("auth")
         self.served_routes = []
         self._on_duplicate = duplicates_policy(options, self._default_policy)
         self._completion: Callable[..., Any] | None = None
@@ -158,6 +158,16 @@ class FastMCP(ServerTransports):
     def version(self) -> str:
         """The server's version."""
         return self._server.options.version
+
+    @property
+    def auth(self) -> Any:
+        """The authentication of callers. Choose it in the constructor."""
+        return self._auth
+
+    @auth.setter
+    def auth(self, _: Any) -> None:
+        # FastMCP reads the attribute when it serves. Here it would leave a server open that its author has protected.
+        raise AttributeError(f"auth can't be changed after the construction. Write {type(self).__name__}(auth=...).")
 
     @property
     def lifespan_result(self) -> Any:

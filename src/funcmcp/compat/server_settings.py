@@ -111,6 +111,9 @@ class Settings:
                 setattr(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name == "auth":
+            # The SDK reads it when it serves. Here it would leave a server open that its author has protected.
+            raise AttributeError("settings.auth can't be changed. Pass auth= and token_verifier= to the server.")
         if name in DEFAULTS:
             self.chosen.add(name)
         object.__setattr__(self, name, value)

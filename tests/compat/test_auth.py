@@ -1,0 +1,259 @@
+"""Token verifiers of FastMCP and the official SDK: who is let in there, and here."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pytest
+from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
+from pydantic import AnyHttpUrl
+
+from funcmcp.auth import APIKeys, Auth
+from funcmcp.compat import AccessToken, FastMCP, MCPServer, StaticTokenVerifier, TokenVerifier
+from tests.compat.token_cases import CASES
+from tests.requirements import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REPOSITORY = Path(__file__).parents[2]
+FASTMCP = REPOSITORY / ".servers/fastmcp/bin/python"
+SERVERS = ("sdk-resource", "sdk", "fastmcp", "static")
+HEADERS = {
+    "none": None,
+    "scheme-only": "Bearer",
+    "two-spaces": "Bearer  valid",
+    "tab": "Bearer\tvalid",
+    "lower-case-scheme": "bearer valid",
+    "upper-case-scheme": "BEARER valid",
+    "unknown-token": "Bearer unknown",
+    "two-tokens": "Bearer valid valid",
+    "other-scheme": "Basic valid",
+    "no-scheme": "valid",
+}
+ISSUER = AnyHttpUrl("https://login.example.com")
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}},
+}
+
+STRICTER = {
+    "expiry-this-second": "A token has expired in the second of its expiry, not after it (RFC 7519 section 4.1.4).",
+    "expiry-zero": "Zero is a time of 1970, not a missing expiry.",
+    "expiry-false": "The same: False is zero.",
+}
+"""Cases that are refused here and accepted by an original, with the reason."""
+
+LOOSER = {"claims-none": "In the SDK, None means that there are no claims. FastMCP's AccessToken can't be made so."}
+"""Cases in which an original fails with 500, and which are accepted here, with the reason."""
+
+
+class Answer:
+    """The answer of a server to a request."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.status = response.status_code
+        self.challenge = dict(re.findall(r'(\w+)="([^"]*)"', response.headers.get("www-authenticate", "")))
+
+    @property
+    def accepted(self) -> bool:
+        return self.status == 200
+
+
+Answers = dict[tuple[str, str], Answer]
+
+
+@contextmanager
+def serving(python: str, frameworks: str) -> Iterator[str]:
+    """Yield the address of the servers of `tests.compat.token_servers`."""
+    command = [python, "-m", "tests.compat.token_servers", frameworks]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment, cwd=REPOSITORY
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.kill()
+
+
+def answers_of(python: str, frameworks: str) -> Answers:
+    """Return the answers of all servers to all cases and headers."""
+    credentials = {**{name: f"Bearer {name}" for name in CASES}, **HEADERS}
+    answers: Answers = {}
+    with serving(python, frameworks) as url, httpx2.Client(timeout=30) as client:
+        for server in SERVERS:
+            for name, header in credentials.items():
+                headers = {"accept": "application/json, text/event-stream", "connection": "close"}
+                if header is not None:
+                    headers["authorization"] = header
+                answers[server, name] = Answer(client.post(f"{url}/{server}/mcp", json=INITIALIZE, headers=headers))
+    return answers
+
+
+@pytest.fixture(scope="module")
+def originals() -> Answers:
+    python = require("FastMCP (scripts/setup-fastmcp.sh)", str(FASTMCP) if FASTMCP.exists() else None)
+    return answers_of(python, "originals")
+
+
+@pytest.fixture(scope="module")
+def ours() -> Answers:
+    return answers_of(sys.executable, "compat")
+
+
+@pytest.mark.parametrize("case", [*CASES, *HEADERS])
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_token_that_an_original_refuses_is_refused_likewise(
+    server: str, case: str, originals: Answers, ours: Answers
+) -> None:
+    original, answer = originals[server, case], ours[server, case]
+    if original.accepted and case in STRICTER:
+        assert answer.status in {200, 401}
+    elif original.status == 500 and case in LOOSER:
+        assert answer.accepted
+    else:
+        assert answer.status == original.status
+        if case in CASES:
+            assert answer.challenge.get("error") == original.challenge.get("error")
+        assert answer.challenge.get("resource_metadata") == original.challenge.get("resource_metadata")
+
+
+@pytest.mark.parametrize("case", [*STRICTER, *LOOSER])
+def test_a_difference_is_a_difference(case: str, originals: Answers, ours: Answers) -> None:
+    pairs = [(originals[server, case].accepted, ours[server, case].accepted) for server in SERVERS]
+    assert (case in STRICTER, case in LOOSER) == ((True, False) in pairs, (False, True) in pairs)
+
+
+def test_every_outcome_is_among_the_cases(ours: Answers) -> None:
+    assert {answer.status for answer in ours.values()} == {200, 401, 403, 500}
+
+
+class Verifier(TokenVerifier):
+    async def verify_token(self, token: str) -> AccessToken:
+        return AccessToken(token=token, client_id="app", scopes=[])
+
+
+def settings(**members: Any) -> AuthSettings:
+    return AuthSettings(issuer_url=ISSUER, resource_server_url=None, **members)
+
+
+@pytest.mark.parametrize(
+    ("members", "name"),
+    [
+        ({"client_registration_options": ClientRegistrationOptions(enabled=True)}, "client_registration_options"),
+        ({"revocation_options": RevocationOptions(enabled=True)}, "revocation_options"),
+        ({"identity_assertion_enabled": True}, "identity_assertion_enabled"),
+        ({"service_documentation_url": "https://docs.example.com"}, "service_documentation_url"),
+    ],
+)
+def test_a_member_of_the_settings_that_is_not_handled_stops_the_start(members: dict[str, Any], name: str) -> None:
+    with pytest.raises(TypeError, match=f"does not support {name} of AuthSettings"):
+        MCPServer("a", auth=settings(**members), token_verifier=Verifier())
+
+
+def test_every_member_of_the_settings_that_is_not_handled_is_named() -> None:
+    class Newer(AuthSettings):
+        dpop_required: bool = True
+
+    newer = Newer(issuer_url=ISSUER, resource_server_url=None, identity_assertion_enabled=True)
+    with pytest.raises(TypeError, match="identity_assertion_enabled, dpop_required of Newer"):
+        MCPServer("a", auth=newer, token_verifier=Verifier())
+
+
+def test_members_that_are_switched_off_change_nothing() -> None:
+    switched_off = settings(
+        client_registration_options=ClientRegistrationOptions(), revocation_options=RevocationOptions()
+    )
+    MCPServer("a", auth=switched_off, token_verifier=Verifier())
+
+
+def test_a_server_url_that_is_not_secure_stops_the_start() -> None:
+    insecure = AuthSettings(
+        issuer_url=ISSUER,
+        resource_server_url=AnyHttpUrl("http://api.example.com/mcp"),
+        validate_token_resource=False,
+    )
+    with pytest.raises(ValueError, match="The resource must begin with https://"):
+        MCPServer("a", auth=insecure, token_verifier=Verifier())
+
+
+@pytest.mark.parametrize(
+    "auth",
+    [
+        Auth(APIKeys({"ann": "0123456789abcdef"})),
+        APIKeys({"ann": "0123456789abcdef"}),
+        Verifier(),
+        {"issuer_url": "https://login.example.com", "required_scopes": ["read"]},
+        SimpleNamespace(issuer_url=ISSUER, required_scopes=["read"]),
+    ],
+)
+def test_a_verifier_beside_anything_but_the_settings_stops_the_start(auth: Any) -> None:
+    with pytest.raises(TypeError, match=r"can't be combined with token_verifier="):
+        MCPServer("a", auth=auth, token_verifier=Verifier())
+
+
+@pytest.mark.parametrize("option", ["auth", "token_verifier"])
+def test_an_object_that_verifies_no_tokens_stops_the_start(option: str) -> None:
+    with pytest.raises(TypeError, match="has no method verify_token"):
+        MCPServer("a", None, None, **{option: SimpleNamespace()})
+    with pytest.raises(TypeError, match="has no method verify_token"):
+        MCPServer("a", auth=settings())
+
+
+class WithRoutes(Verifier):
+    def get_routes(self) -> list[str]:
+        return ["/authorize"]
+
+
+class WithoutRoutes(Verifier):
+    def get_routes(self) -> list[str]:
+        return []
+
+
+class WithMiddleware(Verifier):
+    def get_middleware(self) -> list[str]:
+        return []
+
+
+def test_a_provider_whose_routes_and_checks_would_be_lost_stops_the_start() -> None:
+    with pytest.raises(TypeError, match="WithRoutes has routes for the sign-in"):
+        FastMCP("a", auth=WithRoutes())
+    with pytest.raises(TypeError, match="WithMiddleware has a method get_middleware"):
+        FastMCP("a", auth=WithMiddleware())
+    FastMCP("a", auth=WithoutRoutes())
+
+
+def test_authentication_can_not_be_changed_after_the_construction() -> None:
+    mcp = MCPServer("a")
+    with pytest.raises(AttributeError, match=r"Write MCPServer\(auth=\.\.\.\)"):
+        mcp.auth = Verifier()
+    with pytest.raises(AttributeError, match=r"settings\.auth can't be changed"):
+        mcp.settings.auth = settings()
+    verifier = Verifier()
+    assert FastMCP("b", auth=verifier).auth is verifier
+
+
+def test_a_verifier_takes_the_arguments_of_fastmcp() -> None:
+    verifier = TokenVerifier("https://api.example.com", ["read"])
+    assert (verifier.base_url, verifier.required_scopes) == ("https://api.example.com", ["read"])
+    assert StaticTokenVerifier({}).required_scopes == []
+    with pytest.raises(TypeError, match="resource_server_url"):
+        TokenVerifier(resource_server_url="https://api.example.com")  # type: ignore[call-arg]
+
+
+def test_errors_of_tokens_do_not_show_them() -> None:
+    with pytest.raises(ValueError, match="expires_at") as error:
+        AccessToken(token="t", client_id="app", scopes=[], expires_at="s3cret")  # type: ignore[arg-type]
+    assert "s3cret" not in str(error.value)
