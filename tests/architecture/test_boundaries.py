@@ -42,6 +42,7 @@ WHO_MAY = {
     "functions_host/blob_service.py": "the storage account of the function app's settings, with --storage azure",
     "functions_host/http_proxy.py": "the port on loopback that the worker names, for the requests of its HTTP triggers",
     "functions_host/workers/process.py": "the worker that it has started, over a socket pair",
+    "cli/host.py": "nobody: a socket that sends nothing has the address of this machine in its network",
     "functions_host/workers/python_main.py": "the host that has started it, over the same",
     "functions_host/workers/rpc_stream.py": "listens only",
 }

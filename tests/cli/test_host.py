@@ -243,6 +243,28 @@ def test_keys_count_although_host_json_opens_the_endpoint(tmp_path: Path) -> Non
         assert "Other machines" not in process.output
 
 
+def seen_headers(client: httpx2.Client, url: str, headers: dict[str, str]) -> dict[str, str]:
+    """Return the headers of a call that a tool sees."""
+    params = {"name": "echo", "arguments": {"name": "a"}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    result = client.post(url, json=call, headers={"accept": "*/*", **headers}).json()["result"]
+    seen: dict[str, str] = json.loads(result["content"][0]["text"])["transport"]["properties"]["headers"]
+    return seen
+
+
+def test_a_client_can_not_say_who_it_is(host: tuple[Running, str], folder: Path) -> None:
+    forged = {"x-ms-client-principal-name": "admin", "X-MS-CLIENT-PRINCIPAL": "e30=", "x-ms-token-aad-id-token": "t"}
+    with httpx2.Client() as client:  # one connection, on which a header is parsed once
+        for _ in range(3):
+            seen = seen_headers(client, host[1], {**forged, "x-custom": "1"})
+            assert seen["X-Custom"] == "1"
+            assert not [name for name in seen if name.startswith("X-MS-")]
+        assert "X-MS-CLIENT-PRINCIPAL" not in seen_headers(client, f"{host[1]}?code=x", forged)
+    command = [*FUNCMCP, "host", str(folder), "--port", "0", "--engine", "library", "--trust-proxy"]
+    with running(command) as process, httpx2.Client() as client:
+        assert seen_headers(client, process.endpoint(), forged)["X-MS-CLIENT-PRINCIPAL-NAME"] == "admin"
+
+
 def test_a_client_that_starts_the_app_itself_needs_no_key(tmp_path: Path) -> None:
     write_app(tmp_path, GUARDED)
     result = funcmcp("call", str(tmp_path), "hello", env={"FUNCMCP_HOST_KEYS": f"mcp_extension={KEY}"})

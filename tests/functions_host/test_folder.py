@@ -81,6 +81,16 @@ def test_local_settings_are_for_the_worker_and_the_environment_goes_first(tmp_pa
     assert environment["AZURE_FUNCTIONS_ENVIRONMENT"] == "Development"
 
 
+def test_the_app_does_not_get_the_keys_of_the_host(tmp_path: Path) -> None:
+    keys = {"FUNCMCP_HOST_KEYS": "of the host", "FUNCMCP_KEYS": "of the host"}
+    folder = read_folder(app(tmp_path, settings={"Values": {"A": "1"}}), keys)
+    assert keys.keys().isdisjoint(folder.settings)
+    assert keys.keys().isdisjoint(worker_environment(folder, "localhost:7071"))
+    own = {"FUNCMCP_KEYS": "of the app"}  # an app may have an MCPServer of its own
+    folder = read_folder(app(tmp_path, settings={"Values": own}), keys)
+    assert worker_environment(folder, "localhost:7071")["FUNCMCP_KEYS"] == "of the app"
+
+
 def test_local_settings_may_have_comments(tmp_path: Path) -> None:
     text = '\ufeff{ // c\n "Values": {"A": "https://x/y", }, }'
     assert read_folder(app(tmp_path, settings=text), {}).settings["A"] == "https://x/y"

@@ -70,3 +70,20 @@ def test_without_any_key_everything_is_open_unless_keys_are_required() -> None:
         assert refusal.status == 401
         assert keys.refusal(Request(None), NAMES_BY_LEVEL["anonymous"]) is None
         assert not keys.has_any(MCP_NAMES)
+
+
+@pytest.mark.parametrize(
+    ("query", "rest"),
+    [
+        ("", ""),
+        (f"code={MCP}", ""),
+        (f"a=1&code={MCP}&b=x%20y", "a=1&b=x%20y"),
+        (f"c%6Fde={MCP[:-1]}%6D", ""),
+        (f"code={MCP}&code=x", "code=x"),
+        ("code=of-a-sign-in&state=1", "code=of-a-sign-in&state=1"),
+        (f"CODE={MCP}&code=%ff", f"CODE={MCP}&code=%ff"),
+    ],
+)
+def test_a_query_loses_its_key_and_nothing_else(query: str, rest: str) -> None:
+    assert Keys.of_environment(ENVIRONMENT).without_key(query) == rest
+    assert Keys.of_environment({}).without_key(query) == query

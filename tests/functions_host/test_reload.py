@@ -131,7 +131,7 @@ async def test_changes_of_host_json_and_settings(tmp_path: Path, caplog: pytest.
     code = APP.format(answer="one", name="other") + BLOB
     options = {"extensions": {"mcp": {"serverName": "One", "system": {"webhookAuthorizationLevel": "Anonymous"}}}}
     folder = write_app(tmp_path, code, host={"version": "2.0", **options})
-    host = FunctionsHost(folder, dict(os.environ), HostSettings(engine="library"))
+    host = FunctionsHost(folder, dict(os.environ), HostSettings(host="0.0.0.0", engine="library"))
 
     async def exchange(http: HttpRequest) -> HttpResponse:
         http.path = PATH

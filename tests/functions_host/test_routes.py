@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 APP = '''
 import json
+import os
 import azure.functions as func
 
 app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)
@@ -69,6 +70,19 @@ def fail(req: func.HttpRequest) -> func.HttpResponse:
 @app.route(route="guarded", auth_level=func.AuthLevel.FUNCTION)
 def guarded(req: func.HttpRequest) -> func.HttpResponse:
     return func.HttpResponse("in " + str("x-functions-key" in req.headers))
+
+
+@app.route(route="seen", auth_level=func.AuthLevel.FUNCTION)
+def seen(req: func.HttpRequest) -> func.HttpResponse:
+    variables = sorted(name for name in os.environ if name.startswith("FUNCMCP_"))
+    return func.HttpResponse(json.dumps([req.url, dict(req.params), dict(req.headers), variables]))
+
+
+@app.route(route="seen/{*rest}", auth_level=func.AuthLevel.FUNCTION)
+@app.blob_output(arg_name="blob", connection="Files", path="seen/{headers.x-name}")
+def stored(req: func.HttpRequest, blob: func.Out[str]) -> str:
+    blob.set("stored")
+    return "stored"
 
 
 @app.route(route="admin", auth_level=func.AuthLevel.ADMIN)
@@ -188,7 +202,7 @@ async def test_the_mcp_endpoint_is_there_as_well(host: FunctionsHost) -> None:
     headers = {"content-type": "application/json", "accept": "*/*"}
     response = await send(host, "POST", PATH, body=message, **headers)
     assert json.loads(body_of(response))["result"]["content"][0]["text"] == "tool"
-    assert host.summary.startswith("1 tool, 9 HTTP triggers (Python")
+    assert host.summary.startswith("1 tool, 11 HTTP triggers (Python")
 
 
 async def test_keys_by_level(tmp_path: Path) -> None:
@@ -211,6 +225,115 @@ async def test_keys_by_level(tmp_path: Path) -> None:
             if path == "guarded" and status == 200:
                 assert body_of(response) == b"in False"  # the key does not reach the app
         assert (await send(host, "GET", "/api/guarded", f"code={DEFAULT}")).status == 200
+    finally:
+        await host.aclose()
+
+
+async def test_a_function_sees_no_key_of_the_host(tmp_path: Path) -> None:
+    keys = {"FUNCMCP_HOST_KEYS": f"default={DEFAULT},_master={MASTER}", "FUNCMCP_KEYS": "s" * 32}
+    host = FunctionsHost(write_app(tmp_path, APP), {**os.environ, **keys}, HostSettings(engine="library"))
+    await host.start()
+    try:
+        for query, headers in (
+            (f"a=1&code={DEFAULT}", {}),
+            ("a=1", {"x-functions-key": MASTER}),
+            (f"a=1&code={DEFAULT}", {"x-functions-key": MASTER}),
+        ):
+            response = await send(host, "GET", "/api/seen", query, **headers)
+            assert response.status == 200
+            url, params, received, variables = json.loads(body_of(response))
+            assert (url, params) == ("http://localhost:7071/api/seen?a=1", {"a": "1"})
+            assert received == {"host": "localhost:7071"}
+            assert not variables or variables == ["FUNCMCP_APP_LOG_LEVEL"]
+        response = await send(host, "GET", "/api/orders/7", "code=of-a-sign-in")
+        assert json.loads(body_of(response))[3] == {"code": "of-a-sign-in"}
+        headers = {"x-functions-key": DEFAULT, "x-name": "a"}
+        assert (await send(host, "GET", "/api/seen/b", **headers)).status == 200
+        assert (tmp_path / ".funcmcp/storage/Files/seen/a").read_text() == "stored"
+    finally:
+        await host.aclose()
+
+
+FRONT_END = {
+    "x-ms-client-principal": "forged",
+    "x-ms-client-principal-id": "forged",
+    "x_ms_client_principal_name": "forged",
+    "x-ms-token-aad-access-token": "forged",
+    "x-arr-clientcert": "forged",
+    "x-forwarded-client-cert": "forged",
+}
+
+
+@pytest.mark.parametrize("trusts_proxy", [False, True])
+async def test_only_a_proxy_says_who_the_caller_is(trusts_proxy: bool, tmp_path: Path) -> None:
+    settings = HostSettings(engine="library", trusts_proxy=trusts_proxy)
+    host = FunctionsHost(write_app(tmp_path, APP), dict(os.environ), settings)
+    await host.start()
+    try:
+        response = await send(
+            host, "GET", "/api/seen", **FRONT_END, **{"x-ms-custom": "1", "authorization": "Bearer t"}
+        )
+        expected = {"host": "localhost:7071", "x-ms-custom": "1", "authorization": "Bearer t"}
+        assert json.loads(body_of(response))[2] == (expected | FRONT_END if trusts_proxy else expected)
+    finally:
+        await host.aclose()
+
+
+IMAGE = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}
+LINK = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "status"),
+    [
+        ("GET", IMAGE, 403),
+        ("HEAD", IMAGE, 403),
+        ("GET", LINK, 403),
+        ("GET", {**LINK, "sec-fetch-user": "?1"}, 403),
+        ("GET", {**IMAGE, "host": "127.0.0.1:7071"}, 403),
+        ("GET", {**IMAGE, "origin": "http://localhost:3000"}, 200),  # a page of this machine, checked by its Origin
+        ("GET", {**LINK, "sec-fetch-site": "same-site"}, 200),
+        ("GET", {**LINK, "sec-fetch-site": "same-origin"}, 200),
+        ("GET", {**LINK, "sec-fetch-site": "none"}, 200),
+        ("GET", {}, 200),
+        ("GET", {"host": "0.0.0.0:7071"}, 421),  # browsers send it no Sec-Fetch-Site
+    ],
+)
+async def test_a_page_of_another_site_runs_no_function(
+    host: FunctionsHost, method: str, headers: dict[str, Any], status: int
+) -> None:
+    response = await host.exchange(Request(method, "/api/plain", "", b"", **headers))
+    assert response.status == status
+    assert (b"--allow-cross-site" in body_of(response)) is (status == 403)
+
+
+async def test_a_page_of_another_site_may_send_a_key_or_be_allowed(tmp_path: Path) -> None:
+    keys = {"FUNCMCP_HOST_KEYS": f"default={DEFAULT}"}
+    folder = write_app(tmp_path, APP)
+    host = FunctionsHost(folder, {**os.environ, **keys}, HostSettings(engine="library"))
+    await host.start()
+    try:
+        assert (await send(host, "GET", "/api/guarded", f"code={DEFAULT}", **LINK)).status == 200
+        assert (await send(host, "GET", "/api/guarded", **LINK)).status == 401
+        assert (await send(host, "GET", "/api/plain", **LINK)).status == 403
+    finally:
+        await host.aclose()
+    host = FunctionsHost(folder, dict(os.environ), HostSettings(engine="library", allows_cross_site=True))
+    await host.start()
+    try:
+        assert (await send(host, "GET", "/api/plain", **LINK)).status == 200
+    finally:
+        await host.aclose()
+
+
+async def test_a_link_reaches_an_app_with_a_public_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUNCMCP_ALLOWED_HOSTS", "app.example.com")
+    host = FunctionsHost(write_app(tmp_path, APP), dict(os.environ), HostSettings(engine="library"))
+    await host.start()
+    try:
+        assert (
+            await host.exchange(Request("GET", "/api/plain", "", b"", host="app.example.com", **LINK))
+        ).status == 200
     finally:
         await host.aclose()
 

@@ -46,6 +46,17 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = _PORT,
     stdio: Annotated[bool, typer.Option("--stdio", help="Serve one client on stdin and stdout instead.")] = False,
+    trust_proxy: Annotated[
+        bool,
+        typer.Option(
+            "--trust-proxy",
+            help="Hand X-MS-CLIENT-*, X-MS-TOKEN-* and X-ARR-* to functions: a proxy in front sets them.",
+        ),
+    ] = False,
+    allow_cross_site: Annotated[
+        bool,
+        typer.Option("--allow-cross-site", help="Let links on pages of other sites run HTTP triggers on loopback."),
+    ] = False,
     python: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="The interpreter of a Python app.", show_default="DIR/.venv, or this one"),
@@ -101,6 +112,8 @@ def host_command(  # noqa: PLR0913 - one for each option of the command
     settings = HostSettings(
         host=host,
         port=port,
+        trusts_proxy=trust_proxy,
+        allows_cross_site=allow_cross_site,
         python=python,
         engine=engine,
         node=node,

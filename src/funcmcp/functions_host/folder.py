@@ -13,12 +13,18 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.functions_host.keys import VARIABLE as HOST_KEYS_VARIABLE
+from funcmcp.state.keys import VARIABLE as KEYS_VARIABLE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 _OVERRIDE = "azurefunctionsjobhost__"
 """The prefix of environment variables that replace members of host.json, in lower case."""
+
+_OF_THE_HOST = {HOST_KEYS_VARIABLE, KEYS_VARIABLE}
+"""Environment variables that the app does not get: with them it could sign in and forge sessions."""
 
 _DEFAULT_TIMEOUT = 300.0
 _DURATION = re.compile(r"(?:(\d+)\.)?(\d{1,2}):(\d{1,2}):(\d{1,2})")
@@ -82,7 +88,8 @@ class Folder:
         runtime: The value of FUNCTIONS_WORKER_RUNTIME, or the language of the app's files: "python" or "node". For an
             app with a worker of its own it can be another language, or empty.
         options: What host.json says.
-        settings: The app settings: those of local.settings.json and of the environment, which goes first.
+        settings: The app settings: those of local.settings.json and of the environment, which goes first. Keys of the
+            host in the environment are left out.
     """
 
     path: Path
@@ -107,7 +114,8 @@ def read_folder(path: Path, environment: Mapping[str, str], *, has_worker: bool 
         raise FolderError(f"{path} is not a folder.")
     if not (path / "host.json").is_file():
         raise FolderError(f"{path} has no host.json, so it is not a function app. Name the folder of the app.")
-    settings = {**_local_settings(path / "local.settings.json"), **environment}
+    variables = {name: value for name, value in environment.items() if name not in _OF_THE_HOST}
+    settings = {**_local_settings(path / "local.settings.json"), **variables}
     options = _host_options(read_json(path / "host.json"), environment)
     runtime = settings.get("FUNCTIONS_WORKER_RUNTIME", "") if has_worker else _runtime_of(path, settings)
     return Folder(path, runtime, options, settings)

@@ -26,8 +26,8 @@ from funcmcp.transports.http.messages import HttpResponse
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
+    from funcmcp.functions_host.invocation import FunctionRequest
     from funcmcp.functions_host.workers.worker import Invocation, Outcome, Worker
-    from funcmcp.transports.http.messages import HttpRequest
 
 _log = logging.getLogger("funcmcp.host")
 
@@ -37,7 +37,7 @@ _OF_THE_CONNECTION = {
     *("trailer", "transfer-encoding", "upgrade"),
 }
 _REPLACED = {
-    *("content-length", "host", "x-functions-key", "x-forwarded-host", "x-forwarded-proto", _INVOCATION_ID),
+    *("content-length", "host", "x-forwarded-host", "x-forwarded-proto", _INVOCATION_ID),
 }
 _PATH_CHARACTERS = "/:@!$&'()*+,;=~"
 _IDLE_SECONDS = 2.0
@@ -57,7 +57,7 @@ class HTTPProxy:
         self,
         worker: Worker,
         invocation: Invocation,
-        request: HttpRequest,
+        request: FunctionRequest,
         body: bytes,
         *,
         seconds: float | None,
@@ -112,7 +112,7 @@ class HTTPProxy:
         if transport is not None:
             await transport.aclose()
 
-    async def _send(self, url: str, invocation_id: str, request: HttpRequest, body: bytes) -> httpx2.Response:
+    async def _send(self, url: str, invocation_id: str, request: FunctionRequest, body: bytes) -> httpx2.Response:
         if self._transport is None:
             limits = httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_SECONDS)
             self._transport = httpx2.AsyncHTTPTransport(trust_env=False, limits=limits)
@@ -129,7 +129,7 @@ class HTTPProxy:
         return await self._transport.handle_async_request(outgoing)
 
 
-def _forwarded(request: HttpRequest) -> dict[str, str]:
+def _forwarded(request: FunctionRequest) -> dict[str, str]:
     """Return the headers of a request but for those that are about its connection."""
     named = {name.strip().lower() for name in request.headers.get("connection", "").split(",")}
     return {name: text for name, text in request.headers.items() if name not in _OF_THE_CONNECTION | named}

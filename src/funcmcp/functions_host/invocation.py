@@ -1,7 +1,12 @@
-"""What a function gets from its MCP trigger: the invocation context and the binding data.
+"""What a function gets from its trigger: the invocation context or the HTTP request, and the binding data.
 
-Source: the contract of the MCP extension ("Invocation Context Objects", "Binding Data Contract"). Members without a
-value are left out, as there.
+Functions never see a key of the host. They believe the headers in which Azure's front end describes the caller, so
+these reach them only if a proxy in front of the host sets them.
+
+Source: the contract of the MCP extension ("Invocation Context Objects", "Binding Data Contract"), where members without
+a value are left out; "Work with user identities in Azure App Service authentication" ("External requests aren't allowed
+to set these headers"); "Configure TLS mutual authentication in Azure App Service" (X-ARR-ClientCert) and "Configure
+client certificate authentication in Azure Container Apps" (X-Forwarded-Client-Cert).
 """
 
 from __future__ import annotations
@@ -10,17 +15,67 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.functions_host.workers.worker import Value
+from funcmcp.transports.http.messages import HttpRequest, fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from funcmcp.server.calls.context import RequestContext
-    from funcmcp.transports.http.messages import HttpRequest
 
 SSE_PATH = "/sse"
 """The end of the path of the HTTP+SSE endpoint."""
 
-_HOST_SECRETS = {"x-functions-key"}
+_KEY_HEADER = "x-functions-key"
+_FRONT_END = (b"x-ms-client-", b"x-ms-token-", b"x-arr-", b"x-forwarded-client-cert")
+"""Beginnings of names of headers that only Azure's front end sets: the caller's identity, tokens and certificate."""
+
+
+def drop_front_end_headers(request: HttpRequest) -> None:
+    """Remove the headers that only Azure's front end sets from a request that did not pass it."""
+    if any(_is_of_front_end(name) for name in request.fields):
+        request.pairs = [pair for pair in request.pairs if not _is_of_front_end(pair[0])]
+        request.fields = fields_of(request.pairs)
+        request.header = None  # other requests of the connection may share it
+
+
+def _is_of_front_end(name: bytes) -> bool:
+    return name.replace(b"_", b"-").startswith(_FRONT_END)  # WSGI does not tell the two apart
+
+
+class FunctionRequest(HttpRequest):
+    """A request for an HTTP trigger as its function sees it: without a key of the host.
+
+    Args:
+        request: The request.
+        query_string: Its query without the key.
+    """
+
+    __slots__ = ("_query_string", "_request")
+
+    def __init__(self, request: HttpRequest, query_string: str) -> None:
+        pairs = [pair for pair in request.pairs if pair[0] != _KEY_HEADER.encode()]
+        super().__init__(request.method, request.path, pairs, request.server)
+        self._request = request
+        self._query_string = query_string
+
+    async def disconnected(self) -> None:
+        """Return when the client has disconnected."""
+        await self._request.disconnected()
+
+    @property
+    def scheme(self) -> str:
+        """`http` or `https`."""
+        return self._request.scheme
+
+    @property
+    def mount(self) -> str:
+        """The path under which the adapter is mounted."""
+        return self._request.mount
+
+    @property
+    def query_string(self) -> str:
+        """The query of the URL, without the question mark and the key."""
+        return self._query_string
 
 
 class Trigger:
@@ -90,25 +145,24 @@ def prompt_trigger(context: RequestContext, parameter: str) -> Trigger:
     return trigger
 
 
-def http_trigger(params: Mapping[str, str], query: Mapping[str, str], headers: Mapping[str, str]) -> Trigger:
+def http_trigger(request: FunctionRequest, params: Mapping[str, str]) -> Trigger:
     """Return what other bindings may read of an HTTP request: the route's variables, ``query`` and ``headers``."""
     trigger = Trigger({}, "request", "req")
     for name, value in params.items():
         trigger.add_text(name, value)
-    trigger.add_group("query", query)
-    trigger.add_group("headers", headers)
+    trigger.add_group("query", request.query)
+    trigger.add_group("headers", dict(request.headers))
     return trigger
 
 
-def http_metadata(request: HttpRequest, params: Mapping[str, str]) -> dict[str, Value]:
+def http_metadata(request: FunctionRequest, params: Mapping[str, str]) -> dict[str, Value]:
     """Return the binding data of an HTTP request whose body goes to the worker by HTTP.
 
     Functions get the headers of the request from here, and not from the HTTP request to the worker.
     """
-    headers = {name: value for name, value in request.headers.items() if name not in _HOST_SECRETS}
     return {
         **{name: Value("string", value) for name, value in params.items()},
-        "Headers": Value("json", json.dumps(headers)),
+        "Headers": Value("json", json.dumps(dict(request.headers))),
         "Query": Value("json", json.dumps(dict(request.query))),
     }
 
@@ -152,7 +206,7 @@ def _transport_of(context: RequestContext) -> dict[str, Any]:
     transport: dict[str, Any] = {"name": "http-sse" if path.endswith(SSE_PATH) else "http-streamable"}
     if context.client.session_id:
         transport["sessionId"] = context.client.session_id
-    headers = {_usual_name(name): value for name, value in http.headers.items() if name not in _HOST_SECRETS}
+    headers = {_usual_name(name): value for name, value in http.headers.items() if name != _KEY_HEADER}
     transport["properties"] = {"headers": headers}
     return transport
 

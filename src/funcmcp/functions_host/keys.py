@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import hmac
 from typing import TYPE_CHECKING
+from urllib.parse import unquote_plus
 
 from funcmcp.protocol.errors import INVALID_REQUEST
 from funcmcp.transports.http.status import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from funcmcp.transports.http.messages import HttpRequest, HttpResponse
 
@@ -34,7 +35,7 @@ NAMES_BY_LEVEL: Mapping[str, Sequence[str]] = {
 """Keys that open an HTTP trigger; any of them for a level without an entry would open nothing."""
 
 _MIN_LENGTH = 16
-_HEADER = b"x-functions-key"
+_HEADER, _PARAMETER = b"x-functions-key", "code"
 
 
 class KeysError(ValueError):
@@ -93,9 +94,22 @@ class Keys:
             return None
         offered = request.fields.get(_HEADER)
         if offered is None:
-            offered = request.query.get("code", "").encode()
-        accepted = [self._keys[name] for name in names if name in self._keys]
-        matches = [hmac.compare_digest(offered, key) for key in accepted]  # all of them: equal time for each
-        if any(matches):
+            offered = request.query.get(_PARAMETER, "").encode()
+        if _is_one_of(offered, [self._keys[name] for name in names if name in self._keys]):
             return None
         return refuse(401, INVALID_REQUEST, "Send a key of this function app in the header x-functions-key.")
+
+    def without_key(self, query_string: str) -> str:
+        """Return a query without the parameter ``code``, if that is a key: other values are the app's own."""
+        return "&".join(part for part in query_string.split("&") if not self._is_key(part))
+
+    def _is_key(self, parameter: str) -> bool:
+        name, _, text = parameter.partition("=")
+        if unquote_plus(name) != _PARAMETER:
+            return False
+        return _is_one_of(unquote_plus(text).encode(errors="surrogatepass"), self._keys.values())
+
+
+def _is_one_of(text: bytes, keys: Iterable[bytes]) -> bool:
+    matches = [hmac.compare_digest(text, key) for key in keys]  # all of them: equal time for each
+    return any(matches)

@@ -1,6 +1,7 @@
 """The HTTP triggers of an app, beside its MCP endpoint.
 
-Source: "Azure Functions HTTP trigger" (routes, constraints, authLevel, ``routePrefix`` of host.json). The whole body
+Source: "Azure Functions HTTP trigger" (routes, constraints, authLevel, ``routePrefix`` of host.json); W3C "Fetch
+Metadata Request Headers" (``Sec-Fetch-Site``). The whole body
 of a request is sent to the worker in one message, and so is the response; a worker that serves HTTP itself gets the
 request there and streams its response (`http_proxy`).
 """
@@ -17,7 +18,7 @@ from funcmcp.functions_host.bindings import BindingError, HTTPTrigger
 from funcmcp.functions_host.blobs import BlobError
 from funcmcp.functions_host.expressions import ExpressionError
 from funcmcp.functions_host.extras import Extras, plan_extras
-from funcmcp.functions_host.invocation import http_metadata, http_trigger
+from funcmcp.functions_host.invocation import FunctionRequest, http_metadata, http_trigger
 from funcmcp.functions_host.keys import MASTER_KEY, NAMES_BY_LEVEL
 from funcmcp.functions_host.workers.worker import FunctionFailed, Invocation, Value, WorkerGone
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST
@@ -26,7 +27,9 @@ from funcmcp.server.limits import LimitReachedError
 from funcmcp.transports.http.admission.admission import Admission
 from funcmcp.transports.http.admission.body import answer_body
 from funcmcp.transports.http.admission.header_checks import HeaderChecks
+from funcmcp.transports.http.admission.origin import is_on_loopback
 from funcmcp.transports.http.messages import HttpResponse
+from funcmcp.transports.http.options import HTTPOptions
 from funcmcp.transports.http.status import limit_reached, refuse
 
 if TYPE_CHECKING:
@@ -42,12 +45,16 @@ if TYPE_CHECKING:
     from funcmcp.functions_host.workers.worker import Outcome
     from funcmcp.server.dispatch import Server
     from funcmcp.transports.http.messages import HttpRequest
-    from funcmcp.transports.http.options import HTTPOptions
 
 _log = logging.getLogger("funcmcp.host")
 
 _VARIABLE = re.compile(r"\{\*{0,2}[A-Za-z_]\w*(?:[^{}]|\{\{|\}\})*\}")
 _OF_THE_CONNECTION = {"connection", "content-length", "date", "keep-alive", "transfer-encoding", "upgrade"}
+_FETCH_SITE = b"sec-fetch-site"
+_CROSS_SITE = (
+    "A page of another site has sent this request to a program on this machine. If that is what you want, start "
+    "funcmcp host with --allow-cross-site."
+)
 _FAILURES = (FunctionFailed, BlobError, ExpressionError, TimeoutError, WorkerGone)
 
 
@@ -174,6 +181,15 @@ class _Found(NamedTuple):
     params: dict[str, str]
 
 
+def _is_cross_site(request: HttpRequest) -> bool:
+    """Return whether a page of another site made a browser on this machine send a request.
+
+    Browsers send no Origin with a GET for a link, an image or a redirect. The Origin of other requests was checked.
+    """
+    fields = request.fields
+    return fields.get(_FETCH_SITE) == b"cross-site" and b"origin" not in fields and is_on_loopback(request)
+
+
 class ClosedFunction(NamedTuple):
     """A function whose level needs a key that is not set.
 
@@ -199,8 +215,8 @@ class HTTPTriggers:
     Args:
         server: Its limits hold for these requests, too.
         worker: Runs the functions.
-        options: Which hosts and origins are accepted.
         keys: The keys of the app.
+        allows_cross_site: Whether pages of other sites may run the functions of an app on a loopback address.
         seconds: The time that a call may take; None for any time.
 
     Attributes:
@@ -208,13 +224,16 @@ class HTTPTriggers:
     """
 
     def __init__(
-        self, server: Server, worker: WorkerPool, options: HTTPOptions, *, keys: Keys, seconds: float | None
+        self, server: Server, worker: WorkerPool, *, keys: Keys, allows_cross_site: bool, seconds: float | None
     ) -> None:
         self._server = server
         self._worker = worker
+        # Not the options of the MCP endpoint, which accepts the name 0.0.0.0: there browsers send no Sec-Fetch-Site.
+        options = HTTPOptions()
         checks: HeaderChecks[bool] = HeaderChecks(options, server.options.limits, lambda _: True)
         self._admission = Admission(server, options, checks, None)
         self._keys = keys
+        self._allows_cross_site = allows_cross_site
         self.seconds = seconds
         self._proxy: HTTPProxy | None = None
         self._entries: list[_Entry] = []
@@ -268,14 +287,23 @@ class HTTPTriggers:
             return checked
         if isinstance(found, HttpResponse):
             return found
-        unauthorized = self._keys.refusal(request, _key_names(found.entry.trigger))
-        if unauthorized is not None:
-            return unauthorized
+        refusal = self._refusal(request, found.entry.trigger)
+        if refusal is not None:
+            return refusal
         try:
             answer = partial(self._invoke, request, found)
             return await answer_body(request, self._server.options.limits, self._server.load, answer)
         except LimitReachedError as error:
             return limit_reached(error)
+
+    def _refusal(self, request: HttpRequest, trigger: HTTPTrigger) -> HttpResponse | None:
+        """Return the refusal of a request that may not run a function, or None if it may."""
+        names = _key_names(trigger)
+        refusal = self._keys.refusal(request, names)
+        has_sent_key = bool(names) and self._keys.are_required
+        if refusal is None and not has_sent_key and not self._allows_cross_site and _is_cross_site(request):
+            return refuse(403, INVALID_REQUEST, _CROSS_SITE)
+        return refusal
 
     def _find(self, request: HttpRequest) -> _Found | HttpResponse | None:
         allowed: list[str] = []
@@ -293,8 +321,9 @@ class HTTPTriggers:
 
     async def _invoke(self, request: HttpRequest, found: _Found, body: bytes) -> HttpResponse:
         entry, params = found
+        request = FunctionRequest(request, self._keys.without_key(request.query_string))
         value = Value("http", _request_data(request, params, body))
-        trigger = http_trigger(params, dict(request.query), dict(request.headers))
+        trigger = http_trigger(request, params)
         try:
             inputs = {entry.trigger.parameter: value, **await entry.extras.read(trigger)}
             worker = await self._worker.available()
@@ -337,12 +366,12 @@ def _split(route: str) -> list[str]:
     return [segment for segment in segments if segment]
 
 
-def _request_data(request: HttpRequest, params: Mapping[str, str], body: bytes) -> dict[str, Any]:
+def _request_data(request: FunctionRequest, params: Mapping[str, str], body: bytes) -> dict[str, Any]:
     return {
         "method": request.method,
         "url": request.url,
-        "headers": {name: value for name, value in request.headers.items() if name != "x-functions-key"},
-        "query": dict(request.query),
+        "headers": dict(request.headers),
+        "query": request.query,
         "params": dict(params),
         "body": body,
     }

@@ -12,7 +12,7 @@ from funcmcp.app import MCPServer
 from funcmcp.functions_host.extras import Storage
 from funcmcp.functions_host.features import AppFeatures
 from funcmcp.functions_host.folder import FolderError, read_folder, worker_environment
-from funcmcp.functions_host.invocation import SSE_PATH
+from funcmcp.functions_host.invocation import SSE_PATH, drop_front_end_headers
 from funcmcp.functions_host.keys import MCP_KEY, MCP_NAMES, VARIABLE, Keys
 from funcmcp.functions_host.reload import reload_on_change
 from funcmcp.functions_host.routes import HTTPTriggers
@@ -60,6 +60,8 @@ class HostSettings:
     Attributes:
         host: The address to listen on. Without keys, only a loopback address leaves everything open.
         port: The port that clients use.
+        trusts_proxy: Whether a proxy in front sets the headers of Azure's front end, so that functions get them.
+        allows_cross_site: Whether pages of other sites may run the HTTP triggers of an app on a loopback address.
         python: The interpreter of a Python app; by default that of its virtual environment.
         engine: The library that runs the functions of a Python app.
         node: The program that runs a Node app; by default the one on the PATH.
@@ -76,6 +78,8 @@ class HostSettings:
 
     host: str = "127.0.0.1"
     port: int = PORT
+    trusts_proxy: bool = False
+    allows_cross_site: bool = False
     python: str | None = None
     engine: Engine = "auto"
     node: str | None = None
@@ -139,7 +143,13 @@ class FunctionsHost(Served):
         self._features = AppFeatures(
             self.server.catalog, self.worker, self._storage, seconds=seconds, strict=self.settings.strict
         )
-        self._triggers = HTTPTriggers(self.server, self.worker, http, keys=self._keys, seconds=seconds)
+        self._triggers = HTTPTriggers(
+            self.server,
+            self.worker,
+            keys=self._keys,
+            allows_cross_site=self.settings.allows_cross_site,
+            seconds=seconds,
+        )
 
     @property
     def name(self) -> str:
@@ -227,6 +237,8 @@ class FunctionsHost(Served):
         await self._storage.aclose()
 
     async def _answer(self, request: HttpRequest) -> HttpResponse:
+        if not self.settings.trusts_proxy:
+            drop_front_end_headers(request)
         if not request.path.startswith(PATH):
             answer = await self._triggers(request)
             if answer is not None:
