@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from funcmcp.auth.owner import owner_of
+from funcmcp.auth.owner import lists_tasks, owner_of
 from funcmcp.auth.principal import Principal
 
 ALICE = Principal(
@@ -27,6 +27,23 @@ def test_the_key_is_the_same_for_every_token_of_a_caller_and_for_nobody_else() -
 
 def test_a_key_can_not_be_put_together_from_other_parts() -> None:
     assert Principal("b", "a|", "c").key != Principal("b", "a", "|c").key
+
+
+def test_a_token_without_a_subject_is_a_principal_of_its_own() -> None:
+    digest = "9f86d081884c7d65"
+    principal = Principal(digest, ALICE.issuer, "app", per_token=True)
+    assert principal.key == Principal(digest, ALICE.issuer, "app", per_token=True).key
+    assert principal.key != Principal("60303ae22b998861", ALICE.issuer, "app", per_token=True).key
+    assert principal.key != Principal(digest, ALICE.issuer, "app").key
+    assert owner_of(principal) != owner_of(Principal(digest, ALICE.issuer, "app"))
+
+
+@pytest.mark.parametrize(
+    ("principal", "lists"),
+    [(None, False), (ALICE, True), (Principal("9f86d081884c7d65", per_token=True), False)],
+)
+def test_only_a_caller_with_a_subject_lists_its_tasks(principal: Principal | None, lists: bool) -> None:
+    assert lists_tasks(principal) is lists
 
 
 def test_the_repr_shows_no_claims() -> None:

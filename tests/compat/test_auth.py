@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,15 @@ import pytest
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
 from pydantic import AnyHttpUrl
 
-from funcmcp.auth import APIKeys, Auth
-from funcmcp.compat import AccessToken, FastMCP, MCPServer, StaticTokenVerifier, TokenVerifier
+from funcmcp.auth import APIKeys, Auth, Principal
+from funcmcp.compat import AccessToken, FastMCP, MCPServer, StaticTokenVerifier, TokenVerifier, get_access_token
+from funcmcp.compat.auth import native_auth
+from funcmcp.tasks import SQLiteTasks
 from tests.compat.token_cases import CASES
 from tests.requirements import require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
 REPOSITORY = Path(__file__).parents[2]
 FASTMCP = REPOSITORY / ".servers/fastmcp/bin/python"
@@ -138,6 +140,139 @@ def test_a_difference_is_a_difference(case: str, originals: Answers, ours: Answe
 
 def test_every_outcome_is_among_the_cases(ours: Answers) -> None:
     assert {answer.status for answer in ours.values()} == {200, 401, 403, 500}
+
+
+# Tokens without a subject
+
+NEWEST = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25"}
+
+
+class Caller:
+    """A client with a token, in a session of its own."""
+
+    def __init__(self, http: httpx2.AsyncClient, token: str) -> None:
+        self._http = http
+        self.headers = {**NEWEST, "authorization": f"Bearer {token}"}
+
+    async def send(self, method: str, **params: Any) -> httpx2.Response:
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return await self._http.post("/mcp", json=message, headers=self.headers)
+
+    async def begin(self) -> dict[str, Any]:
+        """Begin the session, and return the capabilities of the server."""
+        response = await self.send("initialize", **INITIALIZE["params"])  # type: ignore[arg-type]
+        self.headers["mcp-session-id"] = response.headers["mcp-session-id"]
+        capabilities: dict[str, Any] = response.json()["result"]["capabilities"]
+        return capabilities
+
+    async def error(self, method: str, **params: Any) -> int:
+        """Return the code of the error that answers a request."""
+        code: int = (await self.send(method, **params)).json()["error"]["code"]
+        return code
+
+
+@asynccontextmanager
+async def callers(tokens: dict[str, dict[str, Any]], **options: Any) -> AsyncIterator[list[Caller]]:
+    """Yield the callers of a server with a tool that may be a task."""
+    mcp = FastMCP("tasks", auth=StaticTokenVerifier(tokens), **options)
+
+    @mcp.tool(task=True)
+    async def work() -> str:
+        return "done"
+
+    @mcp.tool
+    def who() -> dict[str, Any]:
+        token = get_access_token()
+        assert token is not None
+        return {"client": token.client_id, "subject": token.subject}
+
+    transport = httpx2.ASGITransport(app=mcp)
+    async with mcp.lifespan(), httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+        made = [Caller(http, token) for token in tokens]
+        yield made
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return "memory" if request.param == "memory" else SQLiteTasks(tmp_path / "tasks.db")
+
+
+async def test_users_of_one_application_without_subjects_have_sessions_and_tasks_of_their_own(store: Any) -> None:
+    tokens = {name: {"client_id": "app", "claims": {"oid": "shared"}} for name in ("ann", "ann-renewed", "bob")}
+    async with callers(tokens, tasks=store) as (ann, *others):
+        assert "list" not in (await ann.begin())["tasks"]
+        created = (await ann.send("tools/call", name="work", arguments={}, task={})).json()["result"]["task"]
+        task_id = created["taskId"]
+        assert "done" in (await ann.send("tasks/result", taskId=task_id)).text
+        assert '"client":"app","subject":null' in (await ann.send("tools/call", name="who", arguments={})).text
+        assert await ann.error("tasks/list") == -32601
+        for other in others:
+            other.headers["mcp-session-id"] = ann.headers["mcp-session-id"]
+            assert (await other.send("tasks/list")).status_code == 404
+            del other.headers["mcp-session-id"]
+            await other.begin()
+            assert await other.error("tasks/list") == -32601
+            assert [await other.error(f"tasks/{name}", taskId=task_id) for name in ("get", "result", "cancel")] == (
+                [-32602] * 3
+            )
+        assert (await ann.send("tasks/get", taskId=task_id)).json()["result"]["status"] == "completed"
+
+
+async def test_a_subject_keeps_its_tasks_when_its_token_is_renewed() -> None:
+    tokens = {name: {"client_id": "app", "sub": "ann"} for name in ("ann", "ann-renewed")}
+    tokens["bob"] = {"client_id": "app", "sub": "bob"}
+    async with callers(tokens) as (ann, renewed, bob):
+        assert "list" in (await ann.begin())["tasks"]
+        await ann.send("tools/call", name="work", arguments={}, task={})
+        renewed.headers["mcp-session-id"] = ann.headers["mcp-session-id"]
+        (task,) = (await renewed.send("tasks/list")).json()["result"]["tasks"]
+        assert "done" in (await renewed.send("tasks/result", taskId=task["taskId"])).text
+        assert '"client":"app","subject":"ann"' in (await renewed.send("tools/call", name="who", arguments={})).text
+        await bob.begin()
+        assert (await bob.send("tasks/list")).json()["result"]["tasks"] == []
+
+
+class Named:
+    """A token with members that a test chooses."""
+
+    def __init__(self, token: str, **members: Any) -> None:
+        self.token, self.client_id, self.expires_at = token, "app", None
+        self.scopes: list[str] = []
+        self.__dict__.update(members)
+
+
+class Everyone:
+    def __init__(self, **members: Any) -> None:
+        self.members = members
+
+    async def verify_token(self, token: str) -> Named:
+        return Named(token, **self.members)
+
+
+async def principals(**members: Any) -> list[Principal]:
+    """Return the principals of two tokens that have the same members."""
+    auth = native_auth(None, Everyone(**members))
+    assert isinstance(auth, Auth)
+    made = [await auth.authenticator({"authorization": f"Bearer {token}"}) for token in ("a", "b")]
+    assert all(isinstance(principal, Principal) for principal in made)
+    return made  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("subject", [None, "", 5, True, 0, ["ann"], {"id": "ann"}])
+async def test_a_subject_in_the_claims_that_is_no_text_is_no_subject(subject: Any) -> None:
+    first, second = await principals(claims={"sub": subject, "oid": "x", "azp": "x", "appid": "x", "email": "x"})
+    assert first.per_token
+    assert first.key != second.key
+
+
+async def test_the_subject_of_the_token_goes_before_that_of_the_claims() -> None:
+    first, second = await principals(subject="ann", claims={"sub": "bob", "iss": "https://login.example.com"})
+    assert first.key == second.key == ("https://login.example.com", "app", "ann")
+    (first, second) = await principals(claims={"sub": "bob"})
+    assert first.key == second.key == ("Everyone", "app", "bob")
+
+
+# What stops the start
 
 
 class Verifier(TokenVerifier):

@@ -23,6 +23,8 @@ class Principal:
         roles: Roles of the caller.
         claims: All claims about the caller, unchanged and read-only.
         name: A name for people to read.
+        per_token: Whether the token names no subject, so that `subject` is a digest of the token. Sessions and tasks of
+            such a principal end with the token, and it has no list of tasks.
     """
 
     subject: str
@@ -32,6 +34,7 @@ class Principal:
     roles: frozenset[str] = frozenset()
     claims: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
     name: str | None = None
+    per_token: bool = False
 
     def __post_init__(self) -> None:
         if not self.subject:
@@ -44,6 +47,9 @@ class Principal:
         object.__setattr__(self, "claims", MappingProxyType(dict(self.claims)))
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> tuple[str, ...]:
         """Issuer, client and subject: the same for all tokens of one caller, and different for any two callers."""
+        if self.per_token:
+            # One part more, so that no issuer can name a subject that is equal to the digest of a token.
+            return self.issuer, self.client_id, self.subject, "token"
         return self.issuer, self.client_id, self.subject

@@ -8,6 +8,7 @@ Source: `BearerAuthBackend` and `RequireAuthMiddleware` of the official SDK, whi
 
 from __future__ import annotations
 
+import hashlib
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -137,7 +138,7 @@ def _authenticator(verifier: Any, resource: str | None) -> Authenticator:
             return Challenge("invalid_token", "The token has expired.")
         if resource is not None and not _is_same_url(access.resource, resource):
             return Challenge("invalid_token", "The token is for another resource.")
-        return _principal(access, verifier)
+        return _principal(access, type(verifier).__name__)
 
     return authenticate
 
@@ -164,13 +165,22 @@ def _is_same_url(resource: str | None, server: str) -> bool:
     return url.removesuffix("/") == str(AnyHttpUrl(server)).removesuffix("/")
 
 
-def _principal(access: AccessToken, verifier: Any) -> Principal:
+def _principal(access: AccessToken, default_issuer: str) -> Principal:
+    """Return the principal that a token names.
+
+    Only ``sub`` is the id of a user at every issuer: other claims may be the same for all users of an organization.
+    """
+    subject = access.subject or access.claims.get("sub")
+    per_token = not isinstance(subject, str) or not subject
+    if per_token:
+        subject = hashlib.sha256(access.token.encode("utf-8", "surrogatepass")).hexdigest()
     return Principal(
-        subject=access.subject or str(access.claims.get("sub") or access.client_id),
-        issuer=str(access.claims.get("iss") or type(verifier).__name__),
+        subject=str(subject),
+        issuer=str(access.claims.get("iss") or default_issuer),
         client_id=access.client_id,
         scopes=frozenset(access.scopes),
         claims=access.claims,
+        per_token=per_token,
     )
 
 

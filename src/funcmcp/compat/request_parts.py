@@ -50,7 +50,7 @@ def access_token_of(principal: Principal, request: RequestContext) -> AccessToke
         client_id=principal.client_id or principal.subject,
         scopes=sorted(principal.scopes),
         expires_at=expires_at if isinstance(expires_at, int) else None,
-        subject=principal.subject,
+        subject=None if principal.per_token else principal.subject,
         claims=dict(principal.claims),
     )
 

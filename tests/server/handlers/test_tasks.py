@@ -11,6 +11,7 @@ import pytest
 from funcmcp.auth.access import Access
 from funcmcp.auth.owner import owner_of
 from funcmcp.auth.policy import Auth
+from funcmcp.auth.principal import Principal
 from funcmcp.protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CLIENT_CAPABILITY, MCPError, ToolError
 from funcmcp.protocol.tasks import EXTENSION
 from funcmcp.server.catalog.features import JSONResult, RawResponse
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 NAME = {"action": "accept", "content": {"name": "Ada"}}
 UNKNOWN = "x" * 44
+WITHOUT_SUBJECT = Principal("9f86d081884c7d65", "issuer", per_token=True)
 
 
 async def nobody(_credentials: Any) -> None:
@@ -607,9 +609,11 @@ async def test_an_empty_cursor_is_the_first_page(cursor: str | None) -> None:
         assert answer["result"]["tasks"] == []
 
 
-async def test_nobody_else_gets_a_list() -> None:
+@pytest.mark.parametrize("http", [None, HTTP(), HTTP(WITHOUT_SUBJECT)])
+async def test_nobody_else_gets_a_list(http: HTTP | None) -> None:
     async with serving(job()) as served:
-        error = (await ask(served, "tasks/list", {}, revision=NEWEST))["error"]
+        await create(served, "job", revision=NEWEST, http=http)
+        error = (await ask(served, "tasks/list", {}, revision=NEWEST, http=http))["error"]
         assert error["code"] == METHOD_NOT_FOUND
 
 
@@ -777,13 +781,13 @@ async def test_too_many_tasks_of_one_principal_are_refused_and_others_are_served
         assert caught.value.is_caller_limit is False
 
 
-@pytest.mark.parametrize("principal", [None, ALICE])
-async def test_the_capability_of_2025_11_25_has_lists_for_principals_only(principal: Any) -> None:
+@pytest.mark.parametrize("principal", [None, ALICE, WITHOUT_SUBJECT])
+async def test_the_capability_of_2025_11_25_has_lists_for_callers_with_a_subject_only(principal: Any) -> None:
     handshake = {"protocolVersion": NEWEST, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     async with serving(job()) as served:
         result = (await ask(served, "initialize", handshake, revision=NEWEST, http=HTTP(principal)))["result"]
         tasks: dict[str, Any] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
-        assert result["capabilities"]["tasks"] == (tasks if principal is None else {**tasks, "list": {}})
+        assert result["capabilities"]["tasks"] == ({**tasks, "list": {}} if principal is ALICE else tasks)
 
 
 async def test_the_extension_is_advertised_if_a_tool_has_tasks() -> None:

@@ -186,6 +186,7 @@ def _encoded_principal(principal: Principal) -> dict[str, Any]:
         "roles": sorted(principal.roles),
         "claims": dict(principal.claims),
         "name": principal.name,
+        "per_token": principal.per_token,
     }
 
 

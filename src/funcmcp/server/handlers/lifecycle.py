@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.auth.owner import lists_tasks
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import InvalidParams
 from funcmcp.protocol.levels import LEVELS
@@ -74,7 +75,7 @@ class Lifecycle:
         result: dict[str, Any] = {
             "protocolVersion": revision.date,
             "capabilities": capabilities(
-                self._catalog, revision, pushes=pushes, lists_tasks=context.principal is not None
+                self._catalog, revision, pushes=pushes, lists_tasks=lists_tasks(context.principal)
             ),
             "serverInfo": self._results.implementation(revision),
         }

@@ -11,7 +11,7 @@ import re
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.auth.owner import owner_of
+from funcmcp.auth.owner import lists_tasks, owner_of
 from funcmcp.protocol.answers import read_answer
 from funcmcp.protocol.codec import decode, encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParams, MCPError, ToolError
@@ -85,13 +85,12 @@ class TaskMethods:
 
     async def list(self, context: RequestContext) -> dict[str, Any]:
         """Answer `tasks/list`: the tasks of the caller, the oldest first."""
-        owner = owner_of(context.principal)
-        if owner is None:
-            raise MCPError(METHOD_NOT_FOUND, "Tasks are listed for authenticated callers only.")
+        if not lists_tasks(context.principal):
+            raise MCPError(METHOD_NOT_FOUND, "Tasks are listed only for callers whose credentials name a subject.")
         cursor = cursor_of(context)
         if cursor is not None and not _CURSOR.fullmatch(cursor):
             raise InvalidParams("The cursor is invalid.")
-        records = await self._tasks.store.page(owner, cursor, PAGE_SIZE + 1)
+        records = await self._tasks.store.page(owner_of(context.principal), cursor, PAGE_SIZE + 1)
         page = records[:PAGE_SIZE]
         now, rules = time(), rules_of(context)
         result: dict[str, Any] = {"tasks": [members(status_of(record, now), rules) for record in page]}

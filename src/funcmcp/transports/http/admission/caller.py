@@ -38,7 +38,7 @@ def rated_caller_of(request: HttpRequest) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _caller_of_principal(key: tuple[str, str, str]) -> str:
+def _caller_of_principal(key: tuple[str, ...]) -> str:
     return principal_caller(owner_of_key(key))
 
 
