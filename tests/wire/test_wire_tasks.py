@@ -242,6 +242,35 @@ async def test_a_client_that_polls_too_fast_is_refused_and_others_are_not() -> N
         assert (await alice.result("tasks/get", taskId=task_id))["status"] == "working"
 
 
+async def test_one_anonymous_connection_fills_half_of_the_room_for_arguments_and_results_and_no_more() -> None:
+    store = MemoryTasks(limits=TaskLimits(total_bytes=8 * 1024 * 1024, bytes_per_principal=1))
+    mcp = MCPServer("tasks", tasks=store)
+
+    @mcp.tool(task="optional")
+    async def fill(characters: int) -> str:
+        return "x" * characters
+
+    @mcp.tool(task="optional")
+    async def wait(text: str) -> None:
+        await asyncio.Event().wait()
+
+    async with serving(mcp) as http:
+        caller = TaskCaller(http)
+        ended = [await caller.end_of(await caller.create("fill", characters=1_000_000)) for _ in range(3)]
+        assert [task["status"] for task in ended] == ["completed"] * 3
+        responses = [await caller.send("tools/call", name="wait", arguments={"text": "x" * 900_000}) for _ in range(3)]
+        assert [response.status_code for response in responses] == [200, 429, 429]
+        assert int(responses[1].headers["retry-after"]) > 3000
+        assert responses[1].json()["error"] == {
+            "code": -32603,
+            "message": "The arguments and results of your tasks have too many bytes.",
+            "data": {"retryAfter": int(responses[1].headers["retry-after"])},
+        }
+        failed = await caller.end_of(await caller.create("fill", characters=1_000_000))
+        assert failed["status"] == "failed"
+        assert failed["error"]["message"].startswith("The tool ran. There is no room for its result of 1000")
+
+
 async def test_a_result_of_four_mebibytes_fits_and_one_byte_more_does_not() -> None:
     limit = TaskLimits().result_bytes
     mcp = MCPServer("tasks")

@@ -99,12 +99,13 @@ def request_id_in(data: bytes, values: int | None = None) -> str | int | None:
 
 def has_more_values(data: bytes, values: int) -> bool:
     """Return whether a JSON text has more than *values* commas and opening brackets outside of strings."""
-    if _count_values(data) <= values:
+    if count_values(data) <= values:
         return False
-    return _count_values(_without_strings(data)) > values
+    return count_values(_without_strings(data)) > values
 
 
-def _count_values(data: bytes) -> int:
+def count_values(data: bytes) -> int:
+    """Return the number of commas and opening brackets in a JSON text, those in strings included."""
     return data.count(b",") + data.count(b"[") + data.count(b"{")
 
 

@@ -9,6 +9,7 @@ import pytest
 from funcmcp.adapters.azure.task_blobs import (
     NAME,
     BlobName,
+    bytes_in,
     digest_of,
     folder_of,
     from_content,
@@ -59,13 +60,23 @@ def test_a_key_that_no_task_has_has_no_blob(key: TaskKey) -> None:
 
 def test_a_list_shows_the_tasks_with_their_times_and_no_other_blobs() -> None:
     name = BlobName("ab", digest_of("x" * 44))
-    listed = listed_task(name, metadata_of(RECORD, "writer"))
+    metadata = metadata_of(RECORD, "writer", "ab", 3000)
+    listed = listed_task(name, metadata)
     assert listed is not None
     assert (listed.key, listed.live_until, listed.removed) == (RECORD.key, RECORD.expires, RECORD.removed)
     assert listed.position == "00000001000000." + "x" * 44
     assert listed_task(name, {}) is None
     assert listed_task(name, {"id": "x" * 44, "removed": "soon"}) is None
-    assert listed_task(BlobName("ab", "0" * 64), metadata_of(RECORD, "writer")) is None
+    assert listed_task(BlobName("ab", "0" * 64), metadata) is None
+
+
+@pytest.mark.parametrize("payer", ["ab", None])
+def test_a_list_shows_for_whom_the_bytes_of_a_task_count(payer: str | None) -> None:
+    metadata = metadata_of(RECORD, "writer", payer, 3000)
+    listed = listed_task(BlobName("ab", digest_of("x" * 44)), metadata)
+    assert listed is not None
+    assert (listed.payer, listed.bytes) == (payer, 3000)
+    assert bytes_in({}) == bytes_in({"bytes": "many"}) == 0
 
 
 @pytest.mark.parametrize(("text", "number"), [("1.5", 1.5), ("", None), (None, None), ("x", None), ("nan", None)])

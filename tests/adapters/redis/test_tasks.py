@@ -271,6 +271,9 @@ async def keys_of(store: RedisTasks) -> set[str]:
     return {name.decode() for name in names}
 
 
+_LASTING_KEYS = {f"funcmcp::tasks:{name}" for name in ("due", "all", "sizes", "bytes")}
+
+
 async def test_no_key_outlives_the_tasks(store: RedisTasks) -> None:
     await store.create(new_task(ttl=0.2, keep=0.1))
     await store.create(new_task(None, ttl=0.2, keep=0.1))
@@ -279,7 +282,7 @@ async def test_no_key_outlives_the_tasks(store: RedisTasks) -> None:
     await asyncio.sleep(0.4)
     assert list(await store.claim(1)) == []
     left = await keys_of(store)
-    assert left <= {"funcmcp::tasks:due", "funcmcp::tasks:all"}
+    assert left <= _LASTING_KEYS
     assert await store._link.do(lambda redis: redis.xlen("funcmcp::tasks:due")) == 0
 
 
@@ -295,11 +298,16 @@ async def test_two_thousand_tasks_leave_nothing_behind(store: RedisTasks) -> Non
     while await store._link.do(lambda redis: redis.xlen("funcmcp::tasks:due")):
         await store.claim(100)
     await store.claim(100)  # signals go when the stream is empty
-    assert await keys_of(store) <= {"funcmcp::tasks:due", "funcmcp::tasks:all"}
+    assert await keys_of(store) <= _LASTING_KEYS
     pending = await store._link.do(lambda redis: redis.xpending("funcmcp::tasks:due", "workers"))
     assert pending["pending"] == 0
-    await store.create(new_task(ttl=60))
-    assert await store._link.do(lambda redis: redis.zcard("funcmcp::tasks:all")) == 1
+    for _ in range(2):  # a creation removes a thousand expired tasks
+        await store.create(new_task(ttl=60))
+    assert await store._link.do(lambda redis: redis.zcard("funcmcp::tasks:all")) == 2
+    assert await store._link.do(lambda redis: redis.hlen("funcmcp::tasks:sizes")) == 2
+    size = b"%d" % (2 * (2048 + len(CALL)))
+    sums = await store._link.do(lambda redis: redis.hgetall("funcmcp::tasks:bytes"))
+    assert sums == {b"*": size, OWNER.encode(): size}
 
 
 async def test_a_name_with_any_characters_has_keys_of_its_own(store: RedisTasks) -> None:

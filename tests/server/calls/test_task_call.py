@@ -100,6 +100,12 @@ def test_progress_is_a_message(params: dict[str, Any], message: str) -> None:
     assert progress_message(params) == message
 
 
+async def test_a_status_message_has_a_thousand_characters_at_most() -> None:
+    messages: list[str] = []
+    await TaskChannel({}, messages.append).notify("notifications/progress", {"progress": 1, "message": "x" * 5000})
+    assert messages == ["x" * 1000]
+
+
 async def test_an_answer_counts_for_exactly_its_question() -> None:
     answer = {"action": "decline"}
     digest = stored_questions({"name": ASK_NAME})["name"].digest

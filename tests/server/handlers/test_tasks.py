@@ -781,6 +781,42 @@ async def test_too_many_tasks_of_one_principal_are_refused_and_others_are_served
         assert caught.value.is_caller_limit is False
 
 
+@pytest.mark.parametrize("http", [HTTP(ALICE, "principal:alice"), HTTP(None, "address:192.0.2.1")])
+async def test_the_arguments_of_one_callers_tasks_have_so_many_bytes_and_others_are_served(http: HTTP) -> None:
+    store = MemoryTasks(limits=TaskLimits(total_bytes=40_000, bytes_per_principal=20_000))
+    async with serving(job(handler=wait_forever), tasks=store) as served:
+        await create(served, "job", {"text": "x" * 15_000}, http=http)
+        with pytest.raises(LimitReachedError, match="The arguments and results of your tasks") as caught:
+            await create(served, "job", {"text": "x" * 15_000}, http=http)
+        assert (caught.value.is_caller_limit, caught.value.retry_after > 3500) == (True, True)
+        await create(served, "job", {"text": "x" * 15_000}, http=HTTP(None, "address:192.0.2.2"))
+        with pytest.raises(LimitReachedError, match="The arguments and results of all tasks") as caught:
+            await create(served, "job", {"text": "x" * 15_000})
+        assert caught.value.is_caller_limit is False
+
+
+async def test_callers_whose_address_is_unknown_have_the_limit_of_all_callers() -> None:
+    store = MemoryTasks(limits=TaskLimits(total_bytes=40_000))
+    async with serving(job(handler=wait_forever), tasks=store) as served:
+        for _ in range(2):
+            await create(served, "job", {"text": "x" * 15_000})
+        with pytest.raises(LimitReachedError) as caught:
+            await create(served, "job", {"text": "x" * 15_000})
+        assert caught.value.is_caller_limit is False
+
+
+async def test_an_answer_for_which_there_is_no_room_is_refused_and_the_question_stays_open() -> None:
+    store = MemoryTasks(limits=TaskLimits(bytes_per_principal=8000))
+    async with serving(job(handler=ask_name), tasks=store) as served:
+        task_id = await create(served, "job", http=HTTP(ALICE))
+        (key,) = (await until(served, task_id, "input_required", http=HTTP(ALICE)))["inputRequests"]
+        answer = {"action": "accept", "content": {"name": "x" * 8000}}
+        with pytest.raises(LimitReachedError, match="The arguments and results of your tasks"):
+            await ask(served, "tasks/update", {"taskId": task_id, "inputResponses": {key: answer}}, http=HTTP(ALICE))
+        await ask(served, "tasks/update", {"taskId": task_id, "inputResponses": {key: NAME}}, http=HTTP(ALICE))
+        assert (await until(served, task_id, "completed", http=HTTP(ALICE)))["result"]
+
+
 @pytest.mark.parametrize("principal", [None, ALICE, WITHOUT_SUBJECT])
 async def test_the_capability_of_2025_11_25_has_lists_for_callers_with_a_subject_only(principal: Any) -> None:
     handshake = {"protocolVersion": NEWEST, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}

@@ -179,7 +179,7 @@ async def test_two_thousand_tasks_leave_nothing_behind() -> None:
         tasks_after, objects_after = await footprint()
     assert tasks_after == tasks
     assert objects_after - objects < 200
-    assert (store._due, store._removals, store._by_owner) == ([], [], {})
+    assert (store._due, store._removals, store._by_payer) == ([], [], {})
 
 
 @pytest.mark.parametrize("concurrency", [0, 10])

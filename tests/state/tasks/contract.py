@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.protocol.codec import decode
-from funcmcp.state.tasks.record import NewTask, Outcome, Question, TaskKey
+from funcmcp.state.tasks.record import OUTCOME_BYTES, NewTask, Outcome, Question, TaskKey
 from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TaskStore, position
 
 if TYPE_CHECKING:
     from funcmcp.state.tasks.record import Claim
 
 OWNER, OTHER = "a" * 32, "b" * 32
+HOME, AWAY = "c" * 32, "d" * 32
 CALL = b'{"name":"add","arguments":{"empty":[],"large":9223372036854775808,"small":1e-320}}'
 RESULT = Outcome(b'{"content":[],"structuredContent":{"empty":[],"large":9223372036854775808}}')
+FULL = "The arguments and results of your tasks have too many bytes"
 LEASE = 0.4
 QUESTIONS = {
     "name": Question("name", "digest 1", {"method": "elicitation/create", "params": {"message": "Your name?"}}),
@@ -28,6 +30,15 @@ ANSWER: dict[str, Any] = {"action": "accept", "content": {"large": 9223372036854
 
 def new_task(owner: str | None = OWNER, **options: Any) -> NewTask:
     return NewTask(TaskKey(owner, secrets.token_urlsafe(33)), "add", CALL, **options)
+
+
+def large_task(size: int, owner: str | None = OWNER, **options: Any) -> NewTask:
+    """Return a task that counts so many bytes, and 2 KiB."""
+    return NewTask(TaskKey(owner, secrets.token_urlsafe(33)), "add", b"x" * size, **options)
+
+
+def large_result(size: int) -> Outcome:
+    return Outcome(b'{"content":[],"x":"%b"}' % (b"x" * (size - 21)))
 
 
 async def claim_one(store: TaskStore) -> Claim:
@@ -354,6 +365,106 @@ class TaskStoreContract:
         assert full.value.retry_after == 1
         await self.wait(0.2)
         await limited.create(new_task(None))
+
+    async def test_one_principal_has_so_many_bytes_and_no_more(self, store: TaskStore) -> None:
+        limited = await self.make(store, limits=TaskLimits(bytes_per_principal=10_000))
+        first = await limited.create(large_task(6000))
+        with pytest.raises(TasksFullError, match=FULL) as full:
+            await limited.create(large_task(6000))
+        assert full.value.is_owner_limit
+        assert full.value.retry_after == pytest.approx(4500, abs=5)
+        await limited.create(large_task(6000, OTHER))
+        assert await limited.cancel(first.key)
+        await limited.create(large_task(5000))
+
+    async def test_anonymous_callers_at_one_address_have_half_of_all_bytes(self, store: TaskStore) -> None:
+        limited = await self.make(store, limits=TaskLimits(total_bytes=30_000, bytes_per_principal=1))
+        first = await limited.create(large_task(9000, None, address=HOME))
+        with pytest.raises(TasksFullError, match=FULL) as full:
+            await limited.create(large_task(9000, None, address=HOME))
+        assert full.value.is_owner_limit
+        await limited.create(large_task(9000, None, address=AWAY))
+        assert await limited.cancel(first.key)
+        await limited.create(large_task(1000, None, address=HOME))
+
+    async def test_all_tasks_together_have_a_limit_of_bytes(self, store: TaskStore) -> None:
+        limited = await self.make(store, limits=TaskLimits(total_bytes=20_000))
+        await limited.create(large_task(7000, None, ttl=0.05, keep=0.1))
+        await limited.create(large_task(7000))
+        with pytest.raises(TasksFullError, match="The arguments and results of all tasks have too many bytes") as full:
+            await limited.create(large_task(7000, OTHER))
+        assert (full.value.is_owner_limit, full.value.retry_after) == (False, 1)
+        await self.wait(0.2)
+        await limited.create(large_task(7000, OTHER))
+
+    async def test_a_call_that_is_larger_than_the_share_is_refused_at_once(self, store: TaskStore) -> None:
+        limited = await self.make(store, limits=TaskLimits(bytes_per_principal=4000))
+        with pytest.raises(TasksFullError) as full:
+            await limited.create(large_task(5000))
+        assert (full.value.is_owner_limit, full.value.retry_after) == (True, 1)
+        limited = await self.make(store, limits=TaskLimits(total_bytes=4000))
+        with pytest.raises(TasksFullError) as full:
+            await limited.create(large_task(5000))
+        assert (full.value.is_owner_limit, full.value.retry_after) == (False, 1)
+
+    async def test_a_result_without_room_fails_its_task_in_words_and_a_smaller_one_does_not(
+        self, store: TaskStore
+    ) -> None:
+        limited = await self.make(store, limits=TaskLimits(bytes_per_principal=14_000))
+        for _ in range(2):
+            await limited.create(new_task())
+        completed = await limited.finish(await claim_one(limited), large_result(7000))
+        failed = await limited.finish(await claim_one(limited), large_result(6000))
+        assert completed is not None
+        assert failed is not None
+        assert [await limited.read(completed.key), await limited.read(failed.key)] == [completed, failed]
+        assert (completed.status, failed.status) == ("completed", "failed")
+        assert failed.outcome is not None
+        assert decode(failed.outcome.text) == {
+            "code": -32603,
+            "message": f"The tool ran. There is no room for its result of 6000 bytes. {FULL}.",
+        }
+        await limited.create(large_task(1000))
+
+    async def test_a_task_always_ends_however_full_the_store_is(self, store: TaskStore) -> None:
+        limited = await self.make(store, limits=TaskLimits(total_bytes=10_000))
+        await limited.create(large_task(0, OTHER))
+        await limited.create(large_task(5800))
+        for _ in range(2):
+            assert await limited.finish(await claim_one(limited), large_result(OUTCOME_BYTES))
+        with pytest.raises(TasksFullError):
+            await limited.create(large_task(6000))
+
+    async def test_questions_without_room_fail_their_task_in_words(self, store: TaskStore) -> None:
+        limited = await self.make(store, limits=TaskLimits(bytes_per_principal=4000))
+        await limited.create(new_task())
+        message = {"method": "elicitation/create", "params": {"message": "?" * 4000}}
+        failed = await limited.ask(await claim_one(limited), {"name": Question("name", "digest", message)})
+        assert failed is not None
+        assert (failed.status, failed.message) == (
+            "failed",
+            f"There is no room for the questions of the tool. {FULL}.",
+        )
+
+    async def test_an_answer_without_room_is_refused_and_can_be_given_again(self, store: TaskStore) -> None:
+        limited = await self.make(store, limits=TaskLimits(bytes_per_principal=8000))
+        record = await limited.create(new_task())
+        assert await limited.ask(await claim_one(limited), QUESTIONS)
+        long: list[dict[str, Any]] = [{"content": {"name": "x" * 8000}}, {"content": {"names": [{}] * 60}}]
+        for answer in long:
+            with pytest.raises(TasksFullError) as full:
+                await limited.answer(record.key, {"name.1": answer})
+            assert full.value.is_owner_limit
+        assert await limited.answer(record.key, {"name.1": ANSWER, "size.2": ANSWER})
+        assert (await claim_one(limited)).record.answers["name"] == ("digest 1", ANSWER)
+
+    async def test_nothing_counts_any_more_when_the_tasks_are_removed(self, store: TaskStore) -> None:
+        limited = await self.make(store, limits=TaskLimits(total_bytes=9000, bytes_per_principal=9000))
+        for owner, address in ((OWNER, None), (None, HOME), (None, None)) * 2:
+            await limited.create(large_task(6000, owner, address=address, ttl=0.1, keep=0.1))
+            assert await limited.finish(await claim_one(limited), large_result(3000))
+            await self.wait(0.25)
+        await limited.create(large_task(6900))
 
     async def test_servers_of_other_names_have_other_tasks(self, store: TaskStore) -> None:
         if not store.shared:

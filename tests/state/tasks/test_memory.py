@@ -47,7 +47,7 @@ async def test_nothing_is_left_of_tasks_that_were_removed(clock: Clock) -> None:
     assert len(store) == 200
     clock.now += 16
     assert len(store) == 0
-    assert (store._by_owner, store._removals) == ({}, [])
+    assert (store._by_payer, store._removals) == ({}, [])
     assert list(await store.claim(200)) == []
     assert store._due == []
 

@@ -13,6 +13,7 @@ from funcmcp.protocol.codec import decode, encode
 from funcmcp.protocol.tasks import TERMINAL
 from funcmcp.state.tasks import record as transitions
 from funcmcp.state.tasks.record import NewTask, Outcome, Question, TaskKey, TaskRecord, from_json, new_record, to_json
+from funcmcp.state.tasks.store import TasksFullError
 
 KEY = TaskKey("a" * 32, "id")
 QUESTION = Question("name", "digest", {"method": "roots/list", "params": {}})
@@ -141,6 +142,32 @@ def test_a_question_does_not_count_as_a_start_that_failed() -> None:
     record = transitions.claimed(answered(), 1002.0, 30)
     assert record is not None
     assert (record.status, record.attempt, record.starts) == ("working", 2, 1)
+
+
+def test_there_is_always_room_for_the_failures_of_the_server() -> None:
+    full = TasksFullError(1, is_owner_limit=True, of_bytes=True)
+    text = f"The tool ran. There is no room for its result of {10**12} bytes. {full}."
+    assert len(transitions.failure(text).text) <= transitions.OUTCOME_BYTES
+    assert len(transitions.interrupted().text) <= transitions.OUTCOME_BYTES
+
+
+def test_a_task_counts_its_call_until_it_ends_and_its_outcome_afterwards() -> None:
+    record = transitions.new_record(NewTask(KEY, "add", b"{}"), 1000.0)
+    size = transitions.new_bytes(record, b"x" * 5000)
+    assert size == 2048 + 5000
+    begun = claimed()
+    assert transitions.changed_bytes(size, record, begun) == size
+    question = transitions.asking(begun, 1, 1001.0, {"name": QUESTION})
+    assert question is not None
+    asked = transitions.changed_bytes(size, begun, question)
+    assert asked > size
+    answer = transitions.answered(question, 1001.0, {"name.1": {"content": {"names": [{}] * 1000}}})
+    assert answer is not None
+    assert transitions.changed_bytes(asked, question, answer) > size + 200_000
+    for outcome, expected in ((RESULT, 2048), (transitions.Outcome(b"x" * 3000), 2048 + 3000 - 512)):
+        ended = transitions.finished(begun, 1, 1002.0, outcome)
+        assert ended is not None
+        assert transitions.changed_bytes(size, begun, ended) == expected
 
 
 def test_only_a_task_that_is_due_is_abandoned() -> None:

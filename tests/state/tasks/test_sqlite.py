@@ -122,12 +122,12 @@ async def test_a_record_that_another_version_wrote_is_left_to_it(tmp_path: Path)
     task = new_task()
     await store.create(task)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("UPDATE funcmcp_tasks_1 SET state = '{\"v\":2}'")
+        connection.execute("UPDATE funcmcp_tasks_2 SET state = '{\"v\":2}'")
     assert await store.read(task.key) is None
     assert list(await store.claim(1)) == []
     assert await store.cancel(task.key) is None
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT state, due > 0 FROM funcmcp_tasks_1").fetchone() == ('{"v":2}', 1)
+        assert connection.execute("SELECT state, due > 0 FROM funcmcp_tasks_2").fetchone() == ('{"v":2}', 1)
     await store.aclose()
 
 

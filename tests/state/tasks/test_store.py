@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@pytest.mark.parametrize("name", ["total", "per_principal", "live_per_principal", "result_bytes"])
+@pytest.mark.parametrize("name", [limit.name for limit in fields(TaskLimits)])
 def test_a_limit_is_at_least_one(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be at least 1; got 0"):
         TaskLimits(**{name: 0})

@@ -46,12 +46,16 @@ class ListedTask(NamedTuple):
         position: See `position`.
         live_until: When it has to have ended; None if it has ended.
         removed: When it may be removed.
+        payer: See `NewTask`.
+        bytes: The bytes that count for the payer.
     """
 
     key: TaskKey
     position: str
     live_until: float | None
     removed: float
+    payer: str | None
+    bytes: int
 
 
 def folder_of(server: str) -> str:
@@ -81,14 +85,23 @@ def key_of(name: BlobName, metadata: Mapping[str, str]) -> TaskKey | None:
     return TaskKey(None if name.owner == ANONYMOUS else name.owner, task_id)
 
 
-def metadata_of(record: TaskRecord, writer: str) -> dict[str, str]:
-    """Return the metadata of the blob of a record."""
+def metadata_of(record: TaskRecord, writer: str, payer: str | None, size: int) -> dict[str, str]:
+    """Return the metadata of the blob of a record.
+
+    Args:
+        record: The record.
+        writer: Any text that no other writer has.
+        payer: See `NewTask`.
+        size: The bytes that count for the payer.
+    """
     return {
         "id": record.key.task_id,
         "position": position(record),
         "liveuntil": "" if record.over else repr(record.expires),
         "removed": repr(record.removed),
         "writer": writer,
+        "payer": payer or "",
+        "bytes": str(size),
     }
 
 
@@ -97,7 +110,18 @@ def listed_task(name: BlobName, metadata: Mapping[str, str]) -> ListedTask | Non
     key, removed = key_of(name, metadata), number_in(metadata.get("removed"))
     if key is None or removed is None:
         return None
-    return ListedTask(key, metadata.get("position", ""), number_in(metadata.get("liveuntil")), removed)
+    live_until = number_in(metadata.get("liveuntil"))
+    return ListedTask(key, metadata.get("position", ""), live_until, removed, payer_in(metadata), bytes_in(metadata))
+
+
+def payer_in(metadata: Mapping[str, str]) -> str | None:
+    """Return the payer of a task; None if it is unknown."""
+    return metadata.get("payer") or None
+
+
+def bytes_in(metadata: Mapping[str, str]) -> int:
+    """Return the bytes that a task counts; 0 if another program wrote the metadata."""
+    return int(number_in(metadata.get("bytes")) or 0)
 
 
 def number_in(text: str | None) -> float | None:

@@ -40,7 +40,7 @@ import re
 import secrets
 from dataclasses import dataclass, replace
 from time import monotonic, time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from funcmcp.adapters.azure.storage import Storage, check_packages
 from funcmcp.adapters.azure.task_blobs import (
@@ -48,6 +48,7 @@ from funcmcp.adapters.azure.task_blobs import (
     OWNER,
     BlobName,
     ListedTask,
+    bytes_in,
     digest_of,
     folder_of,
     from_content,
@@ -56,15 +57,27 @@ from funcmcp.adapters.azure.task_blobs import (
     metadata_of,
     name_of,
     number_in,
+    payer_in,
     to_content,
 )
 from funcmcp.server.log import logger
 from funcmcp.state.sessions.store import StoreUnavailableError
-from funcmcp.state.tasks.record import Claim, TaskKey, abandoned, claimed, current, from_json, new_record, to_json
+from funcmcp.state.tasks.record import (
+    Claim,
+    TaskKey,
+    abandoned,
+    changed_bytes,
+    claimed,
+    current,
+    from_json,
+    new_bytes,
+    new_record,
+    to_json,
+)
 from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TransitionStore, check_concurrency, check_lease
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from funcmcp.adapters.azure.storage import Message
     from funcmcp.state.tasks.record import NewTask, TaskRecord
@@ -170,9 +183,8 @@ class AzureTasks(TransitionStore):
         self.connection = connection
         self._prefix = prefix
         self._clock = clock
-        self._count = 0
-        self._count_until = 0.0
-        self._first_removed = 0.0
+        self._kept = _Kept(())
+        self._counted_until = 0.0
         self.bind("")
 
     def bind(self, server: str) -> None:
@@ -188,12 +200,14 @@ class AzureTasks(TransitionStore):
         if name is None:
             raise ValueError("The key of the task is invalid.")
         now = self._clock()
-        await self._check_room(task.key.owner, now)
         record = new_record(task, now)
+        size = new_bytes(record, task.call)
+        await self._check_room(_Need(task.key.owner, task.payer, size, is_new=True), now)
+        await self._check_owner(task.key.owner, now)
         await self._send(name, _REMOVE, record.expires - now)
-        await self._insert(name, record, task.call)
+        await self._insert(name, record, task, size)
         await self._send(name, _RUN)
-        self._count += 1
+        self._kept.add(task.payer, record.removed, size)
         return record
 
     async def read(self, key: TaskKey) -> TaskRecord | None:
@@ -348,7 +362,11 @@ class AzureTasks(TransitionStore):
             changed: The successor.
             writer: Any text that no other writer has.
         """
-        metadata = metadata_of(changed, writer)
+        payer, before = payer_in(stored.metadata), bytes_in(stored.metadata)
+        size = changed_bytes(before, stored.record or changed, changed)
+        if size > before:
+            await self._check_room(_Need(changed.key.owner, payer, size - before), self._clock())
+        metadata = metadata_of(changed, writer, payer, size)
         call, text = b"", None
         if changed.outcome is not None:
             text = changed.outcome.text
@@ -366,14 +384,16 @@ class AzureTasks(TransitionStore):
             # If the response to a write is lost, the library sends the write again, and that is refused.
             blob = await self._storage.read(self._path(name))
             is_written = blob is not None and blob.metadata.get("writer") == writer
+        if is_written:
+            self._kept.grow(payer, size - before)
         if is_written and changed.over and "call" in stored.metadata:
             with contextlib.suppress(StoreUnavailableError):  # it is deleted with the task, at the latest
                 await self._storage.delete(self._path(name, stored.metadata["call"]))
         return is_written
 
-    async def _insert(self, name: BlobName, record: TaskRecord, call: bytes) -> None:
+    async def _insert(self, name: BlobName, record: TaskRecord, task: NewTask, size: int) -> None:
         """Write a new record."""
-        metadata = metadata_of(record, "")
+        metadata, call = metadata_of(record, "", task.payer, size), task.call
         if len(call) > _MAX_INLINE:
             metadata["call"] = "call"
             await self._storage.write(self._path(name, "call"), call)
@@ -443,19 +463,36 @@ class AzureTasks(TransitionStore):
         for blob, _ in await self._storage.blobs(f"{self._folder}/{name.owner}/{name.digest}."):
             await self._storage.delete(blob)
 
-    async def _check_room(self, owner: str | None, now: float) -> None:
+    async def _check_room(self, need: _Need, now: float) -> None:
+        """Raise TasksFullError if there is no room among all tasks, or among those of the payer."""
+        if monotonic() >= self._counted_until:
+            await self._count_all(now)
+        error = self._error_for(need, now)
+        if error is not None and now >= self._kept.first_removed:
+            await self._count_all(now)
+            error = self._error_for(need, now)
+        if error is not None:
+            raise error
+
+    def _error_for(self, need: _Need, now: float) -> TasksFullError | None:
+        kept, limits = self._kept, self.limits
+        if need.is_new and kept.count >= limits.total:
+            return TasksFullError(_seconds_until(kept.first_removed, now))
+        if need.payer is not None and kept.bytes_of(need.payer) + need.growth > limits.share_of(need.owner):
+            wait = _seconds_until(kept.first_removed_of(need.payer), now)
+            return TasksFullError(wait, is_owner_limit=True, of_bytes=True)
+        if kept.bytes + need.growth > limits.total_bytes:
+            return TasksFullError(_seconds_until(kept.first_removed, now), of_bytes=True)
+        return None
+
+    async def _count_all(self, now: float) -> None:
+        begun = monotonic()
+        self._kept = _Kept(task for task in await self._list() if task.removed > now)
+        self._counted_until = monotonic() + max(_COUNT_INTERVAL, _COUNT_SHARE * (monotonic() - begun))
+
+    async def _check_owner(self, owner: str | None, now: float) -> None:
         """Raise TasksFullError if there is no room for one more task of an owner."""
         limits = self.limits
-        if self._count >= limits.total and now < self._first_removed:
-            raise TasksFullError(_seconds_until(self._first_removed, now))
-        if monotonic() >= self._count_until or self._count >= limits.total:
-            begun = monotonic()
-            kept = [task.removed for task in await self._list() if task.removed > now]
-            self._count = len(kept)
-            self._count_until = monotonic() + max(_COUNT_INTERVAL, _COUNT_SHARE * (monotonic() - begun))
-            if len(kept) >= limits.total:
-                self._first_removed = min(kept)
-                raise TasksFullError(_seconds_until(self._first_removed, now))
         if owner is None:
             return
         owned = [task for task in await self._list(owner) if task.removed > now]
@@ -504,6 +541,61 @@ class AzureTasks(TransitionStore):
         return f"{self._folder}/{name.owner}/{name.digest}.{part}"
 
 
+class _Need(NamedTuple):
+    """What a write needs room for.
+
+    Attributes:
+        owner: Of the task.
+        payer: See `NewTask`.
+        growth: Bytes by which the task grows.
+        is_new: Whether the task is created.
+    """
+
+    owner: str | None
+    payer: str | None
+    growth: int
+    is_new: bool = False
+
+
+class _Kept:
+    """The tasks that the storage keeps, as they were counted last, and what this process has added since then.
+
+    Attributes:
+        count: The number of tasks.
+        bytes: Their bytes.
+        first_removed: When the first of them may be removed.
+    """
+
+    def __init__(self, tasks: Iterable[ListedTask]) -> None:
+        self.count = 0
+        self.bytes = 0
+        self.first_removed = math.inf
+        self._bytes: dict[str | None, int] = {}
+        self._first_removed: dict[str | None, float] = {}
+        for task in tasks:
+            self.add(task.payer, task.removed, task.bytes)
+
+    def bytes_of(self, payer: str) -> int:
+        """Return the bytes that count for a payer."""
+        return self._bytes.get(payer, 0)
+
+    def first_removed_of(self, payer: str) -> float:
+        """Return when the first task of a payer may be removed."""
+        return self._first_removed.get(payer, 0.0)
+
+    def add(self, payer: str | None, removed: float, size: int) -> None:
+        """Add a task."""
+        self.count += 1
+        self.first_removed = min(self.first_removed, removed)
+        self._first_removed[payer] = min(self._first_removed.get(payer, math.inf), removed)
+        self.grow(payer, size)
+
+    def grow(self, payer: str | None, growth: int) -> None:
+        """Count the bytes by which a task has grown."""
+        self.bytes += growth
+        self._bytes[payer] = self._bytes.get(payer, 0) + growth
+
+
 def _becomes_due(before: TaskRecord, after: TaskRecord) -> bool:
     """Return whether a change makes a task due that had no message for this time."""
     if after.due is None or after.claimed:
@@ -519,4 +611,4 @@ def _has_lost_message(record: TaskRecord, now: float) -> bool:
 
 
 def _seconds_until(moment: float, now: float) -> int:
-    return max(1, int(moment - now) + 1)
+    return max(1, int(moment - now) + 1) if moment < math.inf else 1

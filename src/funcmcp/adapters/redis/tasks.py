@@ -12,6 +12,10 @@ A write reads the hash, applies the transition in Python, and stores the success
 same. This one script also adds or removes the entry in the stream, so that record and queue never disagree. Redis does
 not look into any JSON: its Lua library would change it (``[]`` becomes ``{}``, and large integers lose digits).
 
+The hash `sizes` has the bytes and the payer of each task, and the hash `bytes` their sums for each payer, and for all
+under ``*``. Scripts change them with the task. Tasks that have expired leave the sums when another one is created, or
+needs room.
+
 A worker reads several entries and their tasks with one script, and stores their claims in one pipeline. The end of a
 run is stored without reading the task again: a claim has the version of its record.
 
@@ -48,7 +52,17 @@ from funcmcp.adapters.redis.link import link_to
 from funcmcp.adapters.redis.shared_pipeline import SharedPipeline
 from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks import record as transitions
-from funcmcp.state.tasks.record import Claim, TaskKey, claimed, current, from_json, new_record, to_json
+from funcmcp.state.tasks.record import (
+    Claim,
+    TaskKey,
+    changed_bytes,
+    claimed,
+    current,
+    from_json,
+    new_bytes,
+    new_record,
+    to_json,
+)
 from funcmcp.state.tasks.store import (
     TaskLimits,
     TasksFullError,
@@ -59,12 +73,12 @@ from funcmcp.state.tasks.store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from redis.asyncio import Redis
 
     from funcmcp.adapters.redis.link import RedisLink
-    from funcmcp.state.tasks.record import NewTask, Outcome, Question, TaskRecord
+    from funcmcp.state.tasks.record import NewTask, Outcome, TaskRecord
 
 _STORE = "task store"
 _WAIT = 1.0
@@ -78,6 +92,9 @@ _REMEMBERED_BYTES = 16 * 1024
 
 _ANONYMOUS = "-"
 _KEY = re.compile(r"(?P<owner>-|[0-9a-f]{1,64}):(?P<id>[A-Za-z0-9_-]{1,64})")
+_OF_CALLER = 2
+"""The scripts' number for a limit that the caller has reached."""
+
 _MAX_CONFLICTS = 20
 """Writes of one record that other writers may overtake; more than that means that Redis does not work."""
 
@@ -106,21 +123,62 @@ end
 """
 """Begins scripts that add entries to the stream. A signal is of no use to workers that read the stream meanwhile."""
 
+_ROOM = """
+local function count(sums, payer, growth)
+  if redis.call('HINCRBY', sums, payer, growth) == 0 then redis.call('HDEL', sums, payer) end
+end
+local function count_task(sizes, sums, member, payer, old, new)
+  if new == 0 then
+    redis.call('HDEL', sizes, member)
+  else
+    redis.call('HSET', sizes, member, string.format('%d', new) .. ' ' .. payer)
+  end
+  count(sums, '*', string.format('%d', new - old))
+  if payer ~= '' then count(sums, payer, string.format('%d', new - old)) end
+end
+local function size_of(sizes, member)
+  local size, payer = string.match(redis.call('HGET', sizes, member) or '', '^(%d+) (.*)$')
+  return tonumber(size or 0), payer or ''
+end
+local function remove_old(all, sizes, sums, now)
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', all, '-inf', '(' .. now, 'LIMIT', 0, 1000)) do
+    redis.call('ZREM', all, member)
+    local size, payer = size_of(sizes, member)
+    if size > 0 then count_task(sizes, sums, member, payer, size, 0) end
+  end
+end
+local function is_full(sums, payer, growth, total, share)
+  local used = redis.call('HMGET', sums, payer, '*')
+  if payer ~= '' and (used[1] or 0) + growth > tonumber(share) then return 2 end
+  if (used[2] or 0) + growth > tonumber(total) then return 1 end
+  return 0
+end
+local function until_first(key, now)
+  local first = redis.call('ZRANGEBYSCORE', key, now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  return (first or now) - now
+end
+"""
+"""Begins scripts that count the bytes of tasks."""
+
 _CREATE = _Script(
     _ADD_ENTRY
+    + _ROOM
     + """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function full(key, limit)
   if redis.call('ZCOUNT', key, now, '+inf') < tonumber(limit) then return nil end
-  return redis.call('ZRANGEBYSCORE', key, now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] - now
+  return until_first(key, now)
 end
 local wait = full(KEYS[5], ARGV[8])
-if wait then return {1, wait} end
-if #KEYS > 5 then
-  wait = full(KEYS[7], ARGV[10]) or full(KEYS[6], ARGV[9])
-  if wait then return {2, wait} end
+if wait then return {1, wait, 0} end
+if #KEYS > 7 then
+  wait = full(KEYS[9], ARGV[10]) or full(KEYS[8], ARGV[9])
+  if wait then return {2, wait, 0} end
 end
+remove_old(KEYS[5], KEYS[6], KEYS[7], now)
+local owner = is_full(KEYS[7], ARGV[14], ARGV[13], ARGV[15], ARGV[16])
+if owner > 0 then return {owner, until_first(owner == 2 and KEYS[8] or KEYS[5], now), 1} end
 redis.call('HSET', KEYS[1], 'v', '1', 's', ARGV[1], 'c', ARGV[2], 'a', ARGV[11])
 if ARGV[11] == '' then
   add_entry(KEYS[1], KEYS[2], KEYS[4], ARGV[3])
@@ -129,24 +187,26 @@ else
 end
 redis.call('PEXPIREAT', KEYS[1], ARGV[5])
 redis.call('ZADD', KEYS[5], ARGV[5], ARGV[3])
-redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', '(' .. now)
-if #KEYS > 5 then
-  redis.call('ZADD', KEYS[6], ARGV[5], ARGV[6])
-  redis.call('ZADD', KEYS[7], ARGV[4], ARGV[7])
-  for _, key in ipairs({KEYS[6], KEYS[7]}) do
+count_task(KEYS[6], KEYS[7], ARGV[3], ARGV[14], 0, tonumber(ARGV[13]))
+if #KEYS > 7 then
+  redis.call('ZADD', KEYS[8], ARGV[5], ARGV[6])
+  redis.call('ZADD', KEYS[9], ARGV[4], ARGV[7])
+  for _, key in ipairs({KEYS[8], KEYS[9]}) do
     redis.call('ZREMRANGEBYSCORE', key, '-inf', '(' .. now)
     redis.call('PEXPIREAT', key, redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2])
   end
 end
-return {0, 0}
+return {0, 0, 0}
 """
 )
-"""Create a task that is due or claimed, unless a set of tasks is full.
+"""Create a task that is due or claimed, unless there is no room.
 
-KEYS: task, stream, delayed tasks, signals, all tasks; of a principal also its tasks and its live tasks. ARGV: record,
-call, member, expiry, removal, position, id, limits of the three sets, attempt of the worker that claims the task (empty
-if none), milliseconds of the lease. Return 0; or 1 (all) or 2 (the principal's) and the milliseconds until there may be
-room. The write that takes memory comes first: a full Redis refuses nothing of a script that has begun to write.
+KEYS: task, stream, delayed tasks, signals, all tasks, sizes, sums; of a principal also its tasks and its live tasks.
+ARGV: record, call, member, expiry, removal, position, id, limits of the three sets, attempt of the worker that claims
+the task (empty if none), milliseconds of the lease, bytes, payer (empty if unknown), limits of the bytes of all tasks
+and of the payer's. Return 0; or 1 (all) or 2 (the caller's), the milliseconds until there may be room, and whether
+bytes are full. Expired tasks leave the sums first. Otherwise the first write is the one that takes memory: a full Redis
+refuses nothing of a script that has begun to write.
 """
 
 _LOAD = _Script("""
@@ -161,12 +221,25 @@ return reply
 
 _REPLACE = _Script(
     _ADD_ENTRY
+    + _ROOM
     + """
 local fields = redis.call('HMGET', KEYS[1], 'v', 'e')
-if fields[1] ~= ARGV[1] then return 0 end
+if fields[1] ~= ARGV[1] then return {0, 0} end
 local time = redis.call('TIME')
-if time[1] * 1000 + math.floor(time[2] / 1000) >= tonumber(ARGV[2]) then return 0 end
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if now >= tonumber(ARGV[2]) then return {0, 0} end
+local old, payer, new = 0, '', 0
+if ARGV[7] ~= '0' or #ARGV > 9 then
+  old, payer = size_of(KEYS[6], ARGV[6])
+  new = #ARGV > 9 and tonumber(ARGV[7]) or old + ARGV[7]
+  if new > old and is_full(KEYS[7], payer, new - old, ARGV[8], ARGV[9]) > 0 then
+    remove_old(KEYS[5], KEYS[6], KEYS[7], now)
+    local owner = is_full(KEYS[7], payer, new - old, ARGV[8], ARGV[9])
+    if owner > 0 then return {-owner, until_first(owner == 2 and KEYS[8] or KEYS[5], now)} end
+  end
+end
 redis.call('HSET', KEYS[1], 'v', string.format('%d', ARGV[1] + 1), 's', ARGV[3], 'a', ARGV[4])
+if new ~= old then count_task(KEYS[6], KEYS[7], ARGV[6], payer, old, new) end
 if ARGV[5] ~= 'stays' then
   redis.call('ZREM', KEYS[3], ARGV[6])
   if fields[2] then
@@ -180,23 +253,26 @@ if ARGV[5] ~= 'stays' then
     redis.call('ZADD', KEYS[3], ARGV[5], ARGV[6])
   end
 end
-if #ARGV > 6 then
-  redis.call('HSET', KEYS[1], 'o', ARGV[7])
+if #ARGV > 9 then
+  redis.call('HSET', KEYS[1], 'o', ARGV[10])
   redis.call('HDEL', KEYS[1], 'c')
-  redis.call('PEXPIREAT', KEYS[1], ARGV[8])
-  redis.call('ZADD', KEYS[5], 'XX', ARGV[8], ARGV[6])
-  if #KEYS > 5 then
-    redis.call('ZADD', KEYS[6], 'XX', ARGV[8], ARGV[9])
-    redis.call('ZREM', KEYS[7], ARGV[10])
+  redis.call('PEXPIREAT', KEYS[1], ARGV[11])
+  redis.call('ZADD', KEYS[5], 'XX', ARGV[11], ARGV[6])
+  if #KEYS > 7 then
+    redis.call('ZADD', KEYS[8], 'XX', ARGV[11], ARGV[12])
+    redis.call('ZREM', KEYS[9], ARGV[13])
   end
 end
-return 1
+return {1, 0}
 """
 )
-"""Replace a record whose version is still the same and that has not expired; return whether that was so.
+"""Replace a record whose version is still the same and that has not expired.
 
 KEYS: as of `_CREATE`. ARGV: version, expiry, record, attempt of the worker, what becomes of the entry ('stays',
-'leaves', 'due', or the time when it is due), member; of a task that ends also outcome, removal, position, id.
+'leaves', 'due', or the time when it is due), member, the bytes by which the task grows (those that are left of a task
+that ends), limits of the bytes of all tasks and of the payer's; of a task that ends also outcome, removal, position,
+id. Return 1 and 0; or 0 and 0 if the record has changed or expired; or, if there is no room, -1 (of all) or -2 (of the
+caller) and the milliseconds until there may be.
 """
 
 _RENEW = _Script("""
@@ -376,6 +452,8 @@ class RedisTasks(TransitionStore):
         self._delayed = f"{self._prefix}:delayed"
         self._signals = f"{self._prefix}:signals"
         self._all = f"{self._prefix}:all"
+        self._sizes = f"{self._prefix}:sizes"
+        self._sums = f"{self._prefix}:bytes"
 
     async def create(self, task: NewTask) -> TaskRecord:
         """Do what `TaskStore.create` says; raise StoreUnavailableError.
@@ -389,12 +467,12 @@ class RedisTasks(TransitionStore):
         record = new_record(task, now)
         is_claimed = self._room > self._creating + len(self._created)
         if not is_claimed:
-            await self._create(record, task.call)
+            await self._create(record, task)
             return record
         record = transitions.first_claim(record)
         self._creating += 1
         try:
-            await self._create(record, task.call)
+            await self._create(record, task)
         finally:
             self._creating -= 1
         claim = _RedisClaim(record, task.call, now, b"1")
@@ -405,12 +483,12 @@ class RedisTasks(TransitionStore):
             await self.release(claim)  # the worker has stopped meanwhile
         return record
 
-    async def _create(self, record: TaskRecord, call: bytes) -> None:
+    async def _create(self, record: TaskRecord, task: NewTask) -> None:
         """Store a new task; raise TasksFullError and StoreUnavailableError."""
         limits = self.limits
         arguments = (
             to_json(record),
-            call,
+            task.call,
             _member(record.key),
             _milliseconds(record.expires),
             _milliseconds(record.removed),
@@ -419,11 +497,14 @@ class RedisTasks(TransitionStore):
             *(limits.total, limits.per_principal, limits.live_per_principal),
             record.attempt if record.claimed else "",
             int(self.lease * 1000),
+            new_bytes(record, task.call),
+            task.payer or "",
+            *(limits.total_bytes, limits.share_of(record.key.owner)),
         )
         keys = self._keys(record.key)
-        full, wait = await self._run(_CREATE, list, keys, arguments)
+        full, wait, of_bytes = await self._run(_CREATE, list, keys, arguments)
         if full:
-            raise TasksFullError(int(wait) // 1000 + 1, is_owner_limit=full == 2)  # noqa: PLR2004 - the script's number
+            raise TasksFullError(int(wait) // 1000 + 1, is_owner_limit=full == _OF_CALLER, of_bytes=of_bytes == 1)
 
     async def read(self, key: TaskKey) -> TaskRecord | None:
         """Do what `TaskStore.read` says; raise StoreUnavailableError.
@@ -473,15 +554,9 @@ class RedisTasks(TransitionStore):
         renewed: int = await self._run(_RENEW, int, keys, arguments)
         return renewed > 0
 
-    async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
-        """Do what `TaskStore.ask` says; raise StoreUnavailableError."""
-        return await self._end_run(claim, lambda record, now: transitions.asking(record, claim.attempt, now, questions))
-
     async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
         """Do what `TaskStore.finish` says; raise StoreUnavailableError."""
-        record = await self._end_run(
-            claim, lambda record, now: transitions.finished(record, claim.attempt, now, outcome)
-        )
+        record = await super().finish(claim, outcome)
         if record is not None and len(outcome.text) <= _REMEMBERED_BYTES:
             self._ended[record.key] = record
             if len(self._ended) > _REMEMBERED:
@@ -553,10 +628,12 @@ class RedisTasks(TransitionStore):
         raise StoreUnavailableError(store="task store")
 
     async def _store(self, stored: _Stored, changed: TaskRecord) -> bool:
-        """Replace a record; return whether it was still the same."""
+        """Replace a record; return whether it was still the same. Raise TasksFullError if it grows without room."""
         keys, arguments = self._replacement(stored, changed)
-        replaced: int = await self._run(_REPLACE, int, keys, arguments)
-        return replaced == 1
+        replaced, wait = await self._run(_REPLACE, list, keys, arguments)
+        if replaced < 0:
+            raise TasksFullError(int(wait) // 1000 + 1, is_owner_limit=replaced == -_OF_CALLER, of_bytes=True)
+        return bool(replaced)
 
     def _replacement(self, stored: _Stored, changed: TaskRecord) -> tuple[list[str], list[Any]]:
         """Return the keys and arguments of `_REPLACE`."""
@@ -568,6 +645,8 @@ class RedisTasks(TransitionStore):
             changed.attempt if changed.claimed else "",
             _place(stored, changed),
             _member(key),
+            changed_bytes(0, stored.record or changed, changed),
+            *(self.limits.total_bytes, self.limits.share_of(key.owner)),
         ]
         if changed.outcome is not None:
             arguments += [changed.outcome.text, _milliseconds(changed.removed), position(changed), key.task_id]
@@ -710,7 +789,7 @@ class RedisTasks(TransitionStore):
                 pipeline.evalsha(_REPLACE.digest, len(keys), *keys, *arguments)
             return await pipeline.execute(raise_on_error=False)
 
-        return [reply == 1 for reply in await self._do(send, list)]
+        return [reply == [1, 0] for reply in await self._do(send, list)]
 
     async def _claim(self, entry: bytes, key: TaskKey) -> Claim | None:
         """Give the task of one entry to this worker. An entry that stands for no task to run is removed."""
@@ -740,7 +819,8 @@ class RedisTasks(TransitionStore):
 
     def _keys(self, key: TaskKey) -> list[str]:
         """Return the keys of `_CREATE` and `_REPLACE`."""
-        return [self._hash(key), self._stream, self._delayed, self._signals, self._all, *self._sets(key)]
+        shared = [self._stream, self._delayed, self._signals, self._all, self._sizes, self._sums]
+        return [self._hash(key), *shared, *self._sets(key)]
 
     def _hash(self, key: TaskKey) -> str:
         return f"{self._prefix}:task:{_member(key)}"

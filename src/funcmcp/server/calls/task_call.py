@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 _NESTING = MAX_DEPTH + 8
+MAX_MESSAGE = 1000
+"""Characters of progress, or of an error's text, that the status message repeats."""
+
 _STORED_PARAMS = ("name", "arguments", "_meta")
 
 
@@ -99,7 +102,7 @@ class TaskChannel:
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Report progress; drop other notifications."""
         if method == "notifications/progress":
-            self._report(progress_message(params))
+            self._report(progress_message(params)[:MAX_MESSAGE])
 
     async def ask(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return the answers; raise InputRequired with the questions that have none."""

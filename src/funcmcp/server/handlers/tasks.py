@@ -17,9 +17,9 @@ from funcmcp.protocol.codec import decode, encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParams, MCPError, ToolError
 from funcmcp.protocol.tasks import COMPLETED, FAILED, INPUT_REQUIRED, RELATED_TASK, members
 from funcmcp.server.handlers.lists import cursor_of
-from funcmcp.server.tasks.service import change_of, require_extension, rules_of, status_of
+from funcmcp.server.tasks.service import change_of, limit_reached_by, require_extension, rules_of, status_of
 from funcmcp.state.tasks.record import interrupted
-from funcmcp.state.tasks.store import position
+from funcmcp.state.tasks.store import TasksFullError, position
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -168,7 +168,12 @@ class TaskMethods:
         await self._take(record, answers)
 
     async def _take(self, record: TaskRecord, responses: dict[str, Any]) -> None:
-        """Store the answers to outstanding questions; raise InvalidParams if one does not fit its question."""
+        """Store the answers to outstanding questions.
+
+        Raises:
+            InvalidParams: An answer does not fit its question.
+            LimitReachedError: There is no room for the answers.
+        """
         answers: dict[str, dict[str, Any]] = {}
         for key, question in record.questions.items():
             if key not in responses:
@@ -178,7 +183,10 @@ class TaskMethods:
                 raise InvalidParams(f"The answer {key!r} does not fit its question.")
             answers[key] = answer
         if answers:
-            changed = await self._tasks.store.answer(record.key, answers)
+            try:
+                changed = await self._tasks.store.answer(record.key, answers)
+            except TasksFullError as error:
+                raise limit_reached_by(error) from None
             if changed is not None:
                 self._tasks.changed(changed)
 

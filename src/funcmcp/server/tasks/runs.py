@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from funcmcp.protocol.codec import encode
 from funcmcp.protocol.errors import INTERNAL_ERROR, MCPError
-from funcmcp.server.calls.task_call import TaskChannel, decode_call, stored_questions
+from funcmcp.server.calls.task_call import MAX_MESSAGE, TaskChannel, decode_call, stored_questions
 from funcmcp.server.catalog.features import RawResponse
 from funcmcp.server.log import log_failure
 from funcmcp.server.tasks.worker import NoOutcome
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     CallTool: TypeAlias = Callable[
         [RequestContext, Tool, dict[str, Any], float | None], Coroutine[Any, Any, ToolAnswer]
     ]
-
-_MAX_MESSAGE = 1000
-"""Characters of an error's text that the status message repeats."""
 
 
 class TaskTracer(Protocol):
@@ -116,7 +113,7 @@ class TaskRuns:
         if isinstance(answer, RawResponse):
             error = answer.message.get("error")
             if error is not None:
-                return Outcome(encode(error), is_error=True, message=str(error.get("message", ""))[:_MAX_MESSAGE])
+                return Outcome(encode(error), is_error=True, message=str(error.get("message", ""))[:MAX_MESSAGE])
             result: dict[str, Any] = answer.message["result"]
         else:
             result = answer
@@ -136,11 +133,11 @@ class TaskRuns:
 
 
 def _failed(error: MCPError) -> Outcome:
-    return Outcome(encode(error.payload()), is_error=True, message=error.message[:_MAX_MESSAGE])
+    return Outcome(encode(error.payload()), is_error=True, message=error.message[:MAX_MESSAGE])
 
 
 def _text_of(result: dict[str, Any]) -> str | None:
     for block in result.get("content", ()):
         if block.get("type") == "text":
-            return str(block["text"])[:_MAX_MESSAGE]
+            return str(block["text"])[:MAX_MESSAGE]
     return None

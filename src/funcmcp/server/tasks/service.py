@@ -157,14 +157,13 @@ class Tasks:
             poll=options.poll,
             attempts=options.attempts or 1,
             answers={} if answers is None else answers,
+            address=None if context.caller is None else _mark_of(context.caller),
         )
         self.start()  # where the application around the server does not run its lifespan
         try:
             record = await self.store.create(task)
         except TasksFullError as error:
-            raise LimitReachedError(
-                "There are too many tasks.", error.retry_after, is_caller_limit=error.is_owner_limit
-            ) from None
+            raise limit_reached_by(error) from None
         _log(record, "created")
         return record
 
@@ -226,6 +225,16 @@ class Tasks:
     def _stop_run(self, key: TaskKey) -> None:
         if self._worker is not None:
             self._worker.cancel(key)
+
+
+def limit_reached_by(error: TasksFullError) -> LimitReachedError:
+    """Return the error that a client gets."""
+    return LimitReachedError(f"{error}.", error.retry_after, is_caller_limit=error.is_owner_limit)
+
+
+def _mark_of(caller: str) -> str:
+    """Return the mark of a caller. It is a digest, so it may be stored."""
+    return hashlib.sha256(caller.encode()).hexdigest()[:32]
 
 
 def task_digest(task_id: str) -> str:

@@ -9,11 +9,11 @@ import math
 from time import time
 from typing import TYPE_CHECKING
 
-from funcmcp.state.tasks.record import Claim, claimed, current, new_record
-from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TransitionStore, check_concurrency, position
+from funcmcp.state.tasks.record import Claim, changed_bytes, claimed, current, new_bytes, new_record
+from funcmcp.state.tasks.store import MIB, TaskLimits, TasksFullError, TransitionStore, check_concurrency, position
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from funcmcp.state.tasks.record import NewTask, TaskKey, TaskRecord
 
@@ -41,12 +41,13 @@ class MemoryTasks(TransitionStore):
         concurrency: int = 10,
         clock: Callable[[], float] = time,
     ) -> None:
-        self.limits = TaskLimits(total=10_000) if limits is None else limits
+        self.limits = limits or TaskLimits(total=10_000, total_bytes=64 * MIB, bytes_per_principal=16 * MIB)
         check_concurrency(concurrency)
         self.concurrency = concurrency
         self._clock = clock
         self._tasks: dict[TaskKey, _Task] = {}
-        self._by_owner: dict[str, _Owned] = {}
+        self._by_payer: dict[str, _Payer] = {}
+        self._bytes = 0
         self._due: list[tuple[float, int, TaskKey]] = []
         self._pushed = 0
         self._waiting: set[asyncio.Future[None]] = set()
@@ -61,11 +62,13 @@ class MemoryTasks(TransitionStore):
         self._remove_old(now)
         self._check_room(task.key.owner, now)
         record = new_record(task, now)
-        self._tasks[task.key] = _Task(record, task.call)
-        if task.key.owner is not None:
-            owned = self._by_owner.setdefault(task.key.owner, _Owned())
-            owned.keys[task.key] = None
-            owned.live[task.key] = record.expires
+        stored = _Task(record, task.call, task.payer)
+        self._count(stored, new_bytes(record, task.call), now)
+        self._tasks[task.key] = stored
+        if task.payer is not None:
+            payer = self._by_payer[task.payer]
+            payer.keys[task.key] = None
+            payer.live[task.key] = record.expires
         self._push(self._removals, record.removed, task.key)
         self._make_due(record)
         return record
@@ -92,10 +95,10 @@ class MemoryTasks(TransitionStore):
     async def page(self, owner: str | None, after: str | None, size: int) -> Sequence[TaskRecord]:
         """Do what `TaskStore.page` says."""
         now = self._clock()
-        owned = None if owner is None else self._by_owner.get(owner)
-        if owned is None:
+        payer = None if owner is None else self._by_payer.get(owner)
+        if payer is None:
             return []
-        records = [current(self._tasks[key].record, now) for key in owned.keys]
+        records = [current(self._tasks[key].record, now) for key in payer.keys]
         ordered = sorted((record for record in records if record is not None), key=position)
         return [record for record in ordered if after is None or position(record) > after][:size]
 
@@ -115,10 +118,10 @@ class MemoryTasks(TransitionStore):
         changed = None if record is None else transition(record, now)
         if task is None or changed is None:
             return None
+        self._count(task, changed_bytes(task.size, task.record, changed), now)
         task.record = changed
         if changed.over:
-            task.call = b""
-            self._end_live(key)
+            self._end(task)
         if changed.removed < changed.expires + changed.keep:
             self._push(self._removals, changed.removed, key)
         self._make_due(changed)
@@ -135,15 +138,18 @@ class MemoryTasks(TransitionStore):
             if task is None or changed is None:
                 continue  # the entry is older than the last change of the task, which has an entry of its own
             claims.append(Claim(changed, task.call, now))
+            self._count(task, changed_bytes(task.size, task.record, changed), now)
             task.record = changed
             if changed.over:
-                self._end_live(key)
+                self._end(task)
             self._make_due(changed)
         return claims
 
-    def _end_live(self, key: TaskKey) -> None:
-        if key.owner is not None:
-            self._by_owner[key.owner].live.pop(key, None)
+    def _end(self, task: _Task) -> None:
+        """Drop what a task needs only until it has ended."""
+        task.call = b""
+        if task.payer is not None:
+            self._by_payer[task.payer].live.pop(task.record.key, None)
 
     async def _wait(self) -> None:
         """Wait until a task becomes due, for a second at most."""
@@ -180,19 +186,39 @@ class MemoryTasks(TransitionStore):
                 self._push(self._removals, task.record.removed, key)
                 continue
             del self._tasks[key]
-            if key.owner is not None:
-                owned = self._by_owner[key.owner]
-                del owned.keys[key]
-                owned.live.pop(key, None)
-                if not owned.keys:
-                    del self._by_owner[key.owner]
+            self._count(task, 0, now)
+            if task.payer is not None:
+                payer = self._by_payer[task.payer]
+                del payer.keys[key]
+                payer.live.pop(key, None)
+                if not payer.keys:
+                    del self._by_payer[task.payer]
+
+    def _count(self, task: _Task, size: int, now: float) -> None:
+        """Count a task with its bytes; raise TasksFullError if it grows and there is no room."""
+        growth = size - task.size
+        limits = self.limits
+        payer = None if task.payer is None else self._by_payer.get(task.payer, _Payer())
+        if payer is not None and growth > 0 and payer.bytes + growth > limits.share_of(task.record.key.owner):
+            raise TasksFullError(self._wait_for(payer.keys, now), is_owner_limit=True, of_bytes=True)
+        if growth > 0 and self._bytes + growth > limits.total_bytes:
+            raise TasksFullError(_seconds_until(self._removals[0][0] if self._removals else now, now), of_bytes=True)
+        task.size = size
+        self._bytes += growth
+        if payer is not None and task.payer is not None:
+            payer.bytes += growth
+            self._by_payer[task.payer] = payer
+
+    def _wait_for(self, keys: Iterable[TaskKey], now: float) -> int:
+        """Return the seconds until the first of some tasks is removed."""
+        return _seconds_until(min((self._tasks[key].record.removed for key in keys), default=now), now)
 
     def _check_room(self, owner: str | None, now: float) -> None:
         """Raise TasksFullError if there is no room for one more task of an owner."""
         limits = self.limits
         if len(self._tasks) >= limits.total:
             raise TasksFullError(_seconds_until(self._removals[0][0], now))
-        owned = None if owner is None else self._by_owner.get(owner)
+        owned = None if owner is None else self._by_payer.get(owner)
         if owned is None:
             return
         if len(owned.live) >= limits.live_per_principal:
@@ -200,31 +226,43 @@ class MemoryTasks(TransitionStore):
         if len(owned.live) >= limits.live_per_principal:
             raise TasksFullError(_seconds_until(min(owned.live.values()), now), is_owner_limit=True)
         if len(owned.keys) >= limits.per_principal:
-            removed = min(self._tasks[key].record.removed for key in owned.keys)
-            raise TasksFullError(_seconds_until(removed, now), is_owner_limit=True)
+            raise TasksFullError(self._wait_for(owned.keys, now), is_owner_limit=True)
 
 
-class _Owned:
-    """The tasks of one principal.
+class _Payer:
+    """The tasks of one principal, or of the anonymous callers at one address.
 
     Attributes:
+        bytes: Their bytes.
         keys: All tasks, as the keys of a dict.
         live: When those expire that have not ended. Expired ones are removed when there is no room.
     """
 
-    __slots__ = ("keys", "live")
+    __slots__ = ("bytes", "keys", "live")
 
     def __init__(self) -> None:
+        self.bytes = 0
         self.keys: dict[TaskKey, None] = {}
         self.live: dict[TaskKey, float] = {}
 
 
 class _Task:
-    __slots__ = ("call", "record")
+    """A task.
 
-    def __init__(self, record: TaskRecord, call: bytes) -> None:
+    Attributes:
+        record: The record.
+        call: See `NewTask`.
+        payer: See `NewTask`.
+        size: The bytes that count for the payer.
+    """
+
+    __slots__ = ("call", "payer", "record", "size")
+
+    def __init__(self, record: TaskRecord, call: bytes, payer: str | None) -> None:
         self.record = record
         self.call = call
+        self.payer = payer
+        self.size = 0
 
 
 def _seconds_until(moment: float, now: float) -> int:

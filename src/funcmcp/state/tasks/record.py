@@ -11,6 +11,9 @@ grows with every claim. A worker passes the attempt of its claim with each write
 lost its task can't change it any more. A task whose lease has lapsed is due again; `starts` counts the runs that ended
 without a word, and a task that may not be started again fails.
 
+A task counts with its bytes for its caller: `new_bytes` when it is created, `changed_bytes` after each transition. A
+transition that makes a task grow needs room (`funcmcp.state.tasks.store`); all others are always possible.
+
 A task has to end before `expires`. A task that does not has failed from that moment on, without any write: `current`
 derives it. Its record is removed `keep` seconds later.
 """
@@ -21,7 +24,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from funcmcp.protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, decode, encode
+from funcmcp.protocol.codec import MAX_DEPTH, InvalidJSONError, RepeatedNameError, count_values, decode, encode
 from funcmcp.protocol.durations import seconds_text
 from funcmcp.protocol.errors import INTERNAL_ERROR
 from funcmcp.protocol.tasks import CANCELLED, COMPLETED, FAILED, INPUT_REQUIRED, STATUSES, TERMINAL, WORKING
@@ -32,6 +35,15 @@ if TYPE_CHECKING:
 _VERSION = 1
 _NESTING = MAX_DEPTH + 8
 """Levels of nesting in an encoded record: those of a message, and those of the record around it."""
+
+_RECORD_BYTES = 2048
+"""Bytes that each task counts: its record, its places in a store, and an outcome of `OUTCOME_BYTES`."""
+
+OUTCOME_BYTES = 512
+"""Bytes of an outcome for which there is always room."""
+
+_VALUE_BYTES = 100
+"""Bytes of memory of a value in an answer or a question, besides its text."""
 
 _INTERRUPTED = "The server was stopped while the tool ran. Part of its work may be done."
 """Of a task that may not be started again after its worker stopped."""
@@ -93,6 +105,7 @@ class NewTask:
         poll: Seconds between two requests for the status that clients are asked for; None derives them from the age.
         attempts: How often a worker may start the tool, if the process stops while it runs.
         answers: Answers that the client gave before there was a task; see `TaskRecord`.
+        address: The mark of the address from which an anonymous caller created it; None if it is unknown.
     """
 
     key: TaskKey
@@ -103,6 +116,12 @@ class NewTask:
     poll: float | None = None
     attempts: int = 1
     answers: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    address: str | None = None
+
+    @property
+    def payer(self) -> str | None:
+        """The mark of the caller for whom the bytes count: a principal, or else an address; None if it is unknown."""
+        return self.address if self.key.owner is None else self.key.owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +373,35 @@ def _ended(record: TaskRecord, status: str, outcome: Outcome, now: float) -> Tas
         outcome=outcome,
         removed=max(record.expires, now + record.keep),
     )
+
+
+def new_bytes(record: TaskRecord, call: bytes) -> int:
+    """Return the bytes that a new task counts."""
+    return _record_bytes(record) + len(call)
+
+
+def changed_bytes(size: int, before: TaskRecord, after: TaskRecord) -> int:
+    """Return the bytes that a task counts after a transition. Its call is dropped when it ends.
+
+    Args:
+        size: The bytes that it counted before.
+        before: The record before.
+        after: The record after.
+    """
+    if after.over:
+        return _record_bytes(after)
+    return size - _record_bytes(before) + _record_bytes(after)
+
+
+def _record_bytes(record: TaskRecord) -> int:
+    """Return the bytes of a task without its call."""
+    size = _RECORD_BYTES
+    if record.outcome is not None:
+        size += max(0, len(record.outcome.text) - OUTCOME_BYTES)
+    if record.questions or record.answers:
+        text = encode([record.questions, record.answers])
+        size += len(text) + _VALUE_BYTES * count_values(text)
+    return size
 
 
 def to_json(record: TaskRecord) -> bytes:

@@ -1,4 +1,8 @@
-"""Tasks in a SQLite file. They survive a restart, and all processes of one machine share them."""
+"""Tasks in a SQLite file. They survive a restart, and all processes of one machine share them.
+
+How it works: a row is a task, and triggers keep the sums of the bytes of tasks: for each caller, and for all of a
+server. So a write and its check of the limits of bytes are one transaction, whichever process writes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,17 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, TypeVar
 
 from funcmcp.state.sessions.store import StoreUnavailableError
-from funcmcp.state.tasks.record import Claim, TaskKey, claimed, current, from_json, new_record, to_json
+from funcmcp.state.tasks.record import (
+    Claim,
+    TaskKey,
+    changed_bytes,
+    claimed,
+    current,
+    from_json,
+    new_bytes,
+    new_record,
+    to_json,
+)
 from funcmcp.state.tasks.store import (
     TaskLimits,
     TasksFullError,
@@ -48,24 +62,44 @@ _BUSY_SECONDS = 5.0
 """How long a write waits for those of other processes."""
 
 _ANONYMOUS = ""
+_UNKNOWN, _ALL = "", "*"
+"""A payer that is not known, and the payer under which the bytes of all tasks are."""
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS funcmcp_tasks_1 (
+CREATE TABLE IF NOT EXISTS funcmcp_tasks_2 (
   server TEXT NOT NULL, owner TEXT NOT NULL, id TEXT NOT NULL, position TEXT NOT NULL,
   state BLOB NOT NULL, call BLOB NOT NULL, outcome BLOB,
-  due REAL, live_until REAL, removed REAL NOT NULL,
+  due REAL, live_until REAL, removed REAL NOT NULL, payer TEXT NOT NULL, bytes INTEGER NOT NULL,
   PRIMARY KEY (server, owner, id)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS funcmcp_tasks_1_due ON funcmcp_tasks_1 (server, due) WHERE due IS NOT NULL;
-CREATE INDEX IF NOT EXISTS funcmcp_tasks_1_removed ON funcmcp_tasks_1 (server, removed);
-CREATE INDEX IF NOT EXISTS funcmcp_tasks_1_position ON funcmcp_tasks_1 (server, owner, position);
+CREATE TABLE IF NOT EXISTS funcmcp_task_bytes_2 (
+  server TEXT NOT NULL, payer TEXT NOT NULL, bytes INTEGER NOT NULL,
+  PRIMARY KEY (server, payer)
+) WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS funcmcp_tasks_2_created AFTER INSERT ON funcmcp_tasks_2 BEGIN
+  INSERT INTO funcmcp_task_bytes_2 VALUES (new.server, new.payer, new.bytes), (new.server, '*', new.bytes)
+    ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER IF NOT EXISTS funcmcp_tasks_2_changed AFTER UPDATE OF bytes ON funcmcp_tasks_2 BEGIN
+  UPDATE funcmcp_task_bytes_2 SET bytes = bytes + new.bytes - old.bytes
+    WHERE server = new.server AND payer IN (new.payer, '*');
+END;
+CREATE TRIGGER IF NOT EXISTS funcmcp_tasks_2_removed AFTER DELETE ON funcmcp_tasks_2 BEGIN
+  UPDATE funcmcp_task_bytes_2 SET bytes = bytes - old.bytes WHERE server = old.server AND payer IN (old.payer, '*');
+  DELETE FROM funcmcp_task_bytes_2 WHERE server = old.server AND payer = old.payer AND bytes = 0;
+END;
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_2_due ON funcmcp_tasks_2 (server, due) WHERE due IS NOT NULL;
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_2_removed ON funcmcp_tasks_2 (server, removed);
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_2_position ON funcmcp_tasks_2 (server, owner, position);
+CREATE INDEX IF NOT EXISTS funcmcp_tasks_2_payer ON funcmcp_tasks_2 (server, payer, removed);
 """
 _SELECT = """
-SELECT CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_1 WHERE server = ? AND owner = ? AND id = ?
+SELECT CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_2 WHERE server = ? AND owner = ? AND id = ?
 """
-_DELAY = "UPDATE funcmcp_tasks_1 SET due = ? WHERE server = ? AND owner = ? AND id = ?"
+_DELAY = "UPDATE funcmcp_tasks_2 SET due = ? WHERE server = ? AND owner = ? AND id = ?"
+_BYTES = "SELECT bytes FROM funcmcp_task_bytes_2 WHERE server = ? AND payer = ?"
 _UPDATE = """
-UPDATE funcmcp_tasks_1 SET state = ?, outcome = ?, due = ?, live_until = ?, removed = ?,
+UPDATE funcmcp_tasks_2 SET state = ?, outcome = ?, due = ?, live_until = ?, removed = ?, bytes = ?,
   call = CASE WHEN ? THEN x'' ELSE call END
 WHERE server = ? AND owner = ? AND id = ?
 """
@@ -141,7 +175,7 @@ class SQLiteTasks(TransitionStore):
             return []
         now = self._clock()
         query = (
-            "SELECT id, CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_1"
+            "SELECT id, CAST(state AS BLOB), CAST(outcome AS BLOB) FROM funcmcp_tasks_2"
             " WHERE server = ? AND owner = ? AND position > ? AND removed > ? ORDER BY position LIMIT ?"
         )
         values = (self._server, owner, after or "", now, size)
@@ -192,8 +226,10 @@ class SQLiteTasks(TransitionStore):
             now = self._clock()
             self._check_room(connection, task.key.owner, now)
             record = new_record(task, now)
+            payer, size = task.payer or _UNKNOWN, new_bytes(record, task.call)
+            self._check_bytes(connection, task.key.owner, payer, size, now)
             connection.execute(
-                "INSERT INTO funcmcp_tasks_1 VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)",
+                "INSERT INTO funcmcp_tasks_2 VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?)",
                 (
                     *self._row(task.key),
                     position(record),
@@ -202,6 +238,8 @@ class SQLiteTasks(TransitionStore):
                     record.due,
                     record.expires,
                     record.removed,
+                    payer,
+                    size,
                 ),
             )
         self._count += 1
@@ -211,8 +249,8 @@ class SQLiteTasks(TransitionStore):
         """Remove old tasks from time to time; raise TasksFullError if there is no room for one more of an owner."""
         limits = self.limits
         if monotonic() >= self._count_until or self._count >= limits.total:
-            connection.execute("DELETE FROM funcmcp_tasks_1 WHERE server = ? AND removed <= ?", (self._server, now))
-            query = "SELECT count(*), min(removed) FROM funcmcp_tasks_1 WHERE server = ?"
+            self._remove_old(connection, now)
+            query = "SELECT count(*), min(removed) FROM funcmcp_tasks_2 WHERE server = ?"
             self._count, first = connection.execute(query, (self._server,)).fetchone()
             self._count_until = monotonic() + _COUNT_INTERVAL
             if self._count >= limits.total:
@@ -221,7 +259,7 @@ class SQLiteTasks(TransitionStore):
             return
         query = (
             "SELECT count(*), min(removed), count(live_until), min(live_until) FROM"
-            " (SELECT removed, CASE WHEN live_until > ? THEN live_until END AS live_until FROM funcmcp_tasks_1"
+            " (SELECT removed, CASE WHEN live_until > ? THEN live_until END AS live_until FROM funcmcp_tasks_2"
             " WHERE server = ? AND owner = ? AND removed > ?)"
         )
         count, first, live, first_live = connection.execute(query, (now, self._server, owner, now)).fetchone()
@@ -230,9 +268,37 @@ class SQLiteTasks(TransitionStore):
         if count >= limits.per_principal:
             raise TasksFullError(max(1, int(first - now) + 1), is_owner_limit=True)
 
+    def _remove_old(self, connection: sqlite3.Connection, now: float) -> None:
+        connection.execute("DELETE FROM funcmcp_tasks_2 WHERE server = ? AND removed <= ?", (self._server, now))
+
+    def _check_bytes(
+        self, connection: sqlite3.Connection, owner: str | None, payer: str, growth: int, now: float
+    ) -> None:
+        """Raise TasksFullError if there is no room for more bytes of a payer."""
+        shares = {_ALL: self.limits.total_bytes}
+        if payer != _UNKNOWN:
+            shares = {payer: self.limits.share_of(owner), **shares}
+        for name, share in shares.items():
+            if self._bytes(connection, name) + growth <= share:
+                continue
+            self._remove_old(connection, now)
+            if self._bytes(connection, name) + growth <= share:
+                continue
+            query = "SELECT min(removed) FROM funcmcp_tasks_2 WHERE server = ?"
+            values = [self._server]
+            if name != _ALL:
+                query += " AND payer = ?"
+                values.append(name)
+            first = connection.execute(query, values).fetchone()[0] or now
+            raise TasksFullError(max(1, int(first - now) + 1), is_owner_limit=name != _ALL, of_bytes=True)
+
+    def _bytes(self, connection: sqlite3.Connection, payer: str) -> int:
+        row = connection.execute(_BYTES, (self._server, payer)).fetchone()
+        return 0 if row is None else int(row[0])
+
     def _claim_due(self, connection: sqlite3.Connection, count: int) -> list[Claim]:
         query = (
-            "SELECT owner, id, CAST(call AS BLOB) FROM funcmcp_tasks_1"
+            "SELECT owner, id, CAST(call AS BLOB) FROM funcmcp_tasks_2"
             " WHERE server = ? AND due <= ? ORDER BY due LIMIT ?"
         )
         claims: list[Claim] = []
@@ -244,12 +310,12 @@ class SQLiteTasks(TransitionStore):
                 key = TaskKey(owner or None, task_id)
                 stored = self._select(connection, key)
                 record = None if stored is None else current(stored, now)
-                if record is None:  # removed, or written by another version, which may read it
+                if stored is None or record is None:  # removed, or written by another version, which may read it
                     retry = None if stored is not None else now + self.lease
                     connection.execute(_DELAY, (retry, *self._row(key)))
                     continue
                 changed = claimed(record, now, self.lease)
-                self._update(connection, changed or record)
+                self._update(connection, stored, changed or record, now)
                 if changed is not None:
                     claims.append(Claim(changed, call, now))
         return claims
@@ -265,15 +331,21 @@ class SQLiteTasks(TransitionStore):
             stored = self._select(connection, key)
             record = None if stored is None else current(stored, now)
             changed = None if record is None else transition(record, now)
-            if changed is not None:
-                self._update(connection, changed)
+            if stored is not None and changed is not None:
+                self._update(connection, stored, changed, now)
             return changed
 
     def _select(self, connection: sqlite3.Connection, key: TaskKey) -> TaskRecord | None:
         row = connection.execute(_SELECT, self._row(key)).fetchone()
         return None if row is None else from_json(key, row[0], row[1])
 
-    def _update(self, connection: sqlite3.Connection, record: TaskRecord) -> None:
+    def _update(self, connection: sqlite3.Connection, stored: TaskRecord, record: TaskRecord, now: float) -> None:
+        """Replace the record of a task; raise TasksFullError if it grows and there is no room."""
+        query = "SELECT payer, bytes FROM funcmcp_tasks_2 WHERE server = ? AND owner = ? AND id = ?"
+        payer, size = connection.execute(query, self._row(record.key)).fetchone()
+        changed = changed_bytes(size, stored, record)
+        if changed > size:
+            self._check_bytes(connection, record.key.owner, payer, changed - size, now)
         outcome = record.outcome
         connection.execute(
             _UPDATE,
@@ -283,6 +355,7 @@ class SQLiteTasks(TransitionStore):
                 record.due,
                 None if record.over else record.expires,
                 record.removed,
+                changed,
                 record.over,
                 *self._row(record.key),
             ),

@@ -7,33 +7,50 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from funcmcp.state.tasks import record as transitions
+from funcmcp.state.tasks.record import failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from funcmcp.state.tasks.record import Claim, NewTask, Outcome, Question, TaskKey, TaskRecord
 
+MIB = 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLimits:
     """How much a store keeps.
+
+    Bytes are those of calls, questions, answers and results, and 2 KiB for each task. A task for which there is no room
+    is refused, and so is an answer. A result or a question for which there is no room fails its task.
 
     Attributes:
         total: Tasks of all callers, those that have ended included. One more is refused (503).
         per_principal: Tasks of one principal, those that have ended included. One more is refused (429).
         live_per_principal: Tasks of one principal that have not ended. One more is refused (429).
         result_bytes: The size of a result. The outcome of a larger one is an error.
+        total_bytes: Bytes of the tasks of all callers.
+        bytes_per_principal: Bytes of the tasks of one principal. Those that callers without credentials create at one
+            IP address have as many, or half of `total_bytes`, whichever is more.
     """
 
     total: int = 100_000
     per_principal: int = 1_000
     live_per_principal: int = 100
-    result_bytes: int = 4 * 1024 * 1024
+    result_bytes: int = 4 * MIB
+    total_bytes: int = 256 * MIB
+    bytes_per_principal: int = 32 * MIB
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}.")
+
+    def share_of(self, owner: str | None) -> int:
+        """Return the bytes that the tasks of one caller may have: a principal, or an address if there is no owner."""
+        if owner is not None:
+            return self.bytes_per_principal
+        return max(self.bytes_per_principal, self.total_bytes // 2)
 
 
 def check_concurrency(count: int) -> None:
@@ -49,15 +66,21 @@ def check_lease(seconds: float) -> None:
 
 
 class TasksFullError(Exception):
-    """There is no room for one more task.
+    """There is no room for one more task, or for the bytes of a task.
 
     Args:
         retry_after: Seconds until there may be.
-        is_owner_limit: Whether the owner of the task has reached its limit. Otherwise the store is full.
+        is_owner_limit: Whether the caller has reached its limit. Otherwise the store is full.
+        of_bytes: Whether the limit is one of bytes. Otherwise it is one of tasks.
     """
 
-    def __init__(self, retry_after: int, *, is_owner_limit: bool = False) -> None:
-        super().__init__("Too many tasks")
+    def __init__(self, retry_after: int, *, is_owner_limit: bool = False, of_bytes: bool = False) -> None:
+        reason = "There are too many tasks"
+        if of_bytes and is_owner_limit:
+            reason = "The arguments and results of your tasks have too many bytes"
+        elif of_bytes:
+            reason = "The arguments and results of all tasks have too many bytes"
+        super().__init__(reason)
         self.retry_after = retry_after
         self.is_owner_limit = is_owner_limit
 
@@ -105,10 +128,16 @@ class TaskStore(Protocol):
         """Change the status message. None: the claim is not valid any more."""
 
     async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
-        """End the run, and wait for answers of the client. None: the claim is not valid any more."""
+        """End the run, and wait for answers of the client; end the task if there is no room for the questions.
+
+        None: the claim is not valid any more.
+        """
 
     async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
-        """End the task. None: the claim is not valid any more, and the outcome is dropped."""
+        """End the task, with an error if there is no room for the outcome.
+
+        None: the claim is not valid any more, and the outcome is dropped.
+        """
 
     async def release(self, claim: Claim, delay: float = 0.0) -> TaskRecord | None:
         """Return the task to the queue. None: the claim is not valid any more.
@@ -119,7 +148,10 @@ class TaskStore(Protocol):
         """
 
     async def answer(self, key: TaskKey, answers: Mapping[str, Mapping[str, Any]]) -> TaskRecord | None:
-        """Take answers by the keys of the questions on the wire. None: no question waits for any of them."""
+        """Take answers by the keys of the questions on the wire; raise TasksFullError.
+
+        None: no question waits for any of them.
+        """
 
     async def cancel(self, key: TaskKey) -> TaskRecord | None:
         """Cancel a task. None: it does not exist, or was over."""
@@ -145,6 +177,11 @@ def position(record: TaskRecord) -> str:
     return f"{int(record.created * 1000):014d}.{record.key.task_id}"
 
 
+def _finished(claim: Claim, outcome: Outcome) -> Callable[[TaskRecord, float], TaskRecord | None]:
+    """Return the transition that ends a task with an outcome."""
+    return lambda record, now: transitions.finished(record, claim.attempt, now, outcome)
+
+
 class TransitionStore:
     """The methods of a store that are one transition of one record."""
 
@@ -158,8 +195,17 @@ class TransitionStore:
         Args:
             key: Of the task.
             transition: Gets the record as it is now and the time. It may be called again if another writer was faster.
+
+        Raises:
+            TasksFullError: The task would grow, and there is no room for its bytes. Nothing has changed.
         """
         raise NotImplementedError
+
+    async def _end_run(
+        self, claim: Claim, transition: Callable[[TaskRecord, float], TaskRecord | None]
+    ) -> TaskRecord | None:
+        """Apply a transition with which a run ends, as `_change` does."""
+        return await self._change(claim.key, transition)
 
     async def renew(self, claim: Claim) -> bool:
         """Do what `TaskStore.renew` says."""
@@ -176,15 +222,20 @@ class TransitionStore:
 
     async def ask(self, claim: Claim, questions: Mapping[str, Question]) -> TaskRecord | None:
         """Do what `TaskStore.ask` says."""
-        return await self._change(
-            claim.key, lambda record, now: transitions.asking(record, claim.attempt, now, questions)
-        )
+        try:
+            return await self._end_run(
+                claim, lambda record, now: transitions.asking(record, claim.attempt, now, questions)
+            )
+        except TasksFullError as full:
+            return await self.finish(claim, failure(f"There is no room for the questions of the tool. {full}."))
 
     async def finish(self, claim: Claim, outcome: Outcome) -> TaskRecord | None:
         """Do what `TaskStore.finish` says."""
-        return await self._change(
-            claim.key, lambda record, now: transitions.finished(record, claim.attempt, now, outcome)
-        )
+        try:
+            return await self._end_run(claim, _finished(claim, outcome))
+        except TasksFullError as full:
+            message = f"The tool ran. There is no room for its result of {len(outcome.text)} bytes. {full}."
+            return await self._end_run(claim, _finished(claim, failure(message)))
 
     async def release(self, claim: Claim, delay: float = 0.0) -> TaskRecord | None:
         """Do what `TaskStore.release` says."""
