@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import grpc
 
 from funcmcp.functions_host.workers.rpc_messages import METHOD, SERVICE, StreamingMessage
@@ -19,3 +22,14 @@ def connect(port: int, worker_id: str | None) -> str:
             code: str = error.code().name
             return code
     return "OK"
+
+
+NOBODY = 65534
+
+
+if __name__ == "__main__":
+    port, worker_id, user = sys.argv[1:]
+    if user == "another":
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    sys.stdout.write(connect(int(port), worker_id) + "\n")

@@ -8,6 +8,7 @@ import logging
 import os
 import shlex
 import signal
+import subprocess
 import sys
 import time
 from contextlib import asynccontextmanager
@@ -189,6 +190,70 @@ async def test_a_program_without_the_workers_id_is_refused(worker: RpcWorker, ca
         assert await asyncio.to_thread(connect, port, worker_id) == "PERMISSION_DENIED"
     assert caplog.text.count("A program that is not the worker has connected") == 2
     assert await worker.ping(5)
+
+
+LATE = """
+import os, sys, time
+
+while not os.path.exists("go"):
+    time.sleep(0.02)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+def id_of(worker: RpcWorker) -> str:
+    """Wait for the program of a worker; return its id, which every user can read among the program's arguments."""
+    arguments = b""
+    while b"--workerId" not in arguments:
+        time.sleep(0.01)
+        if worker.pid is not None:
+            arguments = Path(f"/proc/{worker.pid}/cmdline").read_bytes()
+    words = arguments.decode().split("\0")
+    return words[words.index("--workerId") + 1]
+
+
+@pytest.mark.parametrize("user", ["this", "another"])
+async def test_a_program_with_the_workers_id_is_refused(
+    user: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It connects first, as every user of the machine could, who would get the calls and the tokens of callers."""
+    if user == "another" and os.geteuid() != 0:
+        pytest.skip("only root starts programs of another user")
+    command = shlex.join([sys.executable, "-c", LATE, str(PROGRAM)])
+    worker = rpc_worker(command, app_folder(tmp_path), dict(os.environ))
+    starting = asyncio.create_task(worker.start())
+    try:
+        worker_id = await asyncio.to_thread(id_of, worker)
+        stranger = [
+            sys.executable,
+            "-m",
+            "tests.functions_host.workers.rpc_stranger",
+            str(worker._port),
+            worker_id,
+            user,
+        ]
+        ended = await asyncio.to_thread(
+            subprocess.run, stranger, capture_output=True, text=True, timeout=30, check=True
+        )
+        assert ended.stdout == "PERMISSION_DENIED\n"
+        assert "A program that is not the worker has connected" in caplog.text
+        (tmp_path / "go").touch()
+        await starting
+        assert await result_of(worker, "string") == Value("string", "text")
+        again = await asyncio.to_thread(connect, int(worker._port), worker_id)
+        assert again == "PERMISSION_DENIED"
+    finally:
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        await worker.aclose()
+
+
+async def test_a_machine_that_does_not_tell_who_connects_starts_no_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(LoadFailed, match="--worker needs Linux"):
+        await make(tmp_path).start()
 
 
 async def test_calls_wait_for_each_other_before_the_end(worker: RpcWorker) -> None:

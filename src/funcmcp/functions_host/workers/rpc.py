@@ -1,7 +1,9 @@
 """A language worker that the host talks to over FunctionRpc, as Microsoft's Functions host does.
 
 How it works. `RpcWorker.start` opens a gRPC server on a loopback port and starts the program with the server's address
-and an id. The program opens one stream and names the id (StartStream). The messages on the stream then are:
+and an id. The program opens one stream and names the id (StartStream). Every user of the machine can reach the port
+and read the id in the list of processes, so the stream must also come from a process of the program's session, which
+`connection_owner` finds out. The messages on the stream then are:
 
 1. WorkerInitRequest and -Response, with the capabilities of the worker;
 2. FunctionsMetadataRequest and FunctionMetadataResponse, if the app has no function.json files;
@@ -32,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.functions_host.function_json import function_folders
 from funcmcp.functions_host.workers.child_process import ChildProcess, Command, program_path, until_parent_ends
+from funcmcp.functions_host.workers.connection_owner import Endpoint, belongs_to_session, has_owners
 from funcmcp.functions_host.workers.rpc_messages import (
     BINDING_DATA_TYPES,
     BINDING_DIRECTIONS,
@@ -39,7 +42,7 @@ from funcmcp.functions_host.workers.rpc_messages import (
     RpcFunctionMetadata,
     StreamingMessage,
 )
-from funcmcp.functions_host.workers.rpc_stream import MAX_MESSAGE, MAX_TEXT, Call, Stream, start_server
+from funcmcp.functions_host.workers.rpc_stream import ADDRESS, MAX_MESSAGE, MAX_TEXT, Call, Stream, start_server
 from funcmcp.functions_host.workers.rpc_values import write_typed_data
 from funcmcp.functions_host.workers.worker import FunctionFailed, FunctionInfo, LoadFailed, Outcome, WorkerGone
 from funcmcp.protocol.durations import seconds_text
@@ -52,6 +55,10 @@ if TYPE_CHECKING:
 HOST_VERSION = "4.1000.0"
 """The version of the Functions host that workers read."""
 
+_NEEDS_LINUX = (
+    "--worker needs Linux and its table /proc/net/tcp, which tells whose process has connected. Otherwise every user "
+    "of this machine could take the worker's place."
+)
 _TERMINATE_SECONDS = 5
 """How long a worker that handles WorkerTerminate may take to end; as in the Functions host."""
 
@@ -139,6 +146,8 @@ class RpcWorker:
         self._child = ChildProcess(command)
         self._server: Any = None
         self._port = 0
+        self._has_started = asyncio.Event()
+        self._checking = asyncio.Lock()
         self._hangs = False
         self._stream: Stream | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -172,10 +181,13 @@ class RpcWorker:
             LoadFailed: The program can't be started, does not connect, can't load the app, or takes too long.
         """
         worker_id = str(uuid.uuid4())
-        stream = self._stream = Stream(worker_id, self._log_level)
+        if not has_owners():
+            raise LoadFailed(_NEEDS_LINUX)
+        stream = self._stream = Stream(worker_id, self._log_level, self._has_opened)
         try:
             self._server, self._port = await start_server(stream)
             await self._child.start(_arguments(self._port, worker_id))
+            self._has_started.set()
             self._watch = asyncio.create_task(self._close_at_exit(stream))
             async with asyncio.timeout(self._start_seconds):
                 await self._load(stream)
@@ -190,6 +202,17 @@ class RpcWorker:
         except BaseException:
             await self.aclose()
             raise
+
+    async def _has_opened(self, peer: str) -> bool:
+        """Return whether the program has opened a connection, or a process that it has started."""
+        await self._has_started.wait()
+        kind, _, client = peer.partition(":")
+        address, _, port = client.rpartition(":")
+        if kind != "ipv4" or self.pid is None:
+            return False
+        async with self._checking:  # a crowd of other programs takes no more than one thread
+            server = Endpoint(ADDRESS, self._port)
+            return await asyncio.to_thread(belongs_to_session, self.pid, Endpoint(address, int(port)), server)
 
     async def _close_at_exit(self, stream: Stream) -> None:
         """End the stream when the process ends."""
@@ -306,12 +329,12 @@ def _arguments(port: int, worker_id: str) -> list[str]:
     """Return the arguments that the Functions host appends to the command of a worker, in the old and the new names."""
     request_id = str(uuid.uuid4())
     options = {
-        "--host": "127.0.0.1",
+        "--host": ADDRESS,
         "--port": str(port),
         "--workerId": worker_id,
         "--requestId": request_id,
         "--grpcMaxMessageLength": str(MAX_MESSAGE),
-        "--functions-uri": f"http://127.0.0.1:{port}/",
+        "--functions-uri": f"http://{ADDRESS}:{port}/",
         "--functions-worker-id": worker_id,
         "--functions-request-id": request_id,
         "--functions-grpc-max-message-length": str(MAX_MESSAGE),

@@ -32,7 +32,10 @@ from funcmcp.functions_host.workers.rpc_values import read_typed_data
 from funcmcp.functions_host.workers.worker import NULL, FunctionFailed, Outcome, Value, WorkerGone
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+ADDRESS = "127.0.0.1"
+"""The address of the port for the worker."""
 
 MAX_MESSAGE = 256 * 1024 * 1024
 """Bytes of a message in either direction."""
@@ -62,7 +65,7 @@ async def start_server(stream: Stream) -> tuple[Any, int]:
     # Without serializers messages stay bytes, so `Stream` sees the ones that can't be parsed.
     method = grpc.stream_stream_rpc_method_handler(stream.serve)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: method}),))
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = server.add_insecure_port(f"{ADDRESS}:0")
     await server.start()
     return server, port
 
@@ -84,9 +87,11 @@ class Stream:
     Args:
         worker_id: The id of the worker that may open the stream.
         log_level: The least severe level of its log records.
+        is_workers: Returns whether the worker has opened a connection, which is named as gRPC names it, such as
+            ``ipv4:127.0.0.1:50000``.
     """
 
-    def __init__(self, worker_id: str, log_level: int) -> None:
+    def __init__(self, worker_id: str, log_level: int, is_workers: Callable[[str], Awaitable[bool]]) -> None:
         self.capabilities: dict[str, str] = {}
         self.calls: dict[str, Call] = {}
         self.is_connected = False
@@ -97,6 +102,7 @@ class Stream:
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._worker_id = worker_id
         self._log_level = log_level
+        self._is_workers = is_workers
         self._handler: asyncio.Task[Any] | None = None
         self._outgoing: asyncio.Queue[tuple[bytes, Call | None]] = asyncio.Queue()
         self._incoming: asyncio.Queue[tuple[str, Any] | None] = asyncio.Queue()
@@ -129,9 +135,9 @@ class Stream:
 
     async def serve(self, messages: AsyncIterator[bytes], context: Any) -> None:
         """Exchange messages with a program that has opened a stream: the handler of the gRPC method."""
-        if not self._is_from_worker(await anext(messages, b"")):
+        if not await self._is_from_worker(messages, context.peer()):
             app_log.warning("A program that is not the worker has connected to the port for the worker. It is refused.")
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, "Unknown worker id.")
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, "This program is not the worker.")
         self.is_connected = True
         self._handler = asyncio.current_task()
         self._incoming.put_nowait(("start_stream", None))
@@ -147,10 +153,12 @@ class Stream:
             await asyncio.gather(writer, return_exceptions=True)
             self.close()
 
-    def _is_from_worker(self, data: bytes) -> bool:
-        """Return whether a first message has the worker's id, and the worker has no stream yet."""
+    async def _is_from_worker(self, messages: AsyncIterator[bytes], peer: str) -> bool:
+        """Return whether the worker has opened a stream, with its id in the first message, and has no other stream."""
+        if self._handler is not None or not await self._is_workers(peer):
+            return False
         try:
-            message = StreamingMessage.FromString(data)
+            message = StreamingMessage.FromString(await anext(messages, b""))
         except DecodeError:
             return False
         return message.start_stream.worker_id == self._worker_id and self._handler is None
