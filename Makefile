@@ -2,7 +2,7 @@
 # Without bytecode, each process would compile all its modules again: a half of the time of most tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run run-host test setup node servers .venv-3.13 lint reference docs pictures bench profile fuzz soak soak-tasks corpus shutdown clean
+.PHONY: run run-host test setup node servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz soak soak-tasks corpus shutdown clean
 
 run: .venv/.ready
 	.venv/bin/funcmcp run samples/orders/server.py
@@ -11,11 +11,11 @@ run-host: .venv/.ready
 	.venv/bin/funcmcp host samples/azure/mcp_triggers
 
 test:
-	$(MAKE) --no-print-directory --jobs=4 node servers .venv-3.13 lint
+	$(MAKE) --no-print-directory --jobs=4 node servers .venv-3.13 .venv-lowest lint
 	scripts/test.sh
 
 setup:
-	$(MAKE) --no-print-directory --jobs=3 node servers .venv-3.13
+	$(MAKE) --no-print-directory --jobs=3 node servers .venv-3.13 .venv-lowest
 
 node: .venv/.ready
 	scripts/setup-node.sh
@@ -31,6 +31,15 @@ servers: .venv/.ready
 # The suite also runs on Python 3.13, where there is one.
 .venv-3.13: .venv/.ready
 	scripts/setup-python-3.13.sh
+
+# A part of the suite runs with the lowest version of each dependency.
+.venv-lowest: .venv/.ready
+	scripts/setup-versions.sh lowest
+
+# The same part with the newest version of each package, also of those that the tests use. Failures are only reported.
+newest: .venv/.ready
+	scripts/setup-versions.sh newest
+	scripts/test-versions.sh newest || echo "Some tests failed with the newest versions."
 
 lint: .venv/.ready
 	scripts/lint.sh
@@ -91,5 +100,5 @@ shutdown: .venv/.ready
 	scripts/setup-python.sh .venv
 
 clean:
-	rm -rf .venv .venv-3.13 .servers benchmarks/.venv* tests/node/node_modules tests/node/azurite/node_modules .site .hypothesis .fuzz .corpus .coverage
+	rm -rf .venv .venv-3.13 .venv-lowest .venv-newest .servers benchmarks/.venv* tests/node/node_modules tests/node/azurite/node_modules .site .hypothesis .fuzz .corpus .coverage
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

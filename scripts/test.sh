@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The suite on .venv, with branch coverage of protocol/ and server/, then on .venv-3.13 if `make setup` made it.
+# The suite on .venv, with branch coverage of protocol/ and server/; a part of it with the lowest versions of dependencies;
+# then the suite on .venv-3.13 if `make setup` made it.
 set -euo pipefail
 # Many tests wait for processes, so three workers keep two cores busy. The modules run in the order of their names: those
 # with few long tests come early, and none of them runs alone at the end.
@@ -10,6 +11,7 @@ covered+=(state transports wire/test_wire_auth.py)
 covered=("${covered[@]/#/tests/}" tests/test_*.py)
 .venv/bin/python "${suite[@]}" --cov --cov-report=term "${covered[@]}"
 .venv/bin/python "${suite[@]}" "${covered[@]/#/--ignore=}"
+scripts/test-versions.sh lowest
 [ -f .venv-3.13/.ready ] || exit 0
 # The outcome of these tests does not depend on the Python version of the server: texts, commands, other programs, stores,
 # the JSON of the wire, and machines that take random steps for a long time.
