@@ -7,10 +7,12 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -269,6 +271,89 @@ def test_a_client_that_starts_the_app_itself_needs_no_key(tmp_path: Path) -> Non
     write_app(tmp_path, GUARDED)
     result = funcmcp("call", str(tmp_path), "hello", env={"FUNCMCP_HOST_KEYS": f"mcp_extension={KEY}"})
     assert (result.returncode, result.stdout.strip(), result.stderr) == (0, "hello", "")
+
+
+RESPONSES = """
+import azure.functions as func
+
+app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)
+HEADERS = [("x-a", "b\\r\\nx-evil: 1"), ("x a", "b"), ("x-a", "\\u0142"), ("x-a", "b\\0"), ("", "b")]
+
+
+@app.route(route="status/{value}")
+def status(req: func.HttpRequest) -> func.HttpResponse:
+    return func.HttpResponse("a body", status_code=eval(req.route_params["value"]))
+
+
+@app.route(route="header/{index:int}")
+def header(req: func.HttpRequest) -> func.HttpResponse:
+    name, value = HEADERS[int(req.route_params["index"])]
+    return func.HttpResponse("a body", headers={name: value})
+
+
+async def asgi(scope, receive, send):
+    await send({"type": "http.response.start", "status": int(scope["path"].rpartition("/")[2]), "headers": []})
+    await send({"type": "http.response.body", "body": b"a body"})
+
+
+@app.route(route="asgi/{value}")
+async def through_asgi(req: func.HttpRequest) -> func.HttpResponse:
+    return await func.AsgiMiddleware(asgi).handle_async(req)
+"""
+
+
+@pytest.fixture(scope="module")
+def responses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, int]]:
+    """Run an app whose functions answer with any status; return the process and its port."""
+    folder = write_app(tmp_path_factory.mktemp("responses"), RESPONSES)
+    with running([*FUNCMCP, "host", str(folder), "--port", "0", "--engine", "library"]) as process:
+        yield process, int(process.endpoint().split(":")[2].partition("/")[0])
+
+
+def answers_of(port: int, method: str, path: str) -> bytes:
+    """Return what is sent for a request and for a second one behind it on the same connection."""
+    lines = f"{method} /api/{path} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    lines += "GET /api/status/201 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(lines.encode())
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+FAILED = b'{"jsonrpc":"2.0","error":{"code":-32603,"message":"The function failed."}}'
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "body"),
+    [
+        *(("GET", f"status/{value}", 500, FAILED) for value in (100, 101, 103, 199, 0, -1, 600, 99999, 10**30)),
+        *(("GET", f"status/{value}", 500, FAILED) for value in ("True", "200.5", "'abc'", "'٢٠٠x'")),
+        *(("GET", f"asgi/{value}", 500, FAILED) for value in (100, 99999)),
+        *(("GET", f"header/{index}", 500, FAILED) for index in range(5)),
+        ("GET", "status/599", 599, b"a body"),
+        ("GET", "status/None", 200, b"a body"),  # the library's default
+        ("GET", "status/204", 204, b""),
+        ("GET", "status/205", 205, b""),
+        ("GET", "status/304", 304, b""),
+        ("GET", "asgi/204", 204, b""),
+        ("HEAD", "status/200", 200, b""),
+        ("HEAD", "status/204", 204, b""),
+        ("HEAD", "status/100", 500, b""),
+    ],
+)
+def test_each_response_can_be_sent_and_the_connection_goes_on(
+    responses: tuple[Running, int], method: str, path: str, status: int, body: bytes
+) -> None:
+    process, port = responses
+    first, separator, second = answers_of(port, method, quote(path)).partition(b"HTTP/1.1 201 Created\r\n")
+    head, _, content = first.partition(b"\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {status} ".encode())
+    assert content == body
+    assert separator
+    assert second.endswith(b"\r\n\r\na body")
+    if status == 500:
+        name = path.partition("/")[0].replace("asgi", "through_asgi")
+        process.line_with(f"The function {name} failed. ")
+        assert "Traceback" not in process.output
 
 
 def test_the_commands_of_clients_take_the_folder_of_a_function_app(folder: Path) -> None:

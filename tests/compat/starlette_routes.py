@@ -53,6 +53,14 @@ def add_routes(mcp: FastMCP, events: Events) -> None:  # noqa: C901 - a list of 
     async def file(request: Request) -> Response:
         return FileResponse(Path(__file__), media_type="text/plain")
 
+    @mcp.custom_route("/status/{value:int}", methods=["GET"])
+    async def status(request: Request) -> Response:
+        return Response("a body", status_code=request.path_params["value"])
+
+    @mcp.custom_route("/header", methods=["GET"])
+    async def header(request: Request) -> Response:
+        return Response("a body", headers={"x-a": "b\r\nx-evil: 1"})
+
     @mcp.custom_route("/plain", methods=["GET"])
     def plain(request: Request) -> Response:
         in_thread = threading.current_thread() is not threading.main_thread()

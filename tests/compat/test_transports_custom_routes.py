@@ -98,6 +98,31 @@ async def test_a_failure_is_logged_and_not_shown(served: Served, caplog: pytest.
         await http.get("/breaks")
 
 
+@pytest.mark.parametrize(
+    ("path", "status", "content"),
+    [
+        *((f"/status/{value}", 500, None) for value in (0, 100, 101, 199, 600, 99999)),
+        ("/header", 500, None),
+        *((f"/status/{value}", value, b"") for value in (204, 205, 304)),
+        ("/status/599", 599, b"a body"),
+    ],
+)
+async def test_a_response_that_can_not_be_sent_is_a_failure(
+    served: Served, path: str, status: int, content: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    http, _ = served
+    caplog.set_level("ERROR")
+    response = await http.get(path)
+    assert response.status_code == status
+    assert "x-evil" not in response.headers
+    if content is None:
+        assert b"error id" in response.content
+    else:
+        assert response.content == content
+        assert not caplog.records
+    assert (await http.get("/url")).status_code == 200  # on the same connection
+
+
 async def test_a_plain_function_does_not_block_the_event_loop(served: Served) -> None:
     http, _ = served
     waiting = asyncio.ensure_future(http.get("/plain"))

@@ -54,6 +54,9 @@ app.http("count", {
         return { body: require("stream").Readable.from(numbers()), headers: { "content-type": "text/plain" } };
     },
 });
+app.http("status", { authLevel: "anonymous", route: "status/{value:int}", handler: async (request) => ({
+    status: Number(request.params.value), body: Number(request.params.value) === 204 ? undefined : "a body",
+}) });
 app.http("large", { authLevel: "anonymous", handler: async () => ({ body: Buffer.alloc(20000000, "x") }) });
 app.http("nothing", { authLevel: "anonymous", handler: async () => undefined });
 app.http("fail", { authLevel: "anonymous", handler: async () => { throw new Error("the secret of the house"); } });
@@ -131,7 +134,16 @@ async def test_requests_and_responses_with_all_their_parts(http: httpx2.AsyncCli
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "size"), [("nothing", 204, 0), ("large", 200, 20_000_000), ("fail", 500, None)]
+    ("path", "status", "size"),
+    [
+        ("nothing", 204, 0),
+        ("large", 200, 20_000_000),
+        ("fail", 500, None),
+        ("status/100", 500, None),
+        ("status/999", 500, None),
+        ("status/599", 599, 6),
+        ("status/204", 204, 0),
+    ],
 )
 async def test_responses(http: httpx2.AsyncClient, path: str, status: int, size: int | None) -> None:
     response = await http.get(path)

@@ -22,6 +22,7 @@ import httpx2
 from funcmcp.adapters.asgi.application import ClientDisconnectedError
 from funcmcp.functions_host.workers.worker import FunctionFailed, WorkerGone
 from funcmcp.transports.http.messages import HttpResponse
+from funcmcp.transports.http.status import checked_status
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -141,7 +142,7 @@ async def _response_of(call: asyncio.Task[Outcome], sending: asyncio.Task[httpx2
         await call  # it failed, or its response is about to come
     try:
         async with asyncio.timeout(_END_SECONDS):
-            return await asyncio.shield(sending)
+            response = await asyncio.shield(sending)
     except TimeoutError:
         return None
     except httpx2.TransportError as error:
@@ -149,6 +150,11 @@ async def _response_of(call: asyncio.Task[Outcome], sending: asyncio.Task[httpx2
         if call.done():
             call.result()
         raise FunctionFailed(f"Its worker does not answer over HTTP ({type(error).__name__}).") from error
+    try:
+        checked_status(response.status_code, response.headers.multi_items())
+    except ValueError as error:
+        raise FunctionFailed(f"Its response can't be sent: {error}") from error
+    return response
 
 
 async def _parts(

@@ -30,7 +30,7 @@ from funcmcp.transports.http.admission.header_checks import HeaderChecks
 from funcmcp.transports.http.admission.origin import is_on_loopback
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.options import HTTPOptions
-from funcmcp.transports.http.status import limit_reached, refuse
+from funcmcp.transports.http.status import authored_response, limit_reached, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -333,11 +333,12 @@ class HTTPTriggers:
                 proxy = self._proxy = self._proxy or _make_proxy()
                 return await proxy.exchange(worker, invocation, request, body, seconds=self.seconds, finish=finish)
             outcome = await self._worker.invoke(Invocation(entry.function, inputs), self.seconds)
+            response = _response_of(outcome.value)
             await entry.extras.write(trigger, outcome.outputs)
         except _FAILURES as error:
             _log.error("The function %s failed. %s", entry.function, error)
             return refuse(500, INTERNAL_ERROR, "The function failed.")
-        return _response_of(outcome.value)
+        return response
 
 
 def _make_proxy() -> HTTPProxy:
@@ -378,9 +379,15 @@ def _request_data(request: FunctionRequest, params: Mapping[str, str], body: byt
 
 
 def _response_of(value: Value) -> HttpResponse:
+    """Return the response for what a function returned; raise FunctionFailed if a server can't send it."""
     if value.kind == "http":
-        headers = tuple((name, text) for name, text in value.data["headers"] if name.lower() not in _OF_THE_CONNECTION)
-        return HttpResponse(value.data["status"], headers, value.data["body"])
+        headers = [
+            (str(name), str(text)) for name, text in value.data["headers"] if name.lower() not in _OF_THE_CONNECTION
+        ]
+        try:
+            return authored_response(value.data["status"], headers, value.data["body"])
+        except ValueError as error:
+            raise FunctionFailed(f"Its response can't be sent: {error}") from error
     if value.kind == "null":
         return HttpResponse(204, ())
     if value.kind == "bytes":

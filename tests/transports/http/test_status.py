@@ -8,7 +8,15 @@ import pytest
 
 from funcmcp.protocol.errors import MCPError
 from funcmcp.protocol.replies import Reply, error_reply
-from funcmcp.transports.http.status import accepted, accepts, handshake_response, is_json, per_request_response, refuse
+from funcmcp.transports.http.status import (
+    accepted,
+    accepts,
+    authored_response,
+    handshake_response,
+    is_json,
+    per_request_response,
+    refuse,
+)
 from tests import schemas
 
 BOTH = (True, True)
@@ -127,3 +135,36 @@ def test_a_message_without_an_answer_is_accepted_without_a_body() -> None:
 
 def test_a_refusal_has_the_same_form_as_an_answer() -> None:
     assert refuse(400, 7, "No.", request_id=1).body == error_reply(MCPError(7, "No."), 1).body
+
+
+@pytest.mark.parametrize("status", [100, 101, 103, 199, 0, -1, 600, 99999, "200", None, True, 200.0, float("nan")])
+def test_a_status_that_does_not_end_a_response_is_an_error(status: object) -> None:
+    with pytest.raises(ValueError, match="is not an HTTP status from 200 to 599"):
+        authored_response(status, [], b"body")
+
+
+@pytest.mark.parametrize(("status", "body"), [(200, b"body"), (599, b"body"), (204, b""), (205, b""), (304, b"")])
+def test_a_body_is_sent_where_the_status_allows_one(status: int, body: bytes) -> None:
+    assert authored_response(status, [("x-a", "b")], b"body").body == body
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_valid"),
+    [
+        ("x-a", "b\tc \x80\xff", True),
+        ("x-a", "", True),
+        ("x-a", "b\r\nset-cookie: c", False),
+        ("x-a", "b\0", False),
+        ("x-a", "\u0142", False),
+        ("x a", "b", False),
+        ("x-a:", "b", False),
+        ("", "b", False),
+        ("x-\u0142", "b", False),
+    ],
+)
+def test_a_header_that_can_not_be_sent_is_an_error(name: str, text: str, is_valid: bool) -> None:
+    if is_valid:
+        assert authored_response(200, [(name, text)], b"").headers == ((name, text),)
+        return
+    with pytest.raises(ValueError, match="is not a valid header field"):
+        authored_response(200, [(name, text)], b"")

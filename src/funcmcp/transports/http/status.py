@@ -6,6 +6,7 @@ because clients drop the body of any other status; 2026-07-28 fixes statuses per
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache, update_wrapper
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,7 +16,7 @@ from funcmcp.protocol.replies import error_reply
 from funcmcp.transports.http.messages import HttpResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from funcmcp.protocol.jsonrpc import RequestId
     from funcmcp.protocol.replies import Reply
@@ -40,6 +41,16 @@ PER_REQUEST_STATUS: dict[int | None, int] = {
 }
 """Statuses of the per-request era; every other answer is 200."""
 
+WITHOUT_CONTENT = frozenset({204, 205, 304})
+"""Statuses whose responses have no body (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5)."""
+
+_FINAL = range(200, 600)
+"""Statuses that end the response to a request (RFC 9110 section 15). Others make a client wait, or are none."""
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+"""RFC 9110 sections 5.1 and 5.5: a line break in a value would begin another header, or another response."""
+
 
 def per_request_response(reply: Reply) -> HttpResponse:
     """Return the response for an answer of the per-request era."""
@@ -49,6 +60,26 @@ def per_request_response(reply: Reply) -> HttpResponse:
 def handshake_response(reply: Reply) -> HttpResponse:
     """Return the response for an answer of the handshake era."""
     return HttpResponse(200, JSON_HEADERS, reply.body)
+
+
+def authored_response(status: object, headers: Sequence[tuple[str, str]], body: bytes) -> HttpResponse:
+    """Return a response that code of an author has made; it has no body if its status does not allow one.
+
+    Raises:
+        ValueError: A server can't send the status or a header.
+    """
+    checked = checked_status(status, headers)
+    return HttpResponse(checked, tuple(headers), b"" if checked in WITHOUT_CONTENT else body)
+
+
+def checked_status(status: object, headers: Sequence[tuple[str, str]]) -> int:
+    """Return the status of a response; raise ValueError if a server can't send the status or a header."""
+    if not isinstance(status, int) or isinstance(status, bool) or status not in _FINAL:
+        raise ValueError(f"{status!r:.40} is not an HTTP status from 200 to 599.")
+    for name, text in headers:
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(text):
+            raise ValueError(f"{name!r:.80} is not a valid header field.")
+    return status
 
 
 def refuse(

@@ -164,6 +164,10 @@ async def test_an_author_sets_the_caching_of_a_route() -> None:
         HTTPResponse("x", True),
         HTTPResponse("x", headers={"a": "b\r\nset-cookie: c"}),
         HTTPResponse("x", headers={"a b": "c"}),
+        HTTPResponse("x", headers={"a": "\u0142"}),
+        HTTPResponse("x", status=100),
+        HTTPResponse("x", status=99999),
+        HTTPResponse("x", status=True),
     ],
 )
 async def test_a_failure_is_500_with_an_error_id(value: object, caplog: pytest.LogCaptureFixture) -> None:
@@ -173,6 +177,13 @@ async def test_a_failure_is_500_with_an_error_id(value: object, caplog: pytest.L
     assert response.status == 500
     assert "feature=GET /broken" in caplog.text
     assert b"set-cookie" not in response.body  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("status", [204, 205, 304])
+async def test_a_body_is_left_out_where_the_status_allows_none(status: int) -> None:
+    mcp = MCPServer("shop")
+    mcp.custom_route("/none")(lambda: HTTPResponse("a body", status=status))
+    assert (await send(mcp, "GET", "/none")).body == b""
 
 
 async def test_a_group_that_a_route_raises_is_logged_with_its_members(caplog: pytest.LogCaptureFixture) -> None:

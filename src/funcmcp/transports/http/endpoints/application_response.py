@@ -19,7 +19,7 @@ from funcmcp.server.log import log_failure
 from funcmcp.server.run import is_failure
 from funcmcp.transports.http.admission.body import too_large
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpResponse
-from funcmcp.transports.http.status import refuse
+from funcmcp.transports.http.status import WITHOUT_CONTENT, checked_status, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -141,16 +141,26 @@ class _Sender:
         self._response = response
 
     async def send(self, message: Message) -> None:
-        """Send an event."""
+        """Send an event; raise ValueError if a server can't send the status or a header of a response."""
         if message["type"] == "http.response.start":
-            self.has_started = True
-            self._response.status = message["status"]
-            added = [(name.encode("ascii"), value.encode("latin-1")) for name, value in self._response.headers]
-            message = {**message, "headers": [*message.get("headers", ()), *added]}
+            message = self._begun(message)
         elif message["type"] == "http.response.body":
             self.has_ended = not message.get("more_body", False)
+            if self._response.status in WITHOUT_CONTENT:
+                message = {**message, "body": b""}
         try:
             await self._send(message)
         except BaseException:
             self.is_broken = True
             raise
+
+    def _begun(self, message: Message) -> Message:
+        """Return the first event of a response as it is sent."""
+        lines = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
+        texts = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in lines]
+        self._response.status = status = checked_status(message["status"], texts)
+        if status in WITHOUT_CONTENT:
+            lines = [(name, value) for name, value in lines if name.lower() != b"content-length"]
+        self.has_started = True
+        added = [(name.encode("ascii"), value.encode("latin-1")) for name, value in self._response.headers]
+        return {**message, "headers": [*lines, *added]}

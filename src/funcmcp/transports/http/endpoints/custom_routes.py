@@ -23,7 +23,7 @@ from funcmcp.transports.http.admission.body import answer_body
 from funcmcp.transports.http.admission.header_checks import HeaderChecks
 from funcmcp.transports.http.endpoints.application_response import ApplicationResponse
 from funcmcp.transports.http.messages import HttpResponse
-from funcmcp.transports.http.status import JSON, limit_reached, refuse
+from funcmcp.transports.http.status import JSON, authored_response, limit_reached, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _CACHE = "cache-control"
 _VARIABLE = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\}")
-_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class HTTPRequest:
@@ -273,15 +272,10 @@ def response_of(value: Any) -> HttpResponse:
     response = value if isinstance(value, HTTPResponse) else HTTPResponse(value, 204 if value is None else 200)
     fields = response.headers.items() if hasattr(response.headers, "items") else response.headers
     headers = [(name.lower(), text) for name, text in fields]
-    for name, text in headers:
-        if not _HEADER.fullmatch(name) or not text.isprintable():
-            raise ValueError(f"{name!r} is not a valid header field.")
     body, content_type = _encoded_body(response.body)
     if content_type is not None and "content-type" not in dict(headers):
         headers.insert(0, ("content-type", content_type))
-    if type(response.status) is not int or not 200 <= response.status <= 599:  # noqa: PLR2004 - final statuses
-        raise ValueError(f"{response.status!r} is not an HTTP status from 200 to 599.")
-    return HttpResponse(response.status, tuple(headers), body)
+    return authored_response(response.status, headers, body)
 
 
 def _encoded_body(body: Any) -> tuple[bytes, str | None]:
