@@ -44,9 +44,10 @@ newest: .venv/.ready
 lint: .venv/.ready
 	scripts/lint.sh
 
-# docs/reference/api, from the docstrings of the public names.
+# docs/reference/api, from the docstrings of the public names; the tables of docs/guides/compatibility.md.
 reference: .venv/.ready
 	.venv/bin/python scripts/reference.py
+	.venv/bin/python -m scripts.client_rules
 
 # The documentation site in .site/html. Warnings are errors. Pages whose document is gone stay there until `make clean`.
 docs: reference

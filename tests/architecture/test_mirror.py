@@ -52,6 +52,8 @@ EXCEPTIONS = {
     "src/funcmcp/pyinstaller_hooks/folder.py": "tests/pyinstaller_hooks/test_frozen_server",
     "src/funcmcp/pyinstaller_hooks/hook-funcmcp.py": "tests/pyinstaller_hooks/test_frozen_server",
     "src/funcmcp/__main__.py": "It calls cli/main.py, which tests/cli/test_main runs.",
+    "src/funcmcp/cli/client_rules/checks.py": "tests/cli/client_rules/test_rules",
+    "src/funcmcp/cli/client_rules/subjects.py": "tests/cli/client_rules/test_problems",
     "src/funcmcp/adapters/asgi/in_process_calls.py": "tests/adapters/asgi/test_openapi_tools",
     "src/funcmcp/adapters/asgi/websocket.py": "tests/transports/test_websocket and test_asgi_servers",
     "src/funcmcp/adapters/azure/app_functions.py": "tests/azure/test_http_app",

@@ -168,3 +168,72 @@ def test_a_tool_that_can_not_be_listed_is_named_and_the_others_are_shown(folder:
         "The tool bad is left out of the list. Correct it: An annotation of bad uses the unknown name 'Foo'. "
         "Import it at run time, not only under TYPE_CHECKING.\n"
     )
+
+
+UNACCEPTED = '''
+from typing import Annotated
+
+from pydantic import Field
+
+from funcmcp import MCPServer
+
+mcp = MCPServer("Kitchen")
+
+
+@mcp.tool("dishes.rate")
+def rate(code: Annotated[str, Field(pattern="(?x)a b")]) -> str:
+    """Rate a dish."""
+    return code
+'''
+BY_HAND = {
+    "additionalProperties": '{"type": "object", "properties": {}, "additionalProperties": False}',
+    "no properties": '{"type": "object"}',
+    "pattern": '{"type": "object", "properties": {"a": {"type": "string", "pattern": "(?i)a"}}}',
+    "union": '{"type": "object", "properties": {"a": {"type": "string"}}, "anyOf": [{"required": ["a"]}]}',
+    "oneOf": '{"type": "object", "properties": {"a": {"oneOf": [{"type": "string"}, {"type": "integer"}]}}}',
+}
+
+
+@pytest.fixture(scope="module")
+def unaccepted_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("unaccepted")
+    (folder / "server.py").write_text(UNACCEPTED)
+    with running([*FUNCMCP, "run", "server.py", "--port", "0"], folder=folder) as process:
+        yield process.endpoint()
+
+
+@pytest.mark.parametrize("where", ["target", "url"])
+def test_what_clients_do_not_accept_is_shown_for_targets_and_urls(
+    tmp_path: Path, unaccepted_url: str, where: str
+) -> None:
+    (tmp_path / "server.py").write_text(UNACCEPTED)
+    target = "server.py" if where == "target" else unaccepted_url
+    shown = funcmcp("inspect", target, "--clients", folder=tmp_path)
+    assert (shown.returncode, shown.stderr) == (1, "")
+    rules = re.findall(r"^  ([a-z-]+) \(", shown.stdout, re.MULTILINE)
+    assert rules == ["name-characters", *(["left-out"] if where == "target" else [])]
+    document = json.loads(funcmcp("inspect", target, "--clients", "--json", folder=tmp_path).stdout)
+    assert [problem["rule"] for problem in document["problems"]] == rules
+    assert [tool["name"] for tool in document["tools"]] == ["dishes.rate"]
+
+
+@pytest.mark.parametrize("schema", BY_HAND.values(), ids=BY_HAND)
+def test_hand_written_schemas_are_sent_unchanged_and_warned_of(tmp_path: Path, schema: str) -> None:
+    (tmp_path / "server.py").write_text(
+        "from funcmcp import MCPServer\n\nmcp = MCPServer('Kitchen')\n\n\n"
+        f"@mcp.tool(input_schema={schema})\ndef rate() -> str:\n    'Rate.'\n    return ''\n"
+    )
+    shown = funcmcp("inspect", "server.py", "--clients", folder=tmp_path)
+    assert (shown.returncode, shown.stderr) == (1, "")
+    assert shown.stdout.splitlines()[-1] == "1 problem; all known clients accept 0 of 1 tools"
+
+
+def test_a_server_that_all_clients_accept_has_exit_code_0(folder: Path) -> None:
+    shown = funcmcp("inspect", "server.py", "--clients", folder=folder)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "no problems; all known clients accept 1 tool\n", "")
+
+
+def test_features_that_cannot_be_listed_are_named_beside_the_problems(folder: Path) -> None:
+    shown = funcmcp("inspect", "faulty.py", "--clients", folder=folder)
+    assert (shown.returncode, shown.stdout) == (1, "no problems; all known clients accept 1 tool\n")
+    assert shown.stderr.startswith("The tool bad is left out of the list.")

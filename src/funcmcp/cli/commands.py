@@ -371,11 +371,17 @@ def inspect(
     target: TargetOrURL,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    clients: Annotated[
+        bool, typer.Option("--clients", help="Show what some clients and models' APIs do not accept instead.")
+    ] = False,
     calls: Calls = None,
     header: Headers = None,
     bearer: Bearer = None,
 ) -> None:
-    """Show a server's description, tools, resources and prompts. The exit code is 1 if one cannot be listed."""
+    """Show a server's description, tools, resources and prompts. The exit code is 1 if one cannot be listed.
+
+    With --clients the exit code is 1 also if a known client loses a tool, a resource or a prompt.
+    """
     from funcmcp.cli.calls import read_calls
     from funcmcp.cli.connect import inspect_server, open_source
     from funcmcp.cli.output import write_json
@@ -385,13 +391,18 @@ def inspect(
         raise typer.BadParameter("--calls needs --json.")
     source = open_source(target, headers=header or [], bearer=bearer)
     facts, faults = asyncio.run(inspect_server(source, [] if calls is None else read_calls(calls)))
-    if as_json:
+    is_accepted = True
+    if clients:
+        from funcmcp.cli.client_rules.report import report_problems
+
+        is_accepted = report_problems(source, facts, faults, as_json=as_json)
+    elif as_json:
         write_json(facts)
     else:
         print_server(facts)
     for fault in faults:
         write_line(fault, error=True)
-    if faults:
+    if faults or not is_accepted:
         raise typer.Exit(1)
 
 

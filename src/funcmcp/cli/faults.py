@@ -11,9 +11,10 @@ from funcmcp.server.handlers.lists import encoded_definition
 from funcmcp.serving import serving_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from funcmcp import MCPServer
+    from funcmcp.server.dispatch import Server
 
 _NEWEST = REVISIONS[max(REVISIONS)]
 
@@ -36,13 +37,22 @@ class Fault(NamedTuple):
         return f"The {self.kind} {self.key} is left out of the list. Correct it: {' '.join(self.reason.split())}"
 
 
-async def faults_of(server: MCPServer) -> AsyncIterator[Fault]:
-    """Yield each feature that cannot be described. Other tasks run between two features."""
-    for features in serving_of(server).server.routes.lists.values():
+def descriptions_of(server: Server) -> Iterator[tuple[str, bytes] | Fault]:
+    """Yield for each feature the name of its list and its definition, or the fault if it has no valid definition."""
+    for features in server.routes.lists.values():
         for feature in features.registry:
             try:
-                encoded_definition(feature, features.shape, _NEWEST)
+                definition = encoded_definition(feature, features.shape, _NEWEST)
             except RegistrationError as error:
                 features.left_out.add(feature.key)  # the log need not name it again
                 yield Fault(features.registry.kind, feature.key, str(error))
-            await asyncio.sleep(0)
+            else:
+                yield features.name, definition
+
+
+async def faults_of(server: MCPServer) -> AsyncIterator[Fault]:
+    """Yield each feature that cannot be described. Other tasks run between two features."""
+    for description in descriptions_of(serving_of(server).server):
+        if isinstance(description, Fault):
+            yield description
+        await asyncio.sleep(0)

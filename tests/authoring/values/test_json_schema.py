@@ -17,7 +17,8 @@ from pydantic import UUID4, AnyUrl, BaseModel, ConfigDict, EmailStr, Field, IPvA
 from funcmcp.authoring.calling.services import Services
 from funcmcp.authoring.calling.tool_call import HandwrittenSchemas, ToolCall
 from funcmcp.authoring.signatures.signature import Arguments
-from funcmcp.authoring.values.json_schema import LeftOut, arranged
+from funcmcp.authoring.values.json_schema import arranged
+from funcmcp.server.catalog.features import LeftOut
 from funcmcp.server.catalog.registry import RegistrationError
 from tests.authoring.models import Address, Colour, CreateOrder, Level, Node, Point, Size
 from tests.authoring.tool_calls import schema_of

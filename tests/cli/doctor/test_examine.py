@@ -382,6 +382,38 @@ def test_what_the_host_takes_is_not_a_fault(made: Path, tmp_path: Path, hosting:
     assert faults_in(folder) == set()
 
 
+UNACCEPTED = """
+
+@mcp.tool("numbers.sum", input_schema={"type": "object"})
+def sum_of_numbers() -> str:
+    \"\"\"Sum.\"\"\"
+    return ""
+"""
+
+
+def test_features_that_some_clients_do_not_accept_are_warnings(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "http"
+    shutil.copytree(made / "http", folder)
+    add("server.py", UNACCEPTED)(folder)
+    warnings = [finding for finding in examine(folder) if finding.level == "warning"]
+    assert [warning.subject for warning in warnings] == ["numbers.sum", "numbers.sum"]
+    assert [warning.text for warning in warnings] == [
+        (
+            "is not accepted by OpenAI API, Claude API, Amazon Bedrock and 5 more. "
+            "A tool's name has only letters, digits, _ and -. Write _ instead of other characters."
+        ),
+        (
+            "is not accepted by OpenAI API, Azure OpenAI, Codex and 2 more. "
+            'The input schema has properties, {} for a tool without arguments. Add "properties": {}.'
+        ),
+    ]
+
+
+def test_features_that_all_clients_accept_are_ok(made: Path) -> None:
+    [finding] = [finding for finding in examine(made / "http") if finding.subject == "clients"]
+    assert (finding.level, finding.text) == ("ok", "accept the tools, resources and prompts of Http.")
+
+
 def test_the_help_says_that_the_code_is_run() -> None:
     assert "runs the project's code" in " ".join(funcmcp("doctor", "--help").stdout.split())
 

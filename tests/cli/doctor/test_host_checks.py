@@ -81,6 +81,12 @@ def test_what_is_left_out_is_named_with_its_reason(tmp_path: Path) -> None:
             assert " ".join(text.split()[:6]) in " ".join(result.stdout.split())
 
 
+def test_what_some_clients_do_not_accept_is_a_warning(tmp_path: Path) -> None:
+    app = APP.replace('    """Greets."""\n', "")
+    level, text = rows(write_app(tmp_path, app))["hello"]
+    assert (level, text[:19]) == ("warning", "is not accepted by ")
+
+
 def test_an_app_that_can_not_be_loaded(tmp_path: Path) -> None:
     folder = write_app(tmp_path, "import nothing_of_this_name\n")
     level, text = rows(folder)["the app"]

@@ -183,4 +183,4 @@ def _tool(
         tool_options["output_schema"] = plan.output_schema
     tool_options.update(_HINTS.get(operation.method, {}))
     # The call reads only headers of its context, so it needs no stream.
-    return make_tool(run, tool_options, services).replace(interactive=False)
+    return make_tool(run, tool_options, services).replace(interactive=False, left_out=lambda: plan.left_out)

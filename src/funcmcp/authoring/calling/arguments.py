@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pydantic_core import ValidationError
 
     from funcmcp.authoring.signatures.signature import Parameter
-    from funcmcp.authoring.values.json_schema import LeftOut
+    from funcmcp.server.catalog.features import LeftOut
 
     Reader: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 

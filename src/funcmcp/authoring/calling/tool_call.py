@@ -8,16 +8,16 @@ from funcmcp.authoring.calling.arguments import handwritten_reader, input_schema
 from funcmcp.authoring.calling.feature_context import ToolContext
 from funcmcp.authoring.calling.function_call import FunctionCall
 from funcmcp.authoring.values.tool_results import handwritten_rendering, rendering_of
-from funcmcp.server.catalog.features import JSONResult, RawResponse
+from funcmcp.server.catalog.features import JSONResult, RawResponse, in_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from funcmcp.authoring.calling.arguments import Part, Reader
     from funcmcp.authoring.calling.services import Services
-    from funcmcp.authoring.values.json_schema import LeftOut
     from funcmcp.authoring.values.tool_results import Rendering
     from funcmcp.server.calls.context import RequestContext
+    from funcmcp.server.catalog.features import LeftOut
 
 ToolCallResult: TypeAlias = "dict[str, Any] | JSONResult | RawResponse"
 
@@ -75,8 +75,7 @@ class ToolCall(FunctionCall["dict[str, Any]", "ToolCallResult"]):
             input_schema(self._parts(), self.name, self.signature.parameter_descriptions(), of_input)
         rendering = self._rendering()
         rendering.output_schema()
-        of_schemas = (("inputSchema", of_input), ("outputSchema", rendering.left_out))
-        return [item._replace(path=(name, *item.path)) for name, items in of_schemas for item in items]
+        return [*in_member("inputSchema", of_input), *in_member("outputSchema", rendering.left_out)]
 
     def output_schema(self) -> dict[str, Any] | None:
         """Return the tool's output schema, or None if it has none."""

@@ -123,6 +123,7 @@ def make_tool(
         task=task,
         task_timeout=options.get("timeout"),
         check=None if task is None else call.check,
+        left_out=call.left_out,
     )
 
 

@@ -28,10 +28,13 @@ from funcmcp.authoring.openapi.http_requests import (
 from funcmcp.authoring.openapi.schemas import Schemas, reading, resolved
 from funcmcp.authoring.signatures.naming import humanised
 from funcmcp.protocol.codec import encode
+from funcmcp.server.catalog.features import in_member
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+
+    from funcmcp.server.catalog.features import LeftOut
 
 METHODS = ("get", "put", "post", "patch", "delete")
 """Methods whose operations can be tools. Responses to HEAD, OPTIONS and TRACE are of no use to a model."""
@@ -121,6 +124,7 @@ class Plan:
         body_members: The arguments that are members of the body.
         has_body_argument: Whether one argument is the body.
         requires_body: Whether the request has a body even if no argument belongs to it.
+        left_out: What the schemas do not say. Paths begin with ``inputSchema`` or ``outputSchema``.
     """
 
     path: str
@@ -130,6 +134,7 @@ class Plan:
     body_members: frozenset[str]
     has_body_argument: bool
     requires_body: bool
+    left_out: tuple[LeftOut, ...] = ()
 
     def target(self, arguments: Mapping[str, Any]) -> Target:
         """Return the request for arguments. Raise ToolError if an argument would change the path's structure."""
@@ -238,14 +243,19 @@ def _plan(operation: Operation, document: Mapping[str, Any], forwarded: Collecti
     body_members, has_body_argument, requires_body = _add_body(operation, document, schemas, merged)
     if not merged["required"]:
         del merged["required"]
+    of_input: list[LeftOut] = []
+    of_output: list[LeftOut] = []
+    input_schema = schemas.arranged(merged, of_input)
+    output_schema = _output_schema(operation, document, of_output)
     return Plan(
         path=operation.path,
-        input_schema=schemas.arranged(merged),
-        output_schema=_output_schema(operation, document),
+        input_schema=input_schema,
+        output_schema=output_schema,
         places=tuple(places),
         body_members=body_members,
         has_body_argument=has_body_argument,
         requires_body=requires_body,
+        left_out=(*in_member("inputSchema", of_input), *in_member("outputSchema", of_output)),
     )
 
 
@@ -344,7 +354,7 @@ def _spreads(schema: Mapping[str, Any], *, required: bool) -> bool:
     return required or not schema.get("required")
 
 
-def _output_schema(operation: Operation, document: Mapping[str, Any]) -> dict[str, Any] | None:
+def _output_schema(operation: Operation, document: Mapping[str, Any], left_out: list[LeftOut]) -> dict[str, Any] | None:
     """Return the schema of an operation's response if there is only one for success, and it is a JSON object."""
     responses = operation.source.get("responses", {})
     successes = [node for code, node in responses.items() if _SUCCESS.fullmatch(str(code))]
@@ -356,5 +366,9 @@ def _output_schema(operation: Operation, document: Mapping[str, Any]) -> dict[st
     (media_type_object,) = content.values()
     schemas = Schemas(document, "response")
     converted = schemas.convert(media_type_object.get("schema", {}))
-    schema = schemas.arranged(converted) if isinstance(converted, dict) else {}
-    return schema if schema.get("type") == "object" else None
+    of_schema: list[LeftOut] = []
+    schema = schemas.arranged(converted, of_schema) if isinstance(converted, dict) else {}
+    if schema.get("type") != "object":
+        return None
+    left_out += of_schema
+    return schema

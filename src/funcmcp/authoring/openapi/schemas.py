@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Literal
 
+    from funcmcp.server.catalog.features import LeftOut
+
 _COMPONENTS = "#/components/schemas/"
 _MAX_STEPS = 50
 _MODEL = re.compile(r"-(?:Input|Output)$")
@@ -99,11 +101,11 @@ class Schemas:
         self._is_response = use == "response"
         self._definitions: dict[str, Any] = {}
 
-    def arranged(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def arranged(self, schema: dict[str, Any], left_out: list[LeftOut]) -> dict[str, Any]:
         """Return a schema that contains converted ones, with its references replaced as in `json_schema.arranged`."""
         from funcmcp.authoring.values.json_schema import arranged  # noqa: PLC0415 - loads pydantic
 
-        return arranged({**schema, "$defs": self._definitions})
+        return arranged({**schema, "$defs": self._definitions}, left_out)
 
     def convert(self, node: Any) -> Any:
         """Return a converted schema. Its references are to definitions that `arranged` adds."""

@@ -18,7 +18,7 @@ import re
 from base64 import b64encode
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
@@ -27,6 +27,7 @@ from pydantic_core import PydanticSerializationError
 from funcmcp.authoring.signatures.field_descriptions import describe_fields
 from funcmcp.authoring.values.ecma_patterns import UntranslatableError, ecma_pattern
 from funcmcp.protocol.codec import encode
+from funcmcp.server.catalog.features import LeftOut
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ _RANK = {
 _BETWEEN = 500
 _MAPS = frozenset({"properties", "patternProperties", "$defs", "dependentSchemas"})
 _DATA = frozenset({"const", "default", "enum", "examples", "required", "x-mcp-header"})
-_FORMATS = frozenset(
+FORMATS = frozenset(
     {
         *("date", "date-time", "duration", "email", "hostname", "idn-email", "idn-hostname", "ipv4", "ipv6", "iri"),
         *("iri-reference", "json-pointer", "regex", "relative-json-pointer", "time", "uri", "uri-reference"),
@@ -65,20 +66,6 @@ _NULL = {"type": "null"}
 _MAX_EXPANSIONS = 1000
 """The maximum number of references that are replaced. The schema of models that refer to one another many times would
 otherwise grow without bounds."""
-
-
-class LeftOut(NamedTuple):
-    """A keyword of a type that its schema does not have, because clients would reject it. The server checks it.
-
-    Attributes:
-        path: The keyword's place in the schema, such as ``("properties", "code", "pattern")``.
-        value: Its value.
-        reason: Why it is left out.
-    """
-
-    path: tuple[str | int, ...]
-    value: Any
-    reason: str
 
 
 def json_schema(schema: Any, mode: JsonSchemaMode, place: str, left_out: list[LeftOut] | None = None) -> dict[str, Any]:
@@ -213,7 +200,7 @@ class _Arranger:
         name = node["format"]
         if isinstance(name, str) and _UUID_VERSION.fullmatch(name):
             node["format"] = "uuid"
-        elif name not in _FORMATS:
+        elif name not in FORMATS:
             del node["format"]
             self.left_out.append(LeftOut((*path, "format"), name, "JSON Schema does not have this format"))
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from funcmcp.authoring.values.json_schema import LeftOut
+    from funcmcp.server.catalog.features import LeftOut
 
     Result: TypeAlias = "dict[str, Any] | JSONResult | RawResponse"
     Render: TypeAlias = Callable[[Any], Result]

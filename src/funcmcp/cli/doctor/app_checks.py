@@ -200,6 +200,15 @@ def check_sessions(project: Project) -> Iterator[Finding]:
             )
 
 
+def check_clients(project: Project) -> Iterator[Finding]:
+    """Check that all known clients and APIs of models accept the features."""
+    for server in project.code.servers:
+        for names, text in server.unaccepted:
+            yield Finding("warning", names, text)
+        if not server.unaccepted:
+            yield Finding("ok", "clients", f"accept the tools, resources and prompts of {server.name}.")
+
+
 def check_triggers(project: Project) -> Iterator[Finding]:
     """Check that MCP triggers have the keys that the functions host requires, whoever wrote them."""
     if not project.triggers:

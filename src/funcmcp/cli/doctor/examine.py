@@ -28,6 +28,7 @@ CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     app_checks.check_access,
     app_checks.check_sessions,
     app_checks.check_triggers,
+    app_checks.check_clients,
     task_checks.check_packages,
     task_checks.check_queues,
     task_checks.check_time_limit,

@@ -11,6 +11,8 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
+from funcmcp.cli.client_rules.problems import problems_in
+from funcmcp.cli.client_rules.report import short_texts
 from funcmcp.cli.doctor.project import Finding
 
 if TYPE_CHECKING:
@@ -65,6 +67,8 @@ async def _started(host: FunctionsHost) -> list[Finding]:
 def _findings(host: FunctionsHost) -> Iterator[Finding]:
     for left_out in host.left_out:
         yield _finding(left_out)
+    for names, text in short_texts(problems_in(host.server, host.name)):
+        yield Finding("warning", names, text)
     if host.feature_count:
         yield Finding("ok", _SUBJECT, f"is served by `funcmcp host` with {host.summary}.")
     else:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.app import MCPServer
+from funcmcp.cli.client_rules.problems import problems_in
+from funcmcp.cli.client_rules.report import short_texts
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.targets import find, import_target
 from funcmcp.serving import serving_of
@@ -70,6 +72,7 @@ def _servers(modules: list[ModuleType]) -> list[dict[str, Any]]:
             "has_auth": serving_of(server).server.guard is not None,
             "keeps_sessions": serving_of(server).keeps_sessions,
             "longest_run": _longest_run(server),
+            "unaccepted": short_texts(problems_in(serving_of(server).server, server.name)),
         }
         for server in servers.values()
     ]

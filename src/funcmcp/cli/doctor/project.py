@@ -66,6 +66,7 @@ class ImportedServer:
         has_auth: Whether it authenticates callers.
         keeps_sessions: Whether it keeps sessions in the memory of its process.
         longest_run: Seconds that a run of a task may take at most; None without tasks.
+        unaccepted: Features that some clients do not accept: their names, and a text about the reason.
     """
 
     name: str
@@ -73,6 +74,7 @@ class ImportedServer:
     has_auth: bool
     keeps_sessions: bool
     longest_run: float | None = None
+    unaccepted: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def server_at(target: str, name: str | None, *, env: Sequence[str], headers: Seq
         if place.file is None and _is_local(place.module):
             variables.setdefault("PYTHONPATH", str(place.root))
         command = _command(place.root, runner, "run", text, "--stdio")
-    return Server(_checked_name(name or _slug(default_name)), command, env=variables)
+    return Server(_checked_name(name or slug(default_name)), command, env=variables)
 
 
 def _is_local(module: str) -> bool:
@@ -89,16 +89,16 @@ def _uv_project(folder: Path) -> Path | None:
     return None
 
 
-def _slug(name: str) -> str:
-    slug = re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")[:64]
-    return slug or "server"
+def slug(name: str) -> str:
+    """Return the name under which a server with this name is installed by default."""
+    return re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")[:64] or "server"
 
 
 def _name_of_url(url: str) -> str:
     host = urlsplit(url).hostname
     if not host:
         raise Failure(f"{url} has no host. Write a URL such as https://orders.example.com/mcp.")
-    return _slug(host)
+    return slug(host)
 
 
 def _checked_name(name: str) -> str:

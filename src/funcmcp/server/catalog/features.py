@@ -15,7 +15,7 @@ from funcmcp.protocol.codec import decode
 from funcmcp.server.calls.feature import Feature
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
     from funcmcp.protocol.headers import MirroredParameter
     from funcmcp.protocol.uri_template import URITemplate, Values
@@ -77,6 +77,25 @@ class EncodedResult:
         return result
 
 
+class LeftOut(NamedTuple):
+    """A keyword of a type that its schema does not have, because clients would reject it. The server checks it.
+
+    Attributes:
+        path: The keyword's place in the schema, such as ``("properties", "code", "pattern")``.
+        value: Its value.
+        reason: Why it is left out.
+    """
+
+    path: tuple[str | int, ...]
+    value: Any
+    reason: str
+
+
+def in_member(member: str, items: Iterable[LeftOut]) -> list[LeftOut]:
+    """Return what a schema does not say, with paths that begin with the schema's member of a tool's definition."""
+    return [item._replace(path=(member, *item.path)) for item in items]
+
+
 class Tool(Feature):
     """One tool.
 
@@ -90,6 +109,8 @@ class Tool(Feature):
         task: How calls become tasks; None if they never do.
         task_timeout: Seconds for one run of a task; None for as long as the task may take.
         check: Raises what the handler raises for invalid arguments, without running the tool; None if it can't.
+        left_out: Returns what the schemas in the definition do not say. Paths begin with ``inputSchema`` or
+            ``outputSchema``.
     """
 
     name: str
@@ -99,6 +120,7 @@ class Tool(Feature):
     task: TaskOptions | None = None
     task_timeout: float | None = None
     check: Callable[[dict[str, Any]], object] | None = None
+    left_out: Callable[[], Sequence[LeftOut]] = tuple
 
     @property
     def key(self) -> str:

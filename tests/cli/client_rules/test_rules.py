@@ -1,0 +1,216 @@
+"""Each rule has a feature that breaks it, and a neighbour that does not."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from funcmcp.cli.client_rules.problems import problems_of
+from funcmcp.cli.client_rules.rules import LOSSES, RULES
+from funcmcp.server.catalog.features import LeftOut
+
+if TYPE_CHECKING:
+    from funcmcp.cli.client_rules.problems import Problem
+    from funcmcp.cli.client_rules.rules import Rule
+
+LEFT_OUT = LeftOut(("inputSchema", "properties", "a", "pattern"), "(?x)a", "ECMA-262 does not have the flags (?x)")
+
+
+def tool(name: str = "order", **members: Any) -> dict[str, Any]:
+    """Return a definition of a tool that every client accepts, with other members."""
+    return {"name": name, "description": "Order.", "inputSchema": {"type": "object", "properties": {}}, **members}
+
+
+def taking(schema: Any, name: str = "a", **members: Any) -> dict[str, Any]:
+    """Return a tool with one argument."""
+    return tool(inputSchema={"type": "object", "properties": {name: schema}, "required": [name], **members})
+
+
+def defining(definitions: dict[str, Any], schema: Any) -> dict[str, Any]:
+    """Return a tool with one argument and definitions."""
+    members: dict[str, Any] = {"$defs": definitions}
+    return taking(schema, **members)
+
+
+def returning(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool with one member in its result."""
+    return tool(outputSchema={"type": "object", "properties": {"a": schema}})
+
+
+def prompt(name: str, *arguments: str) -> dict[str, Any]:
+    return {"name": name, "arguments": [{"name": argument} for argument in arguments]}
+
+
+def nested(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels - 1):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+def problems(kind: str, definitions: list[dict[str, Any]]) -> list[Problem]:
+    facts: dict[str, Any] = {"server": {"name": "Kitchen"}, "tools": [], "resources": [], "prompts": []}
+    member = {"server": "tools", "tool": "tools", "resource": "resources", "prompt": "prompts"}[kind]
+    facts[member] = definitions
+    return problems_of(facts, {"left_out": [LEFT_OUT]})
+
+
+STRING, INTEGER = {"type": "string"}, {"type": "integer"}
+NODE = {"type": "object", "properties": {"nodes": {"type": "array", "items": {"$ref": "#/$defs/Node"}}}}
+LEAF = {"type": "object", "properties": {"name": STRING}}
+
+CASES: dict[str, tuple[Any, Any, list[str]]] = {
+    "many-tools": ([tool(f"t{n}") for n in range(129)], [tool(f"t{n}") for n in range(128)], ["129 tools"]),
+    "name-characters": (tool("orders.list/ü."), tool("Orders-list_2"), ["the characters ./ü"]),
+    "name-start": (tool("3d_print"), tool("_3d"), ["the first character 3"]),
+    "long-name": (tool("a" * 65), tool("a" * 64), ["65 characters"]),
+    "long-full-name": (tool("a" * 53), tool("a" * 52), ["61 characters with the server's name kitchen"]),
+    "no-description": (tool(description=" "), tool(description="x"), ["no description"]),
+    "long-description": (tool(description="x" * 1025), tool(description="x" * 1024), ["1025 characters"]),
+    "no-properties": (tool(inputSchema={"type": "object"}), tool(), ["inputSchema"]),
+    "combined-top": (
+        taking(STRING, anyOf=[{"required": ["a"]}]),
+        taking({"anyOf": [STRING, INTEGER]}),
+        ["inputSchema/anyOf"],
+    ),
+    "boolean-schema": (
+        taking({"type": "object", "properties": {"b": True}}, additionalProperties=False),
+        taking({"type": "object", "additionalProperties": INTEGER, "unevaluatedProperties": False, "not": False}),
+        ["inputSchema/properties/a/properties/b: true", "inputSchema/additionalProperties: false"],
+    ),
+    "reference": (
+        taking({"anyOf": [{"$ref": "#"}, {"$ref": "#/definitions/A"}]}, definitions={"A": STRING}),
+        defining({"A/b": STRING}, {"$ref": "#/$defs/A~1b"}),
+        ["inputSchema/properties/a/anyOf/0: #", "inputSchema/properties/a/anyOf/1: #/definitions/A"],
+    ),
+    "recursion": (
+        defining({"Node": NODE}, {"$ref": "#/$defs/Node"}),
+        defining({"Leaf": LEAF}, {"anyOf": [{"$ref": "#/$defs/Leaf"}, {"$ref": "#/$defs/Leaf"}]}),
+        ["#/$defs/Node refers to #/$defs/Node"],
+    ),
+    "one-of": (taking({"oneOf": [STRING]}), taking({"anyOf": [STRING]}), ["inputSchema/properties/a"]),
+    "all-of": (taking({"allOf": [STRING]}), taking({"anyOf": [STRING]}), ["inputSchema/properties/a"]),
+    "no-items": (
+        taking({"type": "array", "prefixItems": [STRING]}),
+        taking({"type": "array", "prefixItems": [STRING], "items": STRING}),
+        ["inputSchema/properties/a"],
+    ),
+    "number-enum": (
+        taking({"type": "integer", "enum": [1, 2]}),
+        taking({"enum": ["1", "2"]}),
+        ["inputSchema/properties/a: [1, 2]"],
+    ),
+    "mixed-enum": (
+        taking({"enum": ["a", None]}),
+        taking({"enum": ["a", "b"]}),
+        ['inputSchema/properties/a: ["a", null]'],
+    ),
+    "const": (
+        taking({"type": "string", "const": "a"}),
+        taking({"type": "string", "enum": ["a"]}),
+        ["inputSchema/properties/a: a"],
+    ),
+    "many-enum-values": (
+        taking({"enum": [str(n) for n in range(201)]}),
+        taking({"enum": [str(n) for n in range(200)]}),
+        ["201 values"],
+    ),
+    "property-key": (taking(STRING, name="filter[id]"), taking(STRING, name="filter.id"), ["inputSchema: filter[id]"]),
+    "property-start": (taking(STRING, name="x-id"), taking(STRING, name="x_id"), ["inputSchema: x-id"]),
+    "input-pattern": (
+        taking({"type": "object", "properties": {}, "patternProperties": {r"^\-": {**STRING, "pattern": "(?i)a"}}}),
+        taking({**STRING, "pattern": r"^\d{3}-\d{4}$"}),
+        [
+            r"inputSchema/properties/a: ^\- has the escape \-",
+            r"inputSchema/properties/a/patternProperties/^\-: (?i)a has the group (?i)",
+        ],
+    ),
+    "output-pattern": (
+        returning({**STRING, "pattern": r"\Aa"}),
+        returning({**STRING, "pattern": "^a"}),
+        [r"outputSchema/properties/a: \Aa has the escape \A"],
+    ),
+    "unknown-format": (
+        returning({**STRING, "format": "ipvanyaddress"}),
+        returning({**STRING, "format": "ipv6"}),
+        ["outputSchema/properties/a: ipvanyaddress"],
+    ),
+    "openai-format": (
+        taking({**STRING, "format": "uri"}),
+        taking({**STRING, "format": "uuid"}),
+        ["inputSchema/properties/a: uri"],
+    ),
+    "no-type": (
+        taking({"description": "Anything."}),
+        taking({"anyOf": [STRING, {"enum": ["a"]}, {"const": "a"}]}),
+        ["inputSchema/properties/a"],
+    ),
+    "several-types": (
+        taking({"type": ["string", "integer"]}),
+        taking({"type": ["string", "null"]}),
+        ['inputSchema/properties/a: ["string", "integer"]'],
+    ),
+    "bare-object": (
+        taking({"type": "object"}),
+        taking({"type": "object", "additionalProperties": INTEGER}),
+        ["inputSchema/properties/a"],
+    ),
+    "open-object": (
+        taking({"type": "object", "additionalProperties": INTEGER}),
+        taking({"type": "object", "properties": {"b": INTEGER}}),
+        ["inputSchema/properties/a"],
+    ),
+    "optional-null": (
+        taking({"anyOf": [STRING, {"type": "null"}]}, required=[]),
+        taking({"type": ["string", "null"]}),
+        ["inputSchema/properties/a"],
+    ),
+    "strict-size": (
+        tool(inputSchema={"type": "object", "properties": {"a": nested(6), **{f"p{n}": STRING for n in range(95)}}}),
+        tool(inputSchema={"type": "object", "properties": {"a": nested(5), **{f"p{n}": STRING for n in range(95)}}}),
+        ["101 properties", "6 levels of properties"],
+    ),
+    "left-out": (
+        tool("left_out"),
+        tool(),
+        ["inputSchema/properties/a/pattern: (?x)a (ECMA-262 does not have the flags (?x))"],
+    ),
+    "prompt-arguments": (prompt("review", "code", "language"), prompt("review", "code"), ["2 arguments"]),
+    "prompt-words": (prompt("review code"), prompt("review-code"), ["the name review code"]),
+    "resource-uri": (
+        {"uri": "my_orders://open"},
+        {"uri": "my-orders://open"},
+        ["the URI: Input should be a valid URL, relative URL without a base"],
+    ),
+}
+
+
+def test_each_rule_has_a_case() -> None:
+    assert list(CASES) == [rule.word for rule in RULES]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.word)
+def test_a_rule_finds_what_breaks_it_and_not_its_neighbour(rule: Rule) -> None:
+    broken, accepted, places = CASES[rule.word]
+    [problem] = [found for found in problems(rule.kind, as_list(broken)) if found.rule is rule]
+    assert (problem.kind, problem.places) == (rule.kind, places)
+    assert not [found for found in problems(rule.kind, as_list(accepted)) if found.rule is rule]
+
+
+def as_list(definitions: Any) -> list[dict[str, Any]]:
+    return definitions if isinstance(definitions, list) else [definitions]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.word)
+def test_a_row_is_complete(rule: Rule) -> None:
+    assert re.fullmatch("[a-z]+(-[a-z]+)*", rule.word)
+    assert rule.loss in LOSSES
+    assert rule.clients
+    assert rule.seen
+    for sentences in (rule.accepts, rule.effect, rule.advice):
+        assert sentences.endswith(".")
+        assert "|" not in sentences
+    assert rule.sources
+    assert all(source.startswith("https://") for source in rule.sources)
