@@ -377,6 +377,18 @@ async def test_a_principal_with_all_its_sessions_gets_429_and_others_get_theirs(
     await shop.connected(BOB)
 
 
+async def test_an_address_begins_half_of_all_sessions_and_leaves_the_others_to_the_others() -> None:
+    mcp = MCPServer("Sessions", sessions=MemorySessions(limit=4, per_principal=1))
+    peers = [Peer(mcp, HANDSHAKE) for _ in range(6)]
+    begun = [
+        await peer.start(initialize(HANDSHAKE), client=(address, 50_000)).answer()
+        for peer, address in zip(peers, ["192.0.2.1"] * 3 + ["192.0.2.2"] * 2 + ["192.0.2.3"], strict=True)
+    ]
+    assert [answer.status for answer in begun] == [200, 200, 429, 200, 200, 503]
+    for refused in (begun[2], begun[5]):
+        assert 1 <= int(refused.header("retry-after") or "") <= 301
+
+
 # How many in a time
 
 

@@ -1,4 +1,4 @@
-"""The mark of what belongs to a principal."""
+"""The marks of principals, and of the addresses from which anonymous callers come."""
 
 from __future__ import annotations
 
@@ -24,6 +24,17 @@ def owner_of(principal: Principal | None) -> str | None:
 def owner_of_key(key: tuple[str, ...]) -> str:
     """Return the mark of the principal with a key."""
     return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
+
+
+def address_mark(caller: str | None) -> str | None:
+    """Return the mark of the address from which an anonymous caller comes; None if it is unknown.
+
+    The mark is a digest, so that stores need not contain addresses.
+
+    Args:
+        caller: The caller, as `funcmcp.server.load.address_caller` names it.
+    """
+    return None if caller is None else hashlib.sha256(caller.encode()).hexdigest()[:32]
 
 
 def lists_tasks(principal: Principal | None) -> bool:

@@ -187,13 +187,52 @@ async def test_anonymous_sessions_are_bounded_and_take_nothing_from_those_of_pri
         with pytest.raises(SessionsFullError) as refused:
             await sessions.create(ANONYMOUS)
         assert not refused.value.is_owner_limit
-        assert 1 <= refused.value.retry_after <= 1981
+        assert 1 <= refused.value.retry_after <= 301
         assert await sessions.get(await sessions.create(HANDSHAKE)) == HANDSHAKE
         assert await sessions.end(ids[0])
         assert await sessions.create(ANONYMOUS)
         with pytest.raises(SessionsFullError):
             await sessions.create(ANONYMOUS)
         await link.aclose()
+
+
+async def test_an_address_has_half_of_the_anonymous_sessions_at_all_instances(
+    link: RedisLink, other: RedisLink
+) -> None:
+    here, there = (RedisSessions(each, anonymous=6, per_principal=1) for each in (link, other))
+    mine, theirs = (ANONYMOUS._replace(address=address) for address in ("a" * 32, "b" * 32))
+    ids = [await sessions.create(mine) for sessions in (here, there, here)]
+    for sessions in (here, there):
+        with pytest.raises(SessionsFullError) as refused:
+            await sessions.create(mine)
+        assert refused.value.is_owner_limit
+        assert 1 <= refused.value.retry_after <= 301
+    await here.create(theirs)
+    assert await there.get(ids[0]) == ANONYMOUS
+    assert await there.end(ids[0])
+    await there.create(mine)
+    await here.create(theirs)
+    await here.create(ANONYMOUS)
+    with pytest.raises(SessionsFullError) as refused:
+        await here.create(theirs)
+    assert not refused.value.is_owner_limit
+    await here.create(ANONYMOUS._replace(owner="another", address="a" * 32))
+
+
+async def test_a_session_that_is_never_used_ends_after_five_minutes_and_used_ones_later(link: RedisLink) -> None:
+    sessions = RedisSessions(link)
+    handshake = ANONYMOUS._replace(address="a" * 32)
+    used, unused = await sessions.create(handshake), await sessions.create(handshake)
+    assert await sessions.get(used) == ANONYMOUS
+
+    async def lifetime(key: str) -> float:
+        return float(await link.do(lambda redis: redis.pttl(f"funcmcp:{key}"))) / 1000
+
+    assert 290 < await lifetime(f"session:{unused}") <= 300
+    for key in (f"session:{used}", f"at:{'a' * 32}"):
+        assert 1970 < await lifetime(key) <= 1980
+    await sessions.create(handshake)
+    assert await lifetime(f"at:{'a' * 32}") > 1970
 
 
 async def test_under_volatile_lru_the_bus_the_revocations_and_the_count_of_anonymous_sessions_stay() -> None:
@@ -208,8 +247,8 @@ async def test_under_volatile_lru_the_bus_the_revocations_and_the_count_of_anony
         used: Any = await link.do(lambda redis: redis.info("memory"))
         await link.do(lambda redis: redis.config_set("maxmemory-policy", "volatile-lru"))
         await link.do(lambda redis: redis.config_set("maxmemory", used["used_memory"] + 300_000))
-        large = Handshake("2025-11-25", {}, {"name": "x" * 8000}, "somebody")
-        for _ in range(300):
+        large = Handshake("2025-11-25", {}, dict.fromkeys(("name", "title", "version"), "ä" * 100), "somebody")
+        for _ in range(1000):
             await sessions.create(large)
         evicted: Any = await link.do(lambda redis: redis.info("stats"))
         assert evicted["evicted_keys"] > 100

@@ -23,7 +23,7 @@ def sessions(clock: Clock) -> MemorySessions:
 
 async def test_a_session_remembers_its_handshake(sessions: MemorySessions) -> None:
     session_id = await sessions.create(HANDSHAKE)
-    assert await sessions.get(session_id) is HANDSHAKE
+    assert await sessions.get(session_id) == HANDSHAKE
     assert len(sessions) == 1
 
 
@@ -59,7 +59,7 @@ async def test_use_keeps_a_session_alive(sessions: MemorySessions, clock: Clock)
     session_id = await sessions.create(HANDSHAKE)
     for _ in range(5):
         clock.now += IDLE - 1
-        assert await sessions.get(session_id) is HANDSHAKE
+        assert await sessions.get(session_id) == HANDSHAKE
 
 
 async def test_one_more_than_the_limit_is_refused_and_the_others_go_on(sessions: MemorySessions, clock: Clock) -> None:
@@ -88,7 +88,7 @@ async def test_the_least_recently_used_session_makes_room_first(sessions: Memory
     clock.now += 1
     assert len(sessions) == 1
     await sessions.create(HANDSHAKE)
-    assert await sessions.get(ids[0]) is HANDSHAKE
+    assert await sessions.get(ids[0]) == HANDSHAKE
     assert await sessions.get(ids[1]) is None
 
 
@@ -100,7 +100,7 @@ async def test_an_ended_session_makes_room(sessions: MemorySessions) -> None:
 
 async def test_the_clock_of_the_machine_is_the_default() -> None:
     sessions = MemorySessions()
-    assert await sessions.get(await sessions.create(HANDSHAKE)) is HANDSHAKE
+    assert await sessions.get(await sessions.create(HANDSHAKE)) == HANDSHAKE
 
 
 async def test_a_principal_has_so_many_sessions_and_no_more(clock: Clock) -> None:
@@ -124,3 +124,37 @@ async def test_a_principal_has_so_many_sessions_and_no_more(clock: Clock) -> Non
         await sessions.create(ours)
     with pytest.raises(SessionsFullError):
         await sessions.create(ours)
+
+
+async def test_an_address_has_half_of_all_sessions_or_as_many_as_a_principal(clock: Clock) -> None:
+    for limit, share in ((8, 4), (4, 3)):
+        sessions = MemorySessions(limit=limit, per_principal=3, idle=IDLE, clock=clock)
+        here, elsewhere = (Handshake("2025-11-25", address=address) for address in ("here", "elsewhere"))
+        ids = [await sessions.create(here) for _ in range(share)]
+        with pytest.raises(SessionsFullError) as refused:
+            await sessions.create(here)
+        assert (refused.value.is_owner_limit, refused.value.retry_after >= 1) == (True, True)
+        await sessions.create(elsewhere)
+        await sessions.end(ids[0])
+        await sessions.create(here)
+
+
+async def test_the_address_of_a_principal_does_not_count(clock: Clock) -> None:
+    sessions = MemorySessions(limit=4, per_principal=1, clock=clock)
+    for number in range(4):
+        await sessions.create(Handshake("2025-11-25", owner=str(number), address="here"))
+
+
+async def test_a_session_that_is_never_used_ends_after_five_minutes(clock: Clock) -> None:
+    sessions = MemorySessions(limit=2, idle=1800, clock=clock)
+    used, unused = await sessions.create(HANDSHAKE), await sessions.create(HANDSHAKE)
+    clock.now += 299
+    assert await sessions.get(used)
+    with pytest.raises(SessionsFullError) as refused:
+        await sessions.create(HANDSHAKE)
+    assert refused.value.retry_after == 2
+    clock.now += 2
+    assert await sessions.create(HANDSHAKE)
+    assert await sessions.get(unused) is None
+    clock.now += 1700
+    assert await sessions.get(used)

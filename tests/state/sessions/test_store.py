@@ -24,6 +24,20 @@ def test_a_handshake_is_frozen_with_its_default_values() -> None:
         handshake.revision = "2024-11-05"  # type: ignore[misc]
 
 
+def test_a_session_counts_for_its_principal_or_else_for_its_address() -> None:
+    assert Handshake("2025-11-25", owner="alice", address="here").payer == "alice"
+    assert Handshake("2025-11-25", address="here").payer == "here"
+    assert Handshake("2025-11-25").payer is None
+
+
+def test_a_reduced_handshake_has_what_a_server_uses() -> None:
+    capabilities = {"elicitation": {"form": {}, "other": {}}, "roots": {"listChanged": True}, "experimental": {"x": {}}}
+    info = {"name": "n" * 200, "version": "1", "icons": [{"src": "data:"}]}
+    handshake = Handshake("2025-11-25", capabilities, info, "alice", "here")
+    used: dict[str, dict[str, object]] = {"elicitation": {"form": {}}, "roots": {}}
+    assert handshake.reduced() == Handshake("2025-11-25", used, {"name": "n" * 100, "version": "1"}, "alice", "here")
+
+
 def test_a_full_store_says_when_to_try_again() -> None:
     assert SessionsFullError(30).retry_after == 30
 

@@ -1,11 +1,12 @@
 """Sessions in Redis, which all instances of a server share.
 
-How it works: a session is a hash under ``PREFIX:session:ID``. Its fields are the handshake (`handshake`), the name of
-the set that counts it (`owned`), and the notes: `level:OWNER` and `uri:OWNER:URI`, with an empty owner for the session
-itself. A sorted set of session ids by expiry counts the sessions of each principal, and another one the anonymous
-sessions. The hash expires when the session has been idle; each instance postpones that from time to time, not with each
-request (`_alive_until`), because Redis writes every change to its disk. The scripts below are atomic and use the clock
-of Redis. The reads that the requests of one iteration of the event loop need go to Redis in one pipeline.
+How it works: a session is a hash under ``PREFIX:session:ID``. Its fields are the handshake (`handshake`), the names of
+the sets that count it (`owned` and, for an anonymous session of a known address, `at`), and the notes: `level:OWNER`
+and `uri:OWNER:URI`, with an empty owner for the session itself. A sorted set of session ids by expiry counts the
+sessions of each principal, another one all anonymous sessions, and others those of each address. The hash expires when
+the session has been idle; each instance postpones that from time to time, not with each request (`_alive_until`),
+because Redis writes every change to its disk. The scripts below are atomic and use the clock of Redis. The reads that
+the requests of one iteration of the event loop need go to Redis in one pipeline.
 
 Needs ``pip install "funcmcp[redis]"``. While Redis can't be reached, every method raises StoreUnavailableError in a
 bounded time.
@@ -29,7 +30,7 @@ from funcmcp.adapters.redis.link import link_to
 from funcmcp.adapters.redis.shared_pipeline import SharedPipeline
 from funcmcp.protocol.codec import InvalidJSONError, RepeatedNameError, decode, encode
 from funcmcp.protocol.levels import LEVELS
-from funcmcp.state.sessions.store import Handshake, Notes, SessionsFullError, SharedSessions
+from funcmcp.state.sessions.store import UNUSED_SECONDS, Handshake, Notes, SessionsFullError, SharedSessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,36 +51,48 @@ _CREATE = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local life = tonumber(ARGV[2])
-if redis.call('ZCOUNT', KEYS[2], now, '+inf') >= tonumber(ARGV[4]) then
-  return redis.call('ZRANGEBYSCORE', KEYS[2], now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] - now + 1
+for index = 2, #KEYS do
+  if redis.call('ZCOUNT', KEYS[index], now, '+inf') >= tonumber(ARGV[2 + index]) then
+    local first = redis.call('ZRANGEBYSCORE', KEYS[index], now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+    return {index, first - now + 1}
+  end
 end
-redis.call('HSET', KEYS[1], 'handshake', ARGV[1], 'owned', KEYS[2])
+redis.call('HSET', KEYS[1], 'handshake', ARGV[1], 'owned', KEYS[2], 'at', KEYS[3] or '')
 redis.call('PEXPIRE', KEYS[1], life)
-redis.call('ZADD', KEYS[2], now + life, ARGV[3])
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', '(' .. now)
-if ARGV[5] == '1' then redis.call('PEXPIRE', KEYS[2], life) end
-return 0
+for index = 2, #KEYS do
+  redis.call('ZADD', KEYS[index], now + life, ARGV[3])
+  redis.call('ZREMRANGEBYSCORE', KEYS[index], '-inf', '(' .. now)
+  if not string.find(KEYS[index], ':anonymous$') then
+    local last = redis.call('ZRANGE', KEYS[index], -1, -1, 'WITHSCORES')[2]
+    redis.call('PEXPIREAT', KEYS[index], last)
+  end
+end
+return {0, 0}
 """
-"""Create a session and add it, with the time of its expiry, to the set of its principal or of the anonymous sessions.
+"""Create a session and add it, with the time of its expiry, to the sets that count it.
 
-If the set is full, return the milliseconds until its first session expires. The write that takes memory comes first: a
-full Redis refuses no command of a script that has begun to write. A principal's set expires with its last session. The
-set of anonymous sessions has no expiry, so that an eviction policy for volatile keys can't remove the count.
+KEYS: the hash, the set of its principal or of the anonymous sessions, and the set of its address. ARGV: handshake,
+milliseconds to live, id, and the limits of the sets. If a set is full, return the index of its key and the milliseconds
+until its first session expires; else 0 and 0. The write that takes memory comes first: a full Redis refuses no command
+of a script that has begun to write. The set of a principal or an address expires with its last session. The set of
+anonymous sessions has no expiry, so that an eviction policy for volatile keys can't remove the count.
 """
 
 _KEEP_ALIVE = """
-local owned = redis.call('HGET', KEYS[1], 'owned')
-if owned then
-  local time = redis.call('TIME')
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  redis.call('ZADD', owned, 'XX', now + ARGV[1], ARGV[2])
-  if redis.call('PTTL', owned) > 0 then redis.call('PEXPIRE', owned, ARGV[1]) end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+for _, set in ipairs(redis.call('HMGET', KEYS[1], 'owned', 'at')) do
+  if set and set ~= '' then
+    redis.call('ZADD', set, 'XX', now + ARGV[1], ARGV[2])
+    if redis.call('PTTL', set) > 0 then redis.call('PEXPIRE', set, ARGV[1]) end
+  end
 end
 """
 
 _END = """
-local owned = redis.call('HGET', KEYS[1], 'owned')
-if owned then redis.call('ZREM', owned, ARGV[1]) end
+for _, set in ipairs(redis.call('HMGET', KEYS[1], 'owned', 'at')) do
+  if set and set ~= '' then redis.call('ZREM', set, ARGV[1]) end
+end
 return redis.call('DEL', KEYS[1])
 """
 
@@ -110,9 +123,11 @@ class RedisSessions(SharedSessions):
 
     Args:
         redis: The URL of Redis, or a `RedisLink` with more options.
-        idle: Seconds without a request after which a session ends.
+        idle: Seconds without a request after which a session ends. A session whose client sends nothing after
+            `initialize` ends after five minutes at most.
         per_principal: Number of sessions of one principal at once. When it is reached, its new sessions are refused
-            with 429.
+            with 429. An address from which anonymous callers come has this limit, or half of `anonymous`, whichever is
+            more.
         anonymous: Number of sessions without a principal at once. When it is reached, new ones are refused with 503.
         keys: Seal what clients carry between requests. The default is as in `funcmcp.state.SignedSessions`.
 
@@ -133,10 +148,12 @@ class RedisSessions(SharedSessions):
         self._link = link_to(redis)
         self._per_principal = per_principal
         self._anonymous = anonymous
+        self._per_address = max(per_principal, anonymous // 2)
         self._alive_until: dict[str, float] = {}
         """By session id, the time until which its expiry need not be postponed."""
         self._renewal_interval = idle / 10
         self._lifetime = int((idle + self._renewal_interval) * 1000)
+        self._unused_lifetime = min(self._lifetime, int(UNUSED_SECONDS * 1000))
         self._reads: SharedPipeline[_Read] = SharedPipeline(self._link, self._read_all)
         self.bus = RedisBus(self._link)
         self.endings: list[Callable[[str], None]] = []
@@ -144,19 +161,26 @@ class RedisSessions(SharedSessions):
     async def create(self, handshake: Handshake) -> str:
         """Create a session and return its id; raise SessionsFullError or StoreUnavailableError."""
         session_id = secrets.token_urlsafe(_ID_BYTES)
-        owner, prefix = handshake.owner, self._link.prefix
-        if owner is None:
-            siblings, limit = f"{prefix}:anonymous", self._anonymous
-        else:
-            siblings, limit = f"{prefix}:owned:{owner}", self._per_principal
-        record = encode([handshake.revision, handshake.capabilities, handshake.info, owner])
-        arguments = (record, self._lifetime, session_id, limit, int(owner is not None))
-        wait: int = await self._link.do(
-            lambda redis: redis.eval(_CREATE, 2, self._key(session_id), siblings, *arguments), int
-        )
-        if wait:
-            raise SessionsFullError(wait // 1000 + 1, is_owner_limit=owner is not None)
+        handshake = handshake.reduced()
+        record = encode([handshake.revision, handshake.capabilities, handshake.info, handshake.owner])
+        sets = self._sets(handshake)
+        keys = [self._key(session_id), *sets]
+        arguments: list[Any] = [record, self._unused_lifetime, session_id, *sets.values()]
+        full, wait = await self._link.do(lambda redis: redis.eval(_CREATE, len(keys), *keys, *arguments), list)
+        if full:
+            is_owner_limit = keys[full - 1] != f"{self._link.prefix}:anonymous"
+            raise SessionsFullError(wait // 1000 + 1, is_owner_limit=is_owner_limit)
         return session_id
+
+    def _sets(self, handshake: Handshake) -> dict[str, int]:
+        """Return the limits of the sets that count a session, by their keys."""
+        prefix = self._link.prefix
+        if handshake.owner is not None:
+            return {f"{prefix}:owned:{handshake.owner}": self._per_principal}
+        sets = {f"{prefix}:anonymous": self._anonymous}
+        if handshake.address is not None:
+            sets[f"{prefix}:at:{handshake.address}"] = self._per_address
+        return sets
 
     async def get(self, session_id: str) -> Handshake | None:
         """Return the handshake of a session, or None; postpone its expiry. Raise StoreUnavailableError.

@@ -10,7 +10,7 @@ import re
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.auth.owner import owner_of
+from funcmcp.auth.owner import address_mark, owner_of
 from funcmcp.protocol.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, InvalidParams, MCPError, MissingClientCapability
 from funcmcp.protocol.tasks import EXTENSION, TaskStatus, declares, poll_seconds
 from funcmcp.server.calls.task_call import encode_call
@@ -157,7 +157,7 @@ class Tasks:
             poll=options.poll,
             attempts=options.attempts or 1,
             answers={} if answers is None else answers,
-            address=None if context.caller is None else _mark_of(context.caller),
+            address=address_mark(context.caller),
         )
         self.start()  # where the application around the server does not run its lifespan
         try:
@@ -230,11 +230,6 @@ class Tasks:
 def limit_reached_by(error: TasksFullError) -> LimitReachedError:
     """Return the error that a client gets."""
     return LimitReachedError(f"{error}.", error.retry_after, is_caller_limit=error.is_owner_limit)
-
-
-def _mark_of(caller: str) -> str:
-    """Return the mark of a caller. It is a digest, so it may be stored."""
-    return hashlib.sha256(caller.encode()).hexdigest()[:32]
 
 
 def task_digest(task_id: str) -> str:

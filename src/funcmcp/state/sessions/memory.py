@@ -1,9 +1,10 @@
 """Sessions in the memory of this process, bounded in number and age.
 
-How it works: a session ends with `end`, or when it has been idle for too long. Each use postpones that. Expired
-sessions are removed when they are used, and by a sweep that runs in `create`: ten times per idle time, and when the
-store is full. A sweep that leaves a full store computes the earliest time at which a session can expire. Until then new
-sessions are refused without another sweep. A principal has a limit of its own, so that it can't fill the store alone.
+How it works: a session ends with `end`, or when it has been idle for too long, which is earlier for a session that was
+never used. Each use postpones that. Expired sessions are removed when they are used, and by a sweep that runs in
+`create`: ten times per idle time, and when the store is full. A sweep that leaves a full store computes the earliest
+time at which a session can expire. Until then new sessions are refused without another sweep. A principal has a limit
+of its own, and so has an address from which anonymous callers come, so that neither can fill the store alone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from funcmcp.state.sessions.store import LiveSessions, SessionsFullError
+from funcmcp.state.sessions.store import UNUSED_SECONDS, LiveSessions, SessionsFullError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,8 +32,10 @@ class MemorySessions(LiveSessions):
     Args:
         limit: Number of sessions at once. When it is reached, new sessions are refused with 503.
         per_principal: Number of sessions of one principal at once. When it is reached, its new sessions are refused
-            with 429.
-        idle: Seconds without a request after which a session ends.
+            with 429. An address from which anonymous callers come has this limit, or half of all sessions, whichever
+            is more.
+        idle: Seconds without a request after which a session ends. A session whose client sends nothing after
+            `initialize` ends after five minutes at most.
         keys: Seal what clients carry between requests. The default is as in `SignedSessions`.
         clock: Returns monotonic seconds.
     """
@@ -49,8 +52,10 @@ class MemorySessions(LiveSessions):
         self.keys = keys
         self._limit = limit
         self._per_principal = per_principal
-        self._owned: dict[str, int] = {}
+        self._per_address = max(per_principal, limit // 2)
+        self._paid: dict[str, int] = {}
         self._idle = idle
+        self._unused = min(idle, UNUSED_SECONDS)
         self._clock = clock
         self._sessions: dict[str, _Session] = {}
         self._full_until = 0.0
@@ -64,13 +69,14 @@ class MemorySessions(LiveSessions):
             self._drop_expired(now)
         if len(self._sessions) >= self._limit:
             raise SessionsFullError(max(1, int(self._full_until - now) + 1))
-        owner = handshake.owner
-        if owner is not None:
-            if self._owned.get(owner, 0) >= self._per_principal:
+        payer = handshake.payer
+        if payer is not None:
+            limit = self._per_address if handshake.owner is None else self._per_principal
+            if self._paid.get(payer, 0) >= limit:
                 raise SessionsFullError(max(1, int(self._sweep_at - now) + 1), is_owner_limit=True)
-            self._owned[owner] = self._owned.get(owner, 0) + 1
+            self._paid[payer] = self._paid.get(payer, 0) + 1
         session_id = base64.urlsafe_b64encode(os.urandom(33)).decode("ascii")
-        self._sessions[session_id] = _Session(handshake, now)
+        self._sessions[session_id] = _Session(handshake.reduced(), now + self._unused)
         return session_id
 
     async def get(self, session_id: str) -> Handshake | None:
@@ -83,10 +89,10 @@ class MemorySessions(LiveSessions):
         if session is None:
             return None
         now = self._clock()
-        if session.used + self._idle <= now:
+        if session.expires <= now:
             self._drop(session_id)
             return None
-        session.used = now
+        session.expires = now + self._idle
         return session.handshake
 
     async def end(self, session_id: str) -> bool:
@@ -100,28 +106,27 @@ class MemorySessions(LiveSessions):
 
     def _drop(self, session_id: str) -> bool:
         session = self._sessions.pop(session_id, None)
-        owner = None if session is None else session.handshake.owner
-        if owner is not None:
-            self._owned[owner] -= 1
-            if not self._owned[owner]:
-                del self._owned[owner]
+        payer = None if session is None else session.handshake.payer
+        if payer is not None:
+            self._paid[payer] -= 1
+            if not self._paid[payer]:
+                del self._paid[payer]
         return session is not None
 
     def _drop_expired(self, now: float) -> None:
         """Drop expired sessions, and note the earliest time at which another one can expire; use only postpones it."""
-        deadline = now - self._idle
-        expired = [session_id for session_id, session in self._sessions.items() if session.used <= deadline]
+        expired = [session_id for session_id, session in self._sessions.items() if session.expires <= now]
         for session_id in expired:
             self._drop(session_id)
             for on_end in self.endings:
                 on_end(session_id)
         self._sweep_at = now + self._idle / _SWEEPS
-        self._full_until = min((session.used for session in self._sessions.values()), default=now) + self._idle
+        self._full_until = min((session.expires for session in self._sessions.values()), default=now)
 
 
 class _Session:
-    __slots__ = ("handshake", "used")
+    __slots__ = ("expires", "handshake")
 
-    def __init__(self, handshake: Handshake, used: float) -> None:
+    def __init__(self, handshake: Handshake, expires: float) -> None:
         self.handshake = handshake
-        self.used = used
+        self.expires = expires

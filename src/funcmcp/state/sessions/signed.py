@@ -20,7 +20,7 @@ from funcmcp.state.sessions.ended import EndedSessions, digest_of
 from funcmcp.state.sessions.store import Handshake, SessionStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from funcmcp.state.bus import Bus
     from funcmcp.state.seal import KeyRing
@@ -29,11 +29,6 @@ _PURPOSE = "session"
 _MAX_CACHED = 10_000
 _MAX_ID = 4096
 _FIELDS = frozenset("rcixon")
-_CAPABILITIES = {"elicitation": ("form", "url"), "sampling": ("context", "tools"), "roots": (), "extensions": None}
-"""The client capabilities that a server uses, with their parts. None: any part."""
-
-_MAX_TEXT = 100
-_MAX_EXTENSIONS = 8
 
 
 class Revocations(Protocol):
@@ -91,10 +86,11 @@ class SignedSessions(SessionStore):
 
     async def create(self, handshake: Handshake) -> str:
         """Create a session and return its id."""
+        handshake = handshake.reduced()
         payload = {
             "r": handshake.revision,
-            "c": _capabilities(handshake.capabilities),
-            "i": _info(handshake.info),
+            "c": handshake.capabilities,
+            "i": handshake.info,
             "x": self._clock() + self._lifetime,
             "o": handshake.owner,
             "n": base64.b64encode(os.urandom(16)).decode("ascii"),
@@ -170,22 +166,3 @@ def _checked(payload: Any, digest: bytes, start: int) -> _Checked | None:
             if isinstance(expires, int | float) and payload.keys() == _FIELDS:
                 return _Checked(Handshake(revision, capabilities, info, owner), expires, digest, start)
     return None
-
-
-def _capabilities(declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return only the capabilities that a server uses, to keep the id short."""
-    capabilities: dict[str, Any] = {}
-    for name, parts in _CAPABILITIES.items():
-        value = declared.get(name)
-        if not isinstance(value, dict):
-            continue
-        names = parts
-        if names is None:
-            names = tuple(part for part in tuple(value)[:_MAX_EXTENSIONS] if len(part) <= _MAX_TEXT)
-        capabilities[name] = {part: {} for part in names if isinstance(value.get(part), dict)}
-    return capabilities
-
-
-def _info(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return only the name, title and version of the client, to keep the id short."""
-    return {name: info[name][:_MAX_TEXT] for name in ("name", "title", "version") if isinstance(info.get(name), str)}

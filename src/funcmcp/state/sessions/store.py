@@ -29,12 +29,53 @@ class Handshake(NamedTuple):
         capabilities: The client's ClientCapabilities.
         info: The client's Implementation.
         owner: The mark of the principal that owns the session; None for an anonymous session.
+        address: The mark of the address from which an anonymous session began; None if it is unknown. A store counts
+            the sessions of an address with it, and need not keep it.
     """
 
     revision: str
     capabilities: Mapping[str, Any] = {}
     info: Mapping[str, Any] = {}
     owner: str | None = None
+    address: str | None = None
+
+    @property
+    def payer(self) -> str | None:
+        """The mark of the caller for whom the session counts: a principal, or else an address; None if unknown."""
+        return self.address if self.owner is None else self.owner
+
+    def reduced(self) -> Handshake:
+        """Return the handshake with only what a server uses, so that sessions are small.
+
+        That is the name, title and version of the client, and the capabilities in `_CAPABILITIES`.
+        """
+        return self._replace(capabilities=_capabilities(self.capabilities), info=_info(self.info))
+
+
+_CAPABILITIES = {"elicitation": ("form", "url"), "sampling": ("context", "tools"), "roots": (), "extensions": None}
+"""The client capabilities that a server uses, with their parts. None: any part."""
+
+_MAX_TEXT = 100
+_MAX_EXTENSIONS = 8
+
+
+def _capabilities(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return only the capabilities that a server uses."""
+    capabilities: dict[str, Any] = {}
+    for name, parts in _CAPABILITIES.items():
+        value = declared.get(name)
+        if not isinstance(value, dict):
+            continue
+        names = parts
+        if names is None:
+            names = tuple(part for part in tuple(value)[:_MAX_EXTENSIONS] if len(part) <= _MAX_TEXT)
+        capabilities[name] = {part: {} for part in names if isinstance(value.get(part), dict)}
+    return capabilities
+
+
+def _info(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return only the name, title and version of the client."""
+    return {name: info[name][:_MAX_TEXT] for name in ("name", "title", "version") if isinstance(info.get(name), str)}
 
 
 class SessionKey(NamedTuple):
@@ -64,12 +105,16 @@ class SessionKey(NamedTuple):
         return f"{self.session_id} {self.owner}"
 
 
+UNUSED_SECONDS = 300.0
+"""Seconds after which a session ends if its client has sent nothing since `initialize`."""
+
+
 class SessionsFullError(Exception):
     """The store has no room for another session, or for another ended session.
 
     Args:
         retry_after: Seconds until there may be room.
-        is_owner_limit: Whether the owner of the session has reached its limit. Otherwise the store is full.
+        is_owner_limit: Whether the caller has reached its limit. Otherwise the store is full.
     """
 
     def __init__(self, retry_after: int, *, is_owner_limit: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,6 +11,7 @@ from funcmcp.auth import APIKeys
 from funcmcp.serving import serving_of
 from funcmcp.state import MemoryRates
 from funcmcp.testing import MemoryRequest
+from funcmcp.transports.http.messages import HttpRequest
 
 if TYPE_CHECKING:
     from funcmcp.transports.http.messages import HttpResponse
@@ -108,3 +109,49 @@ async def test_a_request_counts_for_the_rate_of_its_caller_whatever_its_credenti
     assert second is not None
     assert second.status == 429
     assert int(dict(second.headers)["retry-after"]) > 1
+
+
+@pytest.mark.parametrize(
+    ("options", "key", "forwarded", "peer", "is_logged"),
+    [
+        ({}, None, "192.0.2.1", "10.0.0.1", True),
+        ({}, None, "192.0.2.1", None, True),
+        ({}, None, "192.0.2.1, 10.0.0.1", "10.0.0.1", False),  # the server has read the header
+        ({}, None, None, "10.0.0.1", False),
+        ({}, KEY, "192.0.2.1", "10.0.0.1", False),
+        ({"proxies": 1}, None, "192.0.2.1", "10.0.0.1", False),
+    ],
+)
+async def test_the_first_address_in_a_header_that_is_ignored_is_in_the_log_once(
+    options: dict[str, Any],
+    key: str | None,
+    forwarded: str | None,
+    peer: str | None,
+    is_logged: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    auth = APIKeys({"alice": KEY}) if key else None
+    serving = serving_of(MCPServer("Shop", auth=auth, http=HTTPOptions(allowed_hosts=["localhost"], **options)))
+    fields = {"host": "localhost", "x-forwarded-for": forwarded, "x-api-key": key}
+    lines = [(name.encode(), value.encode()) for name, value in fields.items() if value]
+    for method in ("POST", "GET") * 2:
+        request = HttpRequestAt(method, "/mcp", [*lines, *MEDIA_TYPES], peer)
+        request.body = b"{}"
+        await serving.exchange(request)
+    messages = [record.getMessage() for record in caplog.records]
+    assert [message.partition(",")[0] for message in messages] == ["X-Forwarded-For is ignored"] * is_logged
+
+
+MEDIA_TYPES = [(b"accept", b"application/json, text/event-stream"), (b"content-type", b"application/json")]
+
+
+class HttpRequestAt(HttpRequest):
+    """A request from an address."""
+
+    def __init__(self, method: str, path: str, pairs: list[tuple[bytes, bytes]], peer: str | None) -> None:
+        super().__init__(method, path, pairs)
+        self._peer = peer
+
+    @property
+    def peer(self) -> str | None:
+        return self._peer

@@ -21,7 +21,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from funcmcp.server.limits import LimitReachedError
-from funcmcp.transports.http.admission.caller import caller_of
+from funcmcp.server.log import logger
+from funcmcp.transports.http.admission.caller import caller_of, ignores_forwarded_address
 from funcmcp.transports.http.admission.rate_limits import RateLimit
 from funcmcp.transports.http.messages import HttpResponse
 from funcmcp.transports.http.status import limit_reached
@@ -66,6 +67,7 @@ class Admission(Generic[H]):
         self._header_checks = header_checks
         self._authentication = authentication
         self._checks_messages = checks_messages
+        self._notes_forwarded = not options.proxies
         self._always_waits = (self.rate_limit is not None and not self.rate_limit.is_local) or (
             authentication is not None and not (checks_messages and authentication.recalls)
         )
@@ -82,7 +84,7 @@ class Admission(Generic[H]):
                 refusal = await self._authentication.authenticate(request)
             else:
                 refusal = await self._authentication.authenticate_for_conversation(request)
-        request.caller = caller_of(request, self._proxies)
+        self._identify(request)
         if self.rate_limit is not None:
             refusal = await self.rate_limit.refusal(request) or refusal
         return headers if refusal is None else refusal
@@ -99,10 +101,20 @@ class Admission(Generic[H]):
             return headers
         if self._authentication is not None and (request.method != "POST" or not self._authentication.recall(request)):
             return None
-        request.caller = caller_of(request, self._proxies)
+        self._identify(request)
         if self.rate_limit is not None:
             return self.rate_limit.refusal_at_once(request) or headers
         return headers
+
+    def _identify(self, request: HttpRequest) -> None:
+        """Set the caller of a request, and log once that the address in a header is ignored."""
+        request.caller = caller_of(request, self._proxies)
+        if self._notes_forwarded and request.principal is None and ignores_forwarded_address(request):
+            self._notes_forwarded = False
+            logger.warning(
+                "X-Forwarded-For is ignored, because HTTPOptions(proxies=) declares no proxy. All callers without"
+                " credentials behind a proxy have one address, and share its limits. See docs/reference/limits.md."
+            )
 
     def _check_header(self, request: HttpRequest) -> H | HttpResponse:
         """Check all that needs no caller: the headers of a request and the load of the process."""

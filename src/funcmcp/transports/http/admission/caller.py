@@ -22,6 +22,7 @@ _MAX_ADDRESS = 64
 """Characters of an address that is parsed and cached. The longest address with its port has fewer."""
 
 
+_FORWARDED = b"x-forwarded-for"
 _UNKNOWN = address_caller("")
 
 
@@ -48,6 +49,15 @@ def _caller_at(host: str) -> str | None:
     return address_caller(address) if address else None
 
 
+def ignores_forwarded_address(request: HttpRequest) -> bool:
+    """Return whether a proxy names an address that does not count for the request, if no proxies are declared.
+
+    A server such as uvicorn may have read the header; then its peer is an address in it.
+    """
+    forwarded = request.fields.get(_FORWARDED)
+    return forwarded is not None and (request.peer or "?") not in forwarded.decode("latin-1")
+
+
 def address_of(request: HttpRequest, proxies: int) -> str:
     """Return the address that a request came from; "" if it is unknown.
 
@@ -55,7 +65,7 @@ def address_of(request: HttpRequest, proxies: int) -> str:
     outermost of the operator's proxies appended is reliable.
     """
     if proxies:
-        addresses = request.fields.get(b"x-forwarded-for", b"").decode("latin-1").split(",")
+        addresses = request.fields.get(_FORWARDED, b"").decode("latin-1").split(",")
         if len(addresses) >= proxies:
             address = addresses[-proxies].strip(" \t")
             network = _network(address) if len(address) <= _MAX_ADDRESS else ""

@@ -21,7 +21,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.at_once import at_once
-from funcmcp.auth.owner import owner_of
+from funcmcp.auth.owner import address_mark, owner_of
 from funcmcp.protocol import headers
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, MCPError
 from funcmcp.protocol.jsonrpc import Malformed, Notification, Response
@@ -257,7 +257,7 @@ class HandshakeEra:
         if reply.error is not None or self._is_stateless:
             return handshake_response(reply)
         try:
-            session_id = await self._sessions.create(handshake)
+            session_id = await self._sessions.create(handshake._replace(address=address_mark(http.caller)))
         except SessionsFullError as error:
             reason = "Too many sessions; try again later."
             if error.is_owner_limit:
