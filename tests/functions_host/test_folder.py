@@ -106,7 +106,7 @@ def test_the_language_is_that_of_the_files_where_no_setting_names_it(tmp_path: P
 @pytest.mark.parametrize(
     ("host", "settings", "reason"),
     [
-        ("{", None, r"host\.json, line 1: .*Correct the JSON there"),
+        ("{", None, r"host\.json, line 1, column 2: .*Correct the JSON there"),
         ("[]", None, r"host\.json must hold a JSON object"),
         ('{"functionTimeout": "soon"}', None, "functionTimeout is 'soon'"),
         ("{}", {"IsEncrypted": True, "Values": {}}, "is encrypted. Run: func settings decrypt"),

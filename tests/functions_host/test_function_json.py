@@ -56,7 +56,7 @@ def test_the_code_is_the_file_that_the_functions_host_would_take(
 @pytest.mark.parametrize(
     ("content", "error"),
     [
-        ("{", "function.json, line 1: "),
+        ("{", "function.json, line 1, column 2: "),
         ({"bindings": []}, "function.json has no bindings."),
         ({}, "function.json has no bindings."),
         ({"bindings": [BINDING], "scriptFile": "no.py"}, 'function.json: "scriptFile" is no.py, which does not exist.'),

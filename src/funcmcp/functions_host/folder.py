@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.functions_host.keys import VARIABLE as HOST_KEYS_VARIABLE
+from funcmcp.jsonc import JSONTextError, parse
 from funcmcp.state.keys import VARIABLE as KEYS_VARIABLE
 
 if TYPE_CHECKING:
@@ -48,8 +49,6 @@ _OBJECTS = (
     ("logging", "loglevel"),
 )
 """Paths in host.json that are objects."""
-
-_JSON_WITH_COMMENTS = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
 
 
 class FolderError(Exception):
@@ -147,10 +146,9 @@ def read_json(path: Path) -> dict[str, Any]:
         FolderError: The file can't be read, or does not hold an object.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        value = json.loads(_JSON_WITH_COMMENTS.sub(lambda match: match[1] or " ", text))
-    except json.JSONDecodeError as error:
-        raise FolderError(f"{path.name}, line {error.lineno}: {error.msg}. Correct the JSON there.") from error
+        value = parse(path.read_text(encoding="utf-8-sig"), comments=True).value
+    except JSONTextError as error:
+        raise FolderError(f"{path.name}, {error}. Correct the JSON there.") from error
     except (OSError, ValueError) as error:
         raise FolderError(f"{path.name} can't be read: {error}.") from error
     if not isinstance(value, dict):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp import azure
-from funcmcp.adapters.azure.settings import PREFIX_VARIABLE, route_prefix
+from funcmcp.adapters.azure.settings import PREFIX_VARIABLE, at, route_prefix
 from funcmcp.transports.http.admission.origin import OriginCheck
 from funcmcp.transports.http.messages import HttpRequest
 from funcmcp.transports.http.options import HTTPOptions
@@ -52,7 +52,9 @@ def test_an_app_setting_overrides_host_json(folder: Path) -> None:
     with pytest.raises(ValueError, match=f"host.json is not JSON.*{PREFIX_VARIABLE}"):
         azure.public_url()
     (folder / "host.json").write_text("[" * 100_000, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"host\.json is not JSON \(the JSON is nested too deeply"):
+    with pytest.raises(
+        ValueError, match=r"host\.json is not JSON \(line 1, column 202: the values are nested too deeply"
+    ):
         azure.public_url()
 
 
@@ -93,3 +95,17 @@ def test_the_name_that_azure_gave_is_allowed_and_no_other(
     check = OriginCheck(HTTPOptions())
     assert check.refusal(HttpRequest("POST", "/mcp", [(b"host", host.encode())])) is None
     assert check.refusal(HttpRequest("POST", "/mcp", [(b"host", f"x.{host}".encode())])) is not None
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        ((), {"extensions": {"Http": {"routePrefix": "x"}}}),
+        (("Extensions", "HTTP"), {"routePrefix": "x"}),
+        (("extensions", "http", "ROUTEPREFIX"), "x"),
+        (("extensions", "mcp"), None),
+        (("extensions", "http", "routePrefix", "deeper"), None),
+    ],
+)
+def test_a_path_is_found_in_any_case(keys: tuple[str, ...], value: object) -> None:
+    assert at({"extensions": {"Http": {"routePrefix": "x"}}}, *keys) == value

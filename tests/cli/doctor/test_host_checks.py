@@ -93,7 +93,7 @@ def test_an_app_that_can_not_be_loaded(tmp_path: Path) -> None:
     assert level == "error"
     assert "No module named 'nothing_of_this_name'. Run pip install -r requirements.txt into" in text
     (folder / "host.json").write_text("{")
-    assert rows(folder)["the app"][1].startswith("can't be served. host.json, line 1: ")
+    assert rows(folder)["the app"][1].startswith("can't be served. host.json, line 1, column 2: ")
     (folder / "host.json").write_text("{}")
     (folder / "function_app.py").write_text("import azure.functions as func\napp = func.FunctionApp()\n")
     assert rows(folder)["the app"] == (

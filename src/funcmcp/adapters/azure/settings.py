@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from funcmcp.adapters.azure.lenient_json import at, parse
+from funcmcp.jsonc import parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,7 @@ def route_prefix(environment: Mapping[str, str] = os.environ) -> str:
 
 def _prefix_of(file: Path) -> str:
     try:
-        settings = parse(file.read_text(encoding="utf-8-sig"))
+        settings = parse(file.read_text(encoding="utf-8-sig"), comments=True).value
     except FileNotFoundError:
         settings = {}
     except ValueError as error:
@@ -62,3 +62,14 @@ def _prefix_of(file: Path) -> str:
     if prefix is None:
         return "" if at(settings, "configurationProfile") == _SELF_HOSTED else "api"
     return str(prefix)
+
+
+def at(document: Any, *keys: str) -> Any:
+    """Return the value at a path of keys in host.json or local.settings.json, whose keys have no case.
+
+    It is None if it is missing.
+    """
+    for key in keys:
+        members = {name.lower(): value for name, value in document.items()} if isinstance(document, dict) else {}
+        document = members.get(key.lower())
+    return document

@@ -10,7 +10,7 @@ import json
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from funcmcp.adapters.azure.lenient_json import at
+from funcmcp.adapters.azure.settings import at
 from funcmcp.cli.doctor.ignore_file import excluding_line
 from funcmcp.cli.doctor.project import Finding, Project, kind_of
 

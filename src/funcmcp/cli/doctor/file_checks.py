@@ -10,7 +10,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from funcmcp.adapters.azure.lenient_json import at
+from funcmcp.adapters.azure.settings import at
 from funcmcp.cli.doctor.project import Finding, Project, can_be_set
 from funcmcp.state.keys import VARIABLE, configured_keys
 from funcmcp.transports.http.options import HOSTS_VARIABLE

@@ -11,9 +11,11 @@ import asyncio
 import os
 from typing import TYPE_CHECKING
 
+from funcmcp.adapters.azure.settings import at
 from funcmcp.cli.client_rules.problems import problems_in
 from funcmcp.cli.client_rules.report import short_texts
 from funcmcp.cli.doctor.project import Finding
+from funcmcp.jsonc import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +31,7 @@ _ADVICE = " Run it with Azure Functions Core Tools, or access the service in the
 
 def is_plain_function_app(folder: Path) -> bool:
     """Return whether a folder has a function app in Python or for Node whose files do not mention funcmcp."""
-    if not (folder / "host.json").is_file() or "customHandler" in _text_of(folder / "host.json"):
+    if not (folder / "host.json").is_file() or _has_custom_handler(folder / "host.json"):
         return False
     if not (folder / "function_app.py").is_file():
         return (folder / "package.json").is_file()
@@ -82,6 +84,14 @@ def _finding(left_out: LeftOut) -> Finding:
     if left_out.is_listed:
         return Finding("error", left_out.function, f"is listed, but each call answers with an error. {reason}")
     return Finding("warning", left_out.function, f"is left out. {reason}")
+
+
+def _has_custom_handler(file: Path) -> bool:
+    try:
+        content = parse(file.read_text(encoding="utf-8-sig"), comments=True).value
+    except ValueError:
+        return False  # the functions host says what is wrong with the file
+    return at(content, "customHandler") is not None
 
 
 def _text_of(file: Path) -> str:

@@ -12,8 +12,9 @@ import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from funcmcp.adapters.azure.lenient_json import at, parse
+from funcmcp.adapters.azure.settings import at
 from funcmcp.cli.failure import Failure
+from funcmcp.jsonc import parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -202,7 +203,7 @@ def read_project(folder: Path) -> Project:
 
 
 def _object(text: str) -> dict[str, Any]:
-    value = parse(text)
+    value = parse(text, comments=True).value
     if not isinstance(value, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - the caller handles both kinds of invalid JSON alike
     return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from funcmcp.adapters.azure.lenient_json import at
+from funcmcp.adapters.azure.settings import at
 from funcmcp.cli.doctor.file_checks import BUNDLE
 from funcmcp.cli.doctor.project import Finding
 

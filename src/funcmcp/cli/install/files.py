@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from funcmcp.cli.failure import Failure
 from funcmcp.cli.install.entries import MEMBERS
-from funcmcp.cli.install.jsonc import append_items, parse, set_member
+from funcmcp.cli.install.json_edits import append_items, set_member
 from funcmcp.cli.json_values import as_list
+from funcmcp.jsonc import parse
 
 if TYPE_CHECKING:
     from funcmcp.cli.install.clients import Client
