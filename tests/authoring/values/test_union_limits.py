@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 from typing_extensions import TypeAliasType, TypedDict
 
 from funcmcp import ToolError
@@ -62,6 +62,19 @@ class LeftDict(TypedDict):
 
 class RightDict(TypedDict):
     x: LeftDict | RightDict | int
+
+
+class LeftValidated(BaseModel):
+    x: LeftValidated | RightValidated | int
+
+    @field_validator("x")
+    @classmethod
+    def same(cls, value: Any) -> Any:
+        return value
+
+
+class RightValidated(BaseModel):
+    x: LeftValidated | RightValidated | int
 
 
 class ListOfLeft(BaseModel):
@@ -249,7 +262,15 @@ def test_types_without_a_bound_are_read_at_any_depth(kind: Any) -> None:
     assert reader_of_type(kind, "it")(value) is not None
 
 
-def test_results_have_the_same_bound() -> None:
-    assert ResultWriter(LeftDict, "it").write({"x": {"x": 1}}) == b'{"x":{"x":1}}'
+@pytest.mark.parametrize("kind", [LeftDict, LeftValidated])
+def test_results_have_the_same_bound_if_they_must_be_read(kind: Any) -> None:
+    assert ResultWriter(kind, "it").write({"x": {"x": 1}}) == b'{"x":{"x":1}}'
     with pytest.raises(ToolError, match="nested too deeply"):
-        ResultWriter(LeftDict, "it").write(nested(DEEPEST, 1))
+        ResultWriter(kind, "it").write(nested(DEEPEST, 1.5))
+
+
+def test_results_that_need_not_be_read_are_written_at_any_depth() -> None:
+    value: Any = 1
+    for _ in range(DEEPEST):
+        value = Left(x=value)
+    assert ResultWriter(Left, "it").write(value) == ResultWriter(LeftDict, "it").write(nested(DEEPEST, 1))

@@ -20,6 +20,7 @@ from funcmcp.authoring.calling.function_call import FunctionCall
 from funcmcp.authoring.signatures.annotations import choice_value, choices_of, union_members, without_marks
 from funcmcp.authoring.signatures.signature import EMPTY
 from funcmcp.authoring.values.prompt_results import description_prefix, prompt_result
+from funcmcp.authoring.values.result_writer import text_conversion
 from funcmcp.protocol.errors import InvalidParams, ToolError
 
 if TYPE_CHECKING:
@@ -117,9 +118,13 @@ class PromptCall(FunctionCall["dict[str, str]", "PromptCallResult"]):
 
     def _new_renderer(self) -> Callable[[Any], PromptCallResult]:
         description = self._description()
-        if not description:
-            return prompt_result
-        return functools.partial(prompt_result, description=description, prefix=description_prefix(description))
+        render: Callable[[Any], PromptCallResult] = prompt_result
+        if description:
+            render = functools.partial(prompt_result, description=description, prefix=description_prefix(description))
+        convert = text_conversion(self.signature.returns(), self.name)
+        if convert is None:
+            return render
+        return lambda value: render(convert(value))
 
     def _new_context(self, context: RequestContext, arguments: dict[str, str]) -> PromptContext:
         return PromptContext(context, self._services.lifespans, self.name, arguments)

@@ -18,6 +18,7 @@ import re
 from base64 import b64encode
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from pydantic.errors import PydanticInvalidForJsonSchema
@@ -26,6 +27,7 @@ from pydantic_core import PydanticSerializationError
 
 from funcmcp.authoring.signatures.field_descriptions import describe_fields
 from funcmcp.authoring.values.ecma_patterns import UntranslatableError, ecma_pattern
+from funcmcp.authoring.values.string_formats import RESULT_FORMATS, WRITTEN_FORMATS
 from funcmcp.protocol.codec import encode
 from funcmcp.server.catalog.features import LeftOut
 from funcmcp.server.catalog.registry import RegistrationError
@@ -80,11 +82,30 @@ def json_schema(schema: Any, mode: JsonSchemaMode, place: str, left_out: list[Le
     Raises:
         RegistrationError: JSON can't carry a type in it.
     """
+    return arranged(_generated(_Generator, schema, mode, place), left_out)
+
+
+def complete_schema(schema: Any, place: str, *, closed: bool) -> dict[str, Any]:
+    """Return the JSON schema of results with what clients do not get to see, for the server's own check.
+
+    Args:
+        schema: The core schema.
+        place: The type's place, for errors.
+        closed: Whether objects must have all members that their types have, and no others.
+
+    Raises:
+        RegistrationError: JSON can't carry a type in it.
+    """
+    generated = _generated(_ClosedGenerator if closed else _Generator, schema, "serialization", place)
+    definitions = generated.get("$defs", {})
+    return _CompleteArranger(definitions, set(definitions)).root(generated)
+
+
+def _generated(generator: type[_Generator], schema: Any, mode: JsonSchemaMode, place: str) -> dict[str, Any]:
     try:
-        generated = _Generator(by_alias=True).generate(schema, mode)
+        return generator(by_alias=True).generate(schema, mode)
     except PydanticInvalidForJsonSchema as error:
         raise RegistrationError(f"{place} has a type that JSON can't carry ({error.message}).") from None
-    return arranged(generated, left_out)
 
 
 def encoded_default(value: Any) -> Any:
@@ -202,6 +223,8 @@ class _Arranger:
             node["format"] = "uuid"
         elif name not in FORMATS:
             del node["format"]
+            if name in WRITTEN_FORMATS:
+                return  # the type does not promise more than its values have
             self.left_out.append(LeftOut((*path, "format"), name, "JSON Schema does not have this format"))
 
     def _set_pattern_properties(self, node: dict[str, Any], path: _Path) -> None:
@@ -228,6 +251,18 @@ class _Arranger:
         if keyword in _MAPS:
             return {name: self._node(member, (*path, name)) for name, member in value.items()}
         return self._node(value, path)
+
+
+class _CompleteArranger(_Arranger):
+    """Leaves in a schema what only the server checks: formats that JSON Schema does not have, and closed objects."""
+
+    def _accepted(self, node: dict[str, Any], path: _Path) -> dict[str, Any]:
+        complete = super()._accepted(node, path)
+        if node.get("additionalProperties") is False:
+            complete["additionalProperties"] = False
+        if node.get("format") in RESULT_FORMATS:
+            complete["format"] = node["format"]
+        return complete
 
 
 def _any_of(members: list[Any]) -> dict[str, Any]:
@@ -279,6 +314,11 @@ def float_or_int(value: Any) -> Any:
     if value.is_finite() and value == value.to_integral_value():
         return int(value)
     return float(value)
+
+
+def base64_length(length: int) -> int:
+    """Return the number of characters of bytes in base64, with its padding."""
+    return 4 * ceil(length / 3)
 
 
 def _without_derived_fields(value: Any) -> Any:
@@ -338,14 +378,50 @@ class _Generator(GenerateJsonSchema):
             del result["uniqueItems"]
         return result
 
+    def float_schema(self, schema: core_schema.FloatSchema) -> dict[str, Any]:
+        return self._without_fraction(super().float_schema(schema))
+
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> dict[str, Any]:
         result: dict[str, Any] = {"type": "number"}
         self.update_with_validations(result, schema, self.ValidationsMapping.numeric)
+        return self._without_fraction(result)
+
+    def _without_fraction(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Remove a fraction under ``multipleOf`` from results. As a float, 19.99 is not a multiple of 0.01."""
+        if self.mode == "serialization" and result.get("multipleOf", 0) % 1:
+            del result["multipleOf"]
         return result
 
     def bytes_schema(self, schema: core_schema.BytesSchema) -> dict[str, Any]:
         result = super().bytes_schema(schema)
         result.pop("format", None)  # "binary", which is a format of OpenAPI for bytes outside JSON
+        for keyword in {"maxLength", "minLength"} & result.keys():
+            result[keyword] = base64_length(result[keyword])
+        return result
+
+    def datetime_schema(self, schema: core_schema.DatetimeSchema) -> dict[str, Any]:
+        return self._as_written(super().datetime_schema(schema), schema)
+
+    def time_schema(self, schema: core_schema.TimeSchema) -> dict[str, Any]:
+        return self._as_written(super().time_schema(schema), schema)
+
+    def timedelta_schema(self, schema: core_schema.TimedeltaSchema) -> dict[str, Any]:
+        return self._as_written(super().timedelta_schema(schema), schema)
+
+    def _as_written(self, result: dict[str, Any], schema: Any) -> dict[str, Any]:
+        """Replace the format in results, unless the type guarantees it.
+
+        The formats of dates with times and of times require an offset, and that of durations has no fractions.
+        """
+        is_aware = schema.get("tz_constraint", "naive") != "naive"
+        if self.mode == "serialization" and "format" in result and not is_aware:
+            result["format"] = f"written-{schema['type']}"
+        return result
+
+    def url_schema(self, schema: core_schema.UrlSchema) -> dict[str, Any]:
+        result = super().url_schema(schema)
+        if self.mode == "serialization":
+            del result["format"]  # the path and the query of a URL may have characters that a URI does not have
         return result
 
     def dict_schema(self, schema: core_schema.DictSchema) -> dict[str, Any]:
@@ -401,6 +477,23 @@ class _Generator(GenerateJsonSchema):
         }
         required = [field["name"] for field in fields if field["schema"]["type"] != "default"]
         return {**result, "required": required} if required else result
+
+
+class _ClosedGenerator(_Generator):
+    """Generates schemas whose objects have the members that their types have: all of them and no others."""
+
+    def field_is_required(self, field: Any, total: bool) -> bool:  # noqa: FBT001 - pydantic's signature
+        return field["type"] != "typed-dict-field" or super().field_is_required(field, total)
+
+    def _documented(self, result: dict[str, Any], schema: Any) -> dict[str, Any]:
+        result = super()._documented(result, schema)
+        if result.get("type") == "object":
+            result.setdefault("additionalProperties", False)
+        return result
+
+    def named_tuple_schema(self, schema: Any) -> dict[str, Any]:
+        result = super().named_tuple_schema(schema)
+        return {**result, "required": list(result["properties"]), "additionalProperties": False}
 
 
 def _untitled(schema: dict[str, Any], cls: Any) -> dict[str, Any]:

@@ -13,13 +13,38 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticKnownError, PydanticSerializationUnexpectedValue, core_schema
 
-from funcmcp.authoring.values.pydantic_schemas import adapted, core_schema_of
+from funcmcp.authoring.values.json_schema import base64_length, float_or_int
+from funcmcp.authoring.values.pydantic_schema_tree import children
+from funcmcp.authoring.values.pydantic_schemas import adapted, core_schema_of, is_encoded_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from funcmcp.authoring.values.pydantic_schemas import Node
 
+_ANY: Node = {"type": "any"}
+_EXACT = frozenset(
+    {
+        *("any", "bool", "dataclass", "dataclass-args", "dataclass-field", "date", "datetime", "default"),
+        *("definition-ref", "definitions", "dict", "enum", "float", "frozenset", "generator", "int", "list", "literal"),
+        *("model", "model-field", "model-fields", "named-tuple", "named-tuple-field", "none", "nullable", "set", "str"),
+        *("tagged-union", "time", "timedelta", "tuple", "typed-dict", "typed-dict-field", "union", "uuid"),
+    }
+)
+"""Kinds of schemas that write a valid value of another shape as it stands, if it fits their JSON schema."""
+
+_NAMES = frozenset({"any", "enum", "literal", "str"})
+"""Kinds of schemas whose check finds wrong names of a dict's members."""
+
+_CHANGING_OPTIONS = (
+    *("computed_fields", "custom_init", "post_init", "serialization_exclude_if", "strip_whitespace", "to_lower"),
+    "to_upper",
+)
+_CHANGING_CONFIG = ("str_strip_whitespace", "str_to_lower", "str_to_upper")
+_UNSURE_FORMATS = frozenset({"email", "ipv6", "regex", "uri"})
+_OBJECTS = frozenset({"dataclass", "model", "typed-dict"})
+_LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+_LENGTHS = {"max_length": "maxLength", "min_length": "minLength"}
 _FROM_URL_ALPHABET = str.maketrans("-_", "+/")
 _MAX_EXPONENT = 307
 """Larger decimals are written as floats, because a reader whose numbers are doubles can't read more digits."""
@@ -38,12 +63,38 @@ def result_schema(annotation: Any, place: str) -> Node:
     return adapted(core_schema_of(annotation, place), _result)
 
 
+def is_exact(node: Node) -> bool:
+    """Return whether the check against the complete schema of a type finds each value of another shape.
+
+    If it does, a dict that fits the schema of a model is written exactly as the model would be. This is not so where a
+    function of the author validates or serializes a part, and where a validator changes values.
+    """
+    if "serialization" in node:
+        function = node["serialization"].get("function")
+        if function is _number or function is _base64:
+            return True
+        if function is not _members:
+            return False
+    if node.get("type", "named-tuple-field") not in _EXACT or any(map(node.get, _CHANGING_OPTIONS)):
+        return False
+    if any(map(node.get("config", {}).get, _CHANGING_CONFIG)):
+        return False
+    if node.get("type") == "dict" and node.get("keys_schema", _ANY)["type"] not in _NAMES:
+        return False
+    return all(map(is_exact, children(node)))
+
+
 def _result(node: Node) -> Node:
     kind = node.get("type")
+    if _is_of_pydantic(node):
+        node["metadata"] = _with_sure_format(node["metadata"])
+    if is_encoded_bytes(node):
+        return _encoded(node)
     if "serialization" in node:
-        return node  # the author chose a serializer
-    if kind == "decimal":
-        node["serialization"] = _serialized(_number, {"type": "any", "metadata": _NUMBER})
+        node["serialization"] = _with_return_schema(node["serialization"], kind)
+    elif kind == "decimal":
+        updates = {"type": "number", **_limits(node)}
+        node["serialization"] = _serialized(_number, {"type": "any", "metadata": {"pydantic_js_updates": updates}})
     elif kind == "bytes":
         return _binary(node)
     elif kind == "named-tuple":
@@ -55,15 +106,60 @@ def _result(node: Node) -> Node:
     return node
 
 
-_NUMBER: Any = {"pydantic_js_updates": {"type": "number"}}
-_BASE64: Any = {"pydantic_js_updates": {"contentEncoding": "base64"}}
+def _is_of_pydantic(node: Node) -> bool:
+    """Return whether pydantic itself defines the JSON schema of a type with a function, as for ``EmailStr``."""
+    functions = node.get("metadata", {}).get("pydantic_js_functions", ())
+    return any(getattr(function, "__module__", "").startswith("pydantic.") for function in functions)
+
+
+def _encoded(node: Node) -> Node:
+    """Return a node for bytes in an encoding, such as ``Base64Bytes``, which are text in the encoding in JSON."""
+    encode = node["serialization"]["function"]
+
+    def text(value: Any) -> Any:
+        encoded = encode(value)
+        return encoded.decode("ascii") if isinstance(encoded, bytes) else encoded
+
+    return {**node, "serialization": _serialized(text, {"type": "str"})}
+
+
+def _with_sure_format(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {**metadata, "pydantic_js_functions": [*metadata["pydantic_js_functions"], _without_unsure_format]}
+
+
+def _without_unsure_format(schema: Any, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    """Remove a format that the values of pydantic's type may break, such as ``email`` for an address with umlauts."""
+    result = handler(schema)
+    if result.get("format") in _UNSURE_FORMATS:
+        del result["format"]
+    return result
+
+
+def _with_return_schema(serialization: dict[str, Any], kind: str | None) -> dict[str, Any]:
+    """Return an author's serializer so that a function without a return annotation may return anything.
+
+    pydantic announces the schema of the type that is serialized, though the function may return another.
+    """
+    if not serialization["type"].startswith("function-") or "return_schema" in serialization:
+        return serialization
+    updates = {"type": "object"} if kind in _OBJECTS else {}
+    return {**serialization, "return_schema": {"type": "any", "metadata": {"pydantic_js_updates": updates}}}
+
+
+def _limits(node: Node) -> dict[str, Any]:
+    """Return the keywords for the limits of a decimal."""
+    return {keyword: float_or_int(node[limit]) for limit, keyword in _LIMITS.items() if limit in node}
 
 
 def _binary(node: Node) -> Node:
     """Return a node for bytes that are base64 in JSON, both as output and in a dict that is returned for a model."""
     without_ref: Any = {key: member for key, member in node.items() if key != "ref"}
     from_json = core_schema.no_info_before_validator_function(_from_base64, without_ref)
-    serialization = _serialized(_base64, {"type": "str", "metadata": _BASE64})
+    updates: dict[str, Any] = {"contentEncoding": "base64", "format": "written-bytes"}
+    for limit, keyword in _LENGTHS.items():
+        if limit in node:
+            updates[keyword] = base64_length(node[limit])
+    serialization = _serialized(_base64, {"type": "str", "metadata": {"pydantic_js_updates": updates}})
     return dict(
         core_schema.json_or_python_schema(from_json, without_ref, ref=node.get("ref"), serialization=serialization)
     )
@@ -85,7 +181,9 @@ def _number(value: Any) -> Any:
 
 
 def _base64(value: Any) -> Any:
-    return b64encode(value).decode("ascii") if isinstance(value, bytes) else value
+    if not isinstance(value, bytes):
+        raise PydanticSerializationUnexpectedValue(f"Expected bytes, not {type(value).__name__}")
+    return b64encode(value).decode("ascii")
 
 
 def _from_base64(text: Any) -> Any:
@@ -99,4 +197,6 @@ def _from_base64(text: Any) -> Any:
 
 
 def _members(value: Any) -> Any:
+    if not hasattr(value, "_asdict"):
+        raise PydanticSerializationUnexpectedValue(f"Expected a named tuple, not {type(value).__name__}")
     return value._asdict()

@@ -20,7 +20,7 @@ from pydantic_core import SchemaSerializer, SchemaValidator, core_schema
 
 from funcmcp.authoring.values.hash_limits import with_hash_limits
 from funcmcp.authoring.values.pydantic_schema_tree import nodes_of, with_children
-from funcmcp.authoring.values.union_limits import BoundedValidator, bounded
+from funcmcp.authoring.values.union_limits import BoundedSerializer, BoundedValidator, bounded, bounded_in_results
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
@@ -37,15 +37,6 @@ _PLAIN = frozenset(
     }
 )
 """Kinds of schemas that accept decoded JSON as strictly as JSON text."""
-
-_FINITE = (_PLAIN | {"date", "datetime", "time", "timedelta", "uuid"}) - {"any", "float"}
-"""Kinds of schemas that never write NaN or Infinity by themselves."""
-
-_VALIDATED = (_PLAIN | {"date", "datetime", "time", "timedelta", "uuid"}) - {"any", "model"}
-"""Kinds of schemas whose valid values have only valid members."""
-
-_MEMBERS = {"list": "items_schema", "dict": "values_schema"}
-"""The keys of a collection's schema that describe its members. Without this key, members are of any type."""
 
 _UNKNOWN_CLASS = re.compile(r"schema for <class '(?:.*\.)?(\w+)'>")
 """Finds the name of the class in pydantic's message about an unknown type."""
@@ -82,34 +73,13 @@ def is_plain(schema: Any) -> bool:
     return all(node["type"] in _PLAIN for node in nodes_of(schema))
 
 
-def is_finite(schema: Any) -> bool:
-    """Return whether a schema never writes NaN or Infinity."""
-    return _consists_of(schema, _FINITE)
-
-
-def is_validated(schema: Any) -> bool:
-    """Return whether the valid values of a schema contain no object that was changed without validation."""
-    return _consists_of(schema, _VALIDATED)
-
-
-def _consists_of(schema: Any, kinds: frozenset[str]) -> bool:
-    """Return whether a schema has only nodes of some kinds, with members that have schemas, and no own serializers."""
-    for node in nodes_of(schema):
-        kind = node["type"]
-        if kind not in kinds or "serialization" in node:
-            return False
-        if kind in _MEMBERS and _MEMBERS[kind] not in node:
-            return False
-    return True
-
-
 def adapted(node: Node, adapt: Adapt) -> Node:
     """Return a copy of a schema with each node replaced by what *adapt* returns for it, innermost nodes first.
 
     *adapt* may change the copy that it gets. It also gets nodes without a ``type``: the fields of models, dataclasses,
     typed dicts and named tuples, and the parameters of calls.
     """
-    if _is_encoded_bytes(node):
+    if is_encoded_bytes(node):
         return adapt(dict(node))
     copied = with_children(node, lambda child: adapted(child, adapt))
     if copied.get("type") == "enum":
@@ -117,7 +87,7 @@ def adapted(node: Node, adapt: Adapt) -> Node:
     return adapt(copied)
 
 
-def _is_encoded_bytes(node: Node) -> bool:
+def is_encoded_bytes(node: Node) -> bool:
     """Return whether a node is pydantic's own for bytes in an encoding, such as Base64Bytes."""
     function = node.get("function")
     return isinstance(function, dict) and isinstance(getattr(function["function"], "__self__", None), EncodedBytes)
@@ -164,9 +134,13 @@ def validator(schema: Node) -> SchemaValidator | BoundedValidator:
     return BoundedValidator(SchemaValidator(with_bounds, _use_prebuilt=False))
 
 
-def serializer(schema: Node) -> SchemaSerializer:
-    """Return the serializer of a changed schema."""
-    return SchemaSerializer(schema, core_schema.CoreConfig(ser_json_bytes="base64"), _use_prebuilt=False)
+def serializer(schema: Node) -> SchemaSerializer | BoundedSerializer:
+    """Return the serializer of a changed schema, with a bound on unions that contain themselves."""
+    config = core_schema.CoreConfig(ser_json_bytes="base64")
+    with_bounds = bounded_in_results(schema)
+    if with_bounds is None:
+        return SchemaSerializer(schema, config, _use_prebuilt=False)
+    return BoundedSerializer(SchemaSerializer(with_bounds, config, _use_prebuilt=False))
 
 
 def compiles(pattern: str) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 from funcmcp.authoring.signatures.annotations import awaited, parts_of_type, union_members, without_marks
 from funcmcp.authoring.signatures.signature import EMPTY
 from funcmcp.authoring.values.content import Contents, base64
-from funcmcp.authoring.values.result_writer import ResultWriter, unwritable
+from funcmcp.authoring.values.result_writer import ResultWriter, text_conversion, unwritable
 from funcmcp.authoring.values.sdk_results import converted, is_sdk_type
 from funcmcp.protocol.codec import encode, encode_text
 from funcmcp.protocol.errors import ResourceNotFound
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _LISTS = (list, tuple)
+_TEXTS = (str, bytes)
 _BYTES = (bytes, bytearray, memoryview)
 _TEXT_TYPE, _BINARY_TYPE, _JSON_TYPE = "text/plain", "application/octet-stream", "application/json"
 _ENCODED_TYPES = {name: encode(name) for name in (_TEXT_TYPE, _BINARY_TYPE, _JSON_TYPE)}
@@ -47,6 +48,7 @@ class ContentsWriter:
         self._ui = ui
         self._suffix = b"" if ui is None else b',"_meta":' + encode({"ui": ui})
         self._write_json = _json_writer(annotation, name)
+        self._convert_text = text_conversion(annotation, name)
 
     def result(self, uri: str, value: Any) -> EncodedResult:
         """Return the result for a returned value.
@@ -69,6 +71,8 @@ class ContentsWriter:
     def _contents(self, uri: str, value: Any) -> bytes:
         if isinstance(value, Contents):
             return self._whole_contents(uri, value)
+        if self._convert_text is not None and isinstance(value, _TEXTS):
+            value = self._convert_text(value)
         if isinstance(value, str):
             mime_type, member, text = _TEXT_TYPE, b"text", value
         elif isinstance(value, _BYTES):

@@ -1,26 +1,65 @@
 """Conversion of returned values of a type to JSON that fits the type's JSON schema.
 
-How it works: a value is first validated strictly, so that an object of the annotated type passes without a copy. If
-this fails, the value's JSON is validated instead: a dict is accepted for a model, and a list for a set. The valid value
-is then serialized. pydantic is loaded when the first value is written or the first schema is created.
+How it works: a value is serialized, not validated, because an object of the annotated type is valid already. What was
+serialized is checked against the JSON schema of the type. A value of another shape, such as a dict for a model or a
+list for a set, is read once, as an argument is, and the object is serialized.
+
+pydantic's serializer writes a value of another shape as it is, and only warns. A warning that is an error costs more
+than the check. Therefore types whose check finds every other shape (`is_exact`) are serialized without warnings.
+
+pydantic and jsonschema-rs are loaded when the first value is written or the first schema is created.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pydantic_core import from_json, to_json
+
+from funcmcp.authoring.signatures.annotations import awaited, marks_of, union_members, without_marks
+from funcmcp.authoring.values.argument_errors import keyword_errors
+from funcmcp.authoring.values.content import base64
+from funcmcp.authoring.values.string_formats import RESULT_FORMATS
 from funcmcp.protocol.codec import encode, is_of_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jsonschema_rs import Draft202012Validator
     from pydantic_core import SchemaValidator
 
+    from funcmcp.authoring.values.pydantic_schemas import Node
     from funcmcp.authoring.values.union_limits import BoundedValidator
 
 _MAX_PATH_LENGTH = 200
+_LOST_SURROGATE = 3 * "\ufffd".encode()
+"""What pydantic's serializer makes of a lone surrogate in the name of a dict's member."""
+
+_TEXTS = frozenset({str, bytes, type(None)})
+_SHAPE_WARNING = "Pydantic serializer warnings"
+"""The beginning of pydantic's error for a value of another shape."""
+
+
+class _Plan(NamedTuple):
+    """How values of one type are written.
+
+    Attributes:
+        serialize: Returns the JSON value of an object. Raises ValueError if it can't be serialized.
+        is_valid: Returns whether a JSON value fits the type's schema.
+        checker: The check, for its errors.
+        core: pydantic's core schema of the type.
+        is_exact: Whether the check finds every value of another shape.
+        is_lazy: Whether values are iterables of items, which may be readable only once.
+    """
+
+    serialize: Callable[[Any], Any]
+    is_valid: Callable[[Any], bool]
+    checker: Draft202012Validator
+    core: Node
+    is_exact: bool
+    is_lazy: bool
 
 
 class ResultWriter:
@@ -34,59 +73,133 @@ class ResultWriter:
     def __init__(self, annotation: Any, name: str) -> None:
         self._annotation = annotation
         self._name = name
-        self._built: tuple[SchemaValidator | BoundedValidator, Callable[[Any], bytes]] | None = None
+        self._plan: _Plan | None = None
+        self._validator: SchemaValidator | BoundedValidator | None = None
 
-    def core(self) -> dict[str, Any]:
+    def core(self) -> Node:
         """Return pydantic's core schema of the type. Raise RegistrationError if JSON can't carry the type."""
         from funcmcp.authoring.values.pydantic_result_schemas import result_schema  # noqa: PLC0415 - loads pydantic
 
-        return result_schema(self._annotation, f"What {self._name} returns")
+        return result_schema(self._annotation, self.place)
+
+    @property
+    def place(self) -> str:
+        """The place of the type, for errors."""
+        return f"What {self._name} returns"
 
     def write(self, value: Any) -> bytes:
         """Return a value as JSON. Raise ValueError if it is not of the type, or if JSON can't carry it."""
-        validator, write = self._built or self.prepare()
+        plan = self._plan or self.prepare()
+        if plan.is_lazy:
+            value = list(value)
+        failure: ValueError | None = None
         try:
-            valid = validator.validate_python(value, strict=True)
-        except ValueError:
-            valid = self._from_json(validator, value)
-        try:
-            return write(valid)
+            data = plan.serialize(value)
+            if plan.is_valid(data):
+                text = to_json(data, inf_nan_mode="null")
+                if _LOST_SURROGATE not in text:
+                    return text
         except ValueError as error:
-            if is_of_surrogates(error):
-                return write(self._from_json(validator, value))
-            raise unwritable(value, self._name, error) from None
+            failure = error
+        return self._write_other(plan, value, failure)
 
-    def prepare(self) -> tuple[SchemaValidator | BoundedValidator, Callable[[Any], bytes]]:
-        """Build the validator and the serializer. Raise RegistrationError if JSON can't carry the type."""
-        from funcmcp.authoring.values.pydantic_schemas import is_finite, is_validated, serializer, validator  # noqa: PLC0415 - loads pydantic
+    def prepare(self) -> _Plan:
+        """Build the serializer and the check. Raise RegistrationError if JSON can't carry the type."""
+        from funcmcp.authoring.values.json_schema import complete_schema  # noqa: PLC0415 - loads pydantic
+        from funcmcp.authoring.values.pydantic_result_schemas import is_exact  # noqa: PLC0415 - loads pydantic
+        from funcmcp.authoring.values.pydantic_schemas import serializer  # noqa: PLC0415 - loads pydantic
 
         core = self.core()
-        writer = serializer(core)
-        to_json = functools.partial(writer.to_json, by_alias=True)
-        if not is_validated(core):
-            # An attribute that is not of its type, after an assignment without validation, is an error. By default
-            # the serializer only warns, and the filters of warnings belong to the author and to all threads.
-            to_json = functools.partial(to_json, warnings="error")
+        exact = is_exact(core)
+        warnings: Any = False if exact else "error"
+        serialize = functools.partial(serializer(core).to_python, mode="json", by_alias=True, warnings=warnings)
+        checker = _checker(complete_schema(core, self.place, closed=exact))
+        self._plan = _Plan(serialize, checker.is_valid, checker, core, exact, core["type"] == "generator")
+        return self._plan
 
-        def write_checked(value: Any) -> bytes:
-            text = to_json(value)
-            # The serializer writes null for NaN, so the value is written again by the codec, which rejects NaN.
-            return encode(writer.to_python(value, mode="json", by_alias=True)) if b"null" in text else text
+    def _write_other(self, plan: _Plan, value: Any, failure: ValueError | None) -> bytes:
+        """Write a value that has another shape or lone surrogates. Raise ValueError for others.
 
-        write = to_json if is_finite(core) else write_checked
-        self._built = validator(core), write
-        return self._built
+        Args:
+            plan: The writer's plan.
+            value: The value.
+            failure: The error of the first attempt, or None if its JSON did not fit the schema.
+        """
+        has_other_shape = plan.is_exact if failure is None else _SHAPE_WARNING in str(failure)
+        if has_other_shape or _has_surrogates(value):
+            value = self._read(plan, value)
+        try:
+            text = encode(plan.serialize(value))
+        except ValueError as error:
+            if _SHAPE_WARNING in str(error):
+                raise self._wrong(error) from None
+            raise unwritable(value, self._name, error) from None
+        for mismatch in plan.checker.iter_errors(from_json(text)):
+            path, phrase = keyword_errors(mismatch)[0]
+            raise self._wrong(f"{path} {phrase}".lstrip())
+        return text
 
-    def _from_json(self, validator: SchemaValidator | BoundedValidator, value: Any) -> Any:
+    def _read(self, plan: _Plan, value: Any) -> Any:
         """Return an object of the type for a value with the same JSON, such as a dict for a model."""
+        from funcmcp.authoring.values.pydantic_schemas import validator  # noqa: PLC0415 - loads pydantic
+
         try:
             text = encode(value, binary="base64")
         except ValueError as error:
             raise unwritable(value, self._name, error) from None
+        if self._validator is None:
+            self._validator = validator(plan.core)
         try:
-            return validator.validate_json(text, strict=True)
+            read = self._validator.validate_json(text, strict=True)
+            return list(read) if plan.is_lazy else read
         except ValueError as error:
-            raise ValueError(f"{self._name} returned what its annotation does not allow: {error}") from None
+            raise self._wrong(error) from None
+
+    def _wrong(self, reason: object) -> ValueError:
+        return ValueError(f"{self._name} returned what its annotation does not allow: {reason}")
+
+
+def text_conversion(annotation: Any, name: str) -> Callable[[Any], Any] | None:
+    """Return a function that serializes and checks the texts and bytes of a feature.
+
+    The function returns bytes unchanged, unless a serializer of the author makes something else of them. It raises
+    ValueError for a value that the annotation does not allow.
+
+    Args:
+        annotation: The return annotation.
+        name: The feature's name, for errors.
+
+    Returns:
+        The function; None if the annotation has no constraints and no serializers, or other types than text and bytes.
+    """
+    annotation = awaited(annotation)
+    if not {without_marks(member) for member in union_members(annotation)} <= _TEXTS:
+        return None
+    marks = [mark for part in (annotation, *union_members(annotation)) for mark in marks_of(part)]
+    if all(isinstance(mark, str) for mark in marks):
+        return None
+    writer = ResultWriter(annotation, name)
+
+    def converted(value: Any) -> Any:
+        written = from_json(writer.write(value))
+        return value if isinstance(value, bytes) and written == base64(value) else written
+
+    return converted
+
+
+def _checker(schema: dict[str, Any]) -> Draft202012Validator:
+    """Return the check of JSON values against a schema, with formats."""
+    import jsonschema_rs  # noqa: PLC0415 - loads the library
+
+    return jsonschema_rs.Draft202012Validator(schema, validate_formats=True, formats=RESULT_FORMATS)
+
+
+def _has_surrogates(value: Any) -> bool:
+    try:
+        to_json(value)
+    except ValueError as error:
+        return is_of_surrogates(error)
+    return False
 
 
 def unwritable(value: Any, name: str, error: ValueError) -> ValueError:

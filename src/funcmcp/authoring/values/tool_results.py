@@ -20,7 +20,7 @@ from pydantic_core import to_json
 from funcmcp.authoring.signatures.annotations import awaited, parts_of_type, union_members, without_marks
 from funcmcp.authoring.signatures.signature import EMPTY, JSONRPCResponse
 from funcmcp.authoring.values.content import Content, ToolResult, base64
-from funcmcp.authoring.values.result_writer import ResultWriter, jsonable, unwritable
+from funcmcp.authoring.values.result_writer import ResultWriter, jsonable, text_conversion, unwritable
 from funcmcp.authoring.values.sdk_results import converted, is_sdk_type
 from funcmcp.protocol.codec import encode
 from funcmcp.server.catalog.features import JSONResult, RawResponse
@@ -72,7 +72,7 @@ def rendering_of(annotation: Any, tool: str) -> Rendering:
     if members == {type(None)}:
         return Rendering(_nothing, _no_schema)
     if members <= {str, bytes, type(None)}:
-        return Rendering(_plain(tool, tuple(members)), _no_schema)
+        return Rendering(_plain(tool, tuple(members), text_conversion(annotation, tool)), _no_schema)
     if _has_content(annotation):
         return Rendering(_locating(_content_only, tool), _no_schema)
     if annotation in _SCALARS:
@@ -226,12 +226,20 @@ def _structured(structured: Any) -> dict[str, Any]:
     }
 
 
-def _plain(tool: str, allowed: tuple[type, ...]) -> Render:
-    """Return the function that renders texts and bytes, which are content but not structured content."""
+def _plain(tool: str, allowed: tuple[type, ...], convert: Callable[[Any], Any] | None) -> Render:
+    """Return the function that renders texts and bytes, which are content but not structured content.
+
+    Args:
+        tool: The tool's name, for errors.
+        allowed: The types of the annotation.
+        convert: Serializes and checks a value, if the annotation has constraints or serializers.
+    """
 
     def render(value: Any) -> Result:
         if not isinstance(value, allowed):
             raise TypeError(f"{tool} returned {type(value).__name__}, which its annotation does not allow.")
+        if convert is not None:
+            value = convert(value)
         if type(value) is str:
             return JSONResult(encode(value))
         return {"content": [] if value is None else [_block(value, tool)]}

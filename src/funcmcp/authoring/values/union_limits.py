@@ -21,7 +21,14 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import SchemaValidator, core_schema, from_json, to_json
+from pydantic_core import (
+    PydanticSerializationUnexpectedValue,
+    SchemaSerializer,
+    SchemaValidator,
+    core_schema,
+    from_json,
+    to_json,
+)
 
 from funcmcp.authoring.values.pydantic_schema_tree import children, with_children
 from funcmcp.protocol.errors import ToolError
@@ -142,15 +149,39 @@ class BoundedValidator:
             _tries.reset(token)
 
 
+class BoundedSerializer:
+    """Serializes values like a SchemaSerializer. Parts that take too many tries are written without their type."""
+
+    def __init__(self, serializer: SchemaSerializer) -> None:
+        self._serializer = serializer
+
+    def to_python(self, value: Any, **options: Any) -> Any:
+        """Return the JSON value of an object."""
+        token = _tries.set(_Tries(lambda: value))
+        try:
+            return self._serializer.to_python(value, **options)
+        finally:
+            _tries.reset(token)
+
+
 def bounded(schema: Node) -> Node | None:
     """Return a core schema with a bound on its unions that contain themselves. None if it has no such union."""
+    return _bounded(schema, _with_bound)
+
+
+def bounded_in_results(schema: Node) -> Node | None:
+    """Return the same for a serializer, which also tries all members of a union at each level."""
+    return _bounded(schema, _with_bound_in_results)
+
+
+def _bounded(schema: Node, with_bound: Callable[[Node], Node]) -> Node | None:
     if schema["type"] != "definitions":
         return None  # pydantic puts each schema that refers to itself into definitions
     nodes = list(_nodes(schema, ()))
     definitions = {node["ref"]: node for node, _ in nodes if "ref" in node}
     reach = _reach(nodes)
     ambiguous = {id(node) for node, around in nodes if _is_ambiguous(node, around, definitions, reach)}
-    return _with_bounds(schema, ambiguous) if ambiguous else None
+    return _with_bounds(schema, ambiguous, with_bound) if ambiguous else None
 
 
 def _nodes(node: Node, around: tuple[str, ...]) -> Iterator[tuple[Node, tuple[str, ...]]]:
@@ -216,9 +247,9 @@ def _may_be_json(value: Any) -> bool:
     return isinstance(value, str) and value.lstrip()[:1] in {"{", "["}
 
 
-def _with_bounds(node: Node, ambiguous: set[int]) -> Node:
-    copied = with_children(node, lambda child: _with_bounds(child, ambiguous))
-    return _with_bound(copied) if id(node) in ambiguous else copied
+def _with_bounds(node: Node, ambiguous: set[int], with_bound: Callable[[Node], Node]) -> Node:
+    copied = with_children(node, lambda child: _with_bounds(child, ambiguous, with_bound))
+    return with_bound(copied) if id(node) in ambiguous else copied
 
 
 def _with_bound(union: Node) -> Node:
@@ -233,3 +264,19 @@ def _with_bound(union: Node) -> Node:
         return _TAG
 
     return dict(core_schema.tagged_union_schema(choices, count, ref=reference))
+
+
+def _with_bound_in_results(union: Node) -> Node:
+    """Return a union with a counter before its serializer."""
+    cost = _VISIT + _VISIT_PER_MEMBER * len(union["choices"])
+
+    def count(value: Any, serialize: Callable[[Any], Any]) -> Any:
+        if isinstance(value, dict | list | tuple):
+            try:
+                _tries.get().count(value, cost)
+            except ToolError as error:
+                raise PydanticSerializationUnexpectedValue(str(error)) from None
+        return serialize(value)
+
+    inner: Any = {key: value for key, value in union.items() if key != "ref"}
+    return {**union, "serialization": core_schema.wrap_serializer_function_ser_schema(count, schema=inner)}

@@ -1,0 +1,383 @@
+"""Results are serialized once, not validated again, and checked against what was announced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Annotated, Any, Generic, NamedTuple, NotRequired, TypeVar
+
+import pytest
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    Base64Bytes,
+    Base64Str,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    EmailStr,
+    Field,
+    Json,
+    PlainSerializer,
+    RootModel,
+    WrapSerializer,
+    computed_field,
+    field_serializer,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+from typing_extensions import TypedDict
+
+from funcmcp.authoring.values.result_writer import ResultWriter
+from funcmcp.authoring.values.string_formats import Format
+from funcmcp.protocol.codec import decode
+from tests.authoring.tool_calls import call, tool_of
+
+T = TypeVar("T")
+
+
+def double(value: int) -> int:
+    return value * 2
+
+
+def written(annotation: Any, value: Any) -> Any:
+    """Return the JSON value that is written for a returned value."""
+    return decode(ResultWriter(annotation, "it").write(value))
+
+
+class Doubled(BaseModel):
+    number: Annotated[int, AfterValidator(double)]
+
+
+class Counted(BaseModel):
+    names: list[str] = []
+
+    @field_validator("names")
+    @classmethod
+    def add(cls, names: list[str]) -> list[str]:
+        return [*names, "validated"]
+
+
+class Checked(BaseModel):
+    low: int
+    high: int
+
+    @model_validator(mode="after")
+    def in_order(self) -> Checked:
+        assert self.low <= self.high
+        return self
+
+
+class Priced(BaseModel):
+    price: float
+
+    @field_serializer("price")
+    def in_cents(self, price: float) -> int:
+        return round(price * 100)
+
+
+class Squared(BaseModel):
+    side: int
+
+    @computed_field
+    def area(self) -> int:
+        return self.side**2
+
+
+class Short(BaseModel):
+    a: int = 1
+    b: str | None = None
+
+    @model_serializer(mode="wrap")
+    def without_none(self, handler):  # type: ignore[no-untyped-def] # authors often leave the type out
+        return {name: value for name, value in handler(self).items() if value is not None}
+
+
+class Aliased(BaseModel):
+    model_config = ConfigDict(serialize_by_alias=True)
+    number: int = Field(validation_alias="in", serialization_alias="out")
+
+
+class Base(BaseModel):
+    name: str
+
+
+class Derived(Base):
+    password: str = "secret"
+    note: str = "n"
+
+
+class Page(BaseModel, Generic[T]):
+    items: list[T]
+
+
+class Hidden(BaseModel):
+    name: str
+    key: str = Field("k", exclude=True)
+
+
+class Movie(TypedDict):
+    title: str
+    year: NotRequired[int]
+
+
+class Pair(NamedTuple):
+    left: int
+    right: Decimal = Decimal("1.5")
+
+
+@dataclass
+class Item:
+    name: str
+    tags: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Special(Item):
+    extra: int = 5
+
+
+class Numbers(RootModel[list[int]]):
+    pass
+
+
+class Left(TypedDict):
+    below: Left | Right | None
+    left: int
+
+
+class Right(TypedDict):
+    below: Left | Right | None
+    right: int
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "result"),
+    [
+        (Annotated[int, AfterValidator(double)], 2, 2),
+        (list[Annotated[int, AfterValidator(double)]], [2], [2]),
+        (Annotated[int, BeforeValidator(double)], 2, 2),
+        (Doubled, Doubled(number=2), {"number": 4}),
+        (Counted, Counted(names=["a"]), {"names": ["a", "validated"]}),
+        (Counted, Counted(), {"names": []}),
+        (Json[list[int]], [1], [1]),
+        (Base64Str | int, "abc", "YWJj"),
+        (list[Base64Bytes | None], [b"abc", None], ["YWJj", None]),
+        (list[Base64Str], ["abc"], ["YWJj"]),
+        (Checked, Checked.model_construct(low=2, high=1), {"low": 2, "high": 1}),
+    ],
+)
+def test_no_validator_runs_on_an_object_of_the_type(annotation: Any, value: Any, result: Any) -> None:
+    assert written(annotation, value) == result
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "result"),
+    [
+        (Doubled, {"number": 2}, {"number": 4}),
+        (list[Doubled], [{"number": 2}], [{"number": 4}]),
+        (Counted, {"names": ["a"]}, {"names": ["a", "validated"]}),
+        (Short, {"a": 2}, {"a": 2}),
+        (Base, {"name": "a", "password": "b"}, {"name": "a"}),
+        (Derived, {"name": "a"}, {"name": "a", "password": "secret", "note": "n"}),
+        (Derived, Base(name="a"), {"name": "a", "password": "secret", "note": "n"}),
+        (Item, {"name": "a"}, {"name": "a", "tags": []}),
+        (Squared, {"side": 2}, {"side": 2, "area": 4}),
+        (Squared, {"side": 2, "area": 9}, {"side": 2, "area": 4}),
+        (Priced, {"price": 1.5}, {"price": 150}),
+        (Aliased, {"in": 1}, {"out": 1}),
+        (Pair, (1, 2), {"left": 1, "right": 2}),
+        (Pair, {"left": 1}, {"left": 1, "right": 1.5}),
+        (dict[int, str], {"1": "a"}, {"1": "a"}),
+        (frozenset[int], [1, 1], [1]),
+        (Numbers, [1, 2], [1, 2]),
+        (Hidden, {"name": "a", "key": "b"}, {"name": "a"}),
+        (Page[Item], {"items": [{"name": "a"}]}, {"items": [{"name": "a", "tags": []}]}),
+        (datetime, "2026-07-28T12:00:00Z", "2026-07-28T12:00:00Z"),
+        (timedelta, "P1D", "P1D"),
+        (bytes | int, "YWJj", "YWJj"),
+    ],
+)
+def test_a_value_of_another_shape_is_read_once(annotation: Any, value: Any, result: Any) -> None:
+    assert written(annotation, value) == result
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "result"),
+    [
+        (Priced, Priced(price=1.5), {"price": 150}),
+        (Squared, Squared(side=2), {"side": 2, "area": 4}),
+        (Short, Short(), {"a": 1}),
+        (Aliased, Aliased.model_validate({"in": 1}), {"out": 1}),
+        (Hidden, Hidden(name="a"), {"name": "a"}),
+        (Numbers, Numbers([1]), [1]),
+        (Page[Item], Page[Item](items=[Item("a", ["b"])]), {"items": [{"name": "a", "tags": ["b"]}]}),
+        (Pair, Pair(1), {"left": 1, "right": 1.5}),
+        (Movie, {"title": "a", "other": 1}, {"title": "a"}),
+        (Annotated[int, PlainSerializer(hex, return_type=str)], 17, "0x11"),
+        (Annotated[datetime, PlainSerializer(lambda value: value.year)], datetime(2026, 7, 28, tzinfo=UTC), 2026),
+        (Annotated[int, WrapSerializer(lambda value, handler: [handler(value)])], 1, [1]),
+        (Iterable[int], (number for number in (1, 2)), [1, 2]),
+        (Iterable[int], [1, 2], [1, 2]),
+    ],
+)
+def test_serializers_always_run(annotation: Any, value: Any, result: Any) -> None:
+    assert written(annotation, value) == result
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "result"),
+    [(Base, Derived(name="a"), {"name": "a"}), (Item, Special("a"), {"name": "a", "tags": []})],
+)
+def test_an_object_of_a_subclass_is_written_as_the_annotated_type(annotation: Any, value: Any, result: Any) -> None:
+    assert written(annotation, value) == result
+    assert written(list[annotation], [value]) == [result]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "reason"),
+    [
+        (Annotated[int, Field(le=3)], 4, "less than or equal to 3"),
+        (Annotated[int, Field(le=3), AfterValidator(double)], 4, "must be at most 3"),
+        (Annotated[Decimal, Field(ge=0)], Decimal(-1), "greater than or equal to 0"),
+        (Annotated[list[int], Field(max_length=1)], [1, 2], "at most 1 item"),
+        (Annotated[bytes, Field(max_length=3)], b"abcd", "at most 3 bytes"),
+        (Annotated[str, Format("email")], "nobody", "must be an email address"),
+        (list[Annotated[str, Format("phone")]], ["x"], r"\[0\] must be a phone number"),
+        (Annotated[str, Format("date-time")], "2026-07-28T12:00:00", "must be a date and time"),
+        (AwareDatetime, datetime(2026, 7, 28), "timezone"),  # noqa: DTZ001 - naive on purpose
+        (Doubled, {"number": "x"}, "valid integer"),
+        (Doubled, Doubled.model_construct(number="x"), "valid integer"),
+        (Doubled, Doubled.model_construct(), "number is required"),
+        (Base, Base.model_construct(), "required"),
+        (Movie, {"year": 2000}, "required"),
+        (Movie, {"title": "a", "year": "b"}, "valid integer"),
+        (Item, Item(5), "valid string"),  # type: ignore[arg-type] # wrong on purpose
+        (datetime, "banana", "valid datetime"),
+        (bytes | int, "a", "base64"),
+        (dict[int, str], {"a": "b"}, "valid integer"),
+        (Pair, Pair("a"), "valid integer"),  # type: ignore[arg-type] # wrong on purpose
+        (Priced, {"price": "x"}, "valid number"),
+        (Iterable[int], iter([1, "x"]), "valid integer"),
+        (Annotated[int, PlainSerializer(str, return_type=int)], 1, "Expected `int`"),
+    ],
+)
+def test_a_result_that_breaks_its_schema_is_an_error(annotation: Any, value: Any, reason: str) -> None:
+    with pytest.raises(ValueError, match=f"(?s)it returned what its annotation does not allow: .*{reason}"):
+        ResultWriter(annotation, "it").write(value)
+
+
+def test_a_failing_serializer_is_the_error_of_the_call() -> None:
+    def fails(value: int) -> int:
+        raise LookupError(value)
+
+    with pytest.raises(ValueError, match="LookupError: 1"):
+        written(Annotated[int, PlainSerializer(fails)], 1)
+
+
+@pytest.mark.parametrize("depth", [5, 60])
+def test_nested_unions_are_written_in_short_time(depth: int) -> None:
+    value: Any = None
+    for _ in range(depth):
+        value = {"below": value, "right": 1}
+    assert written(Left | Right, value) == value
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "content"),
+    [
+        (Annotated[str, PlainSerializer(str.upper)], "a", "A"),
+        (Annotated[str, Field(max_length=3)], "abc", "abc"),
+        (Annotated[str, AfterValidator(str.upper)], "a", "a"),
+        (Annotated[str, "What it says"], "abc", "abc"),
+        (Annotated[str | None, Field(max_length=3)], None, None),
+        (Annotated[str, Field(max_length=3)] | None, "abc", "abc"),
+        (Annotated[bytes, PlainSerializer(bytes.hex)], b"a", "61"),
+        (Annotated[str, PlainSerializer(lambda value: {"it": value})], "a", '{"it":"a"}'),
+        (Base64Str, "abc", "YWJj"),
+    ],
+)
+async def test_texts_are_serialized_and_checked_too(annotation: Any, value: Any, content: str | None) -> None:
+    def tool() -> Any:
+        return value
+
+    tool.__annotations__["return"] = annotation
+    assert "outputSchema" not in tool_of(tool).describe()
+    result = await call(tool)
+    assert result == {"content": [] if content is None else [{"type": "text", "text": content}]}
+
+
+@pytest.mark.parametrize("annotation", [Base64Bytes, Annotated[bytes, Field(max_length=3)]])
+async def test_bytes_with_marks_are_an_embedded_resource(annotation: Any) -> None:
+    def tool() -> Any:
+        return b"abc"
+
+    tool.__annotations__["return"] = annotation
+    (block,) = (await call(tool))["content"]
+    assert block["resource"]["blob"] == "YWJj"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [(Annotated[str, Field(max_length=3)], "abcd"), (Annotated[bytes | None, Field(max_length=3)], b"abcd")],
+)
+async def test_a_text_that_breaks_a_constraint_is_an_error(annotation: Any, value: Any) -> None:
+    def tool() -> Any:
+        return value
+
+    tool.__annotations__["return"] = annotation
+    with pytest.raises(ValueError, match="does not allow"):
+        await call(tool)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "schema"),
+    [
+        (datetime, {"type": "string"}),
+        (AwareDatetime, {"type": "string", "format": "date-time"}),
+        (timedelta, {"type": "string"}),
+        (EmailStr, {"type": "string"}),
+        (Annotated[float, Field(multiple_of=0.01)], {"type": "number"}),
+        (Annotated[int, Field(multiple_of=5)], {"type": "integer", "multipleOf": 5}),
+        (
+            Annotated[Decimal, Field(ge=0, lt=Decimal("9.5"), multiple_of=Decimal("0.01"))],
+            {"type": "number", "minimum": 0, "exclusiveMaximum": 9.5},
+        ),
+        (bytes | int, {"anyOf": [{"type": "string", "contentEncoding": "base64"}, {"type": "integer"}]}),
+        (Annotated[int, PlainSerializer(lambda value: value)], {}),
+        (Annotated[int, PlainSerializer(str)], {"type": "string"}),
+    ],
+)
+def test_a_schema_promises_only_what_the_type_guarantees(annotation: Any, schema: dict[str, Any]) -> None:
+    def tool() -> Any: ...
+
+    tool.__annotations__["return"] = annotation
+    assert tool_of(tool).describe()["outputSchema"]["properties"]["result"] == schema
+
+
+def test_a_model_whose_serializer_has_no_return_type_is_just_an_object() -> None:
+    def tool() -> Short: ...  # type: ignore[empty-body]
+
+    assert tool_of(tool).describe()["outputSchema"] == {"type": "object"}
+
+
+@pytest.mark.parametrize("seconds", [90, -3600, 0])
+def test_an_aware_datetime_keeps_its_format_with_any_offset(seconds: int) -> None:
+    moment = datetime(2026, 7, 28, 12, tzinfo=timezone(timedelta(seconds=seconds)))
+    assert written(AwareDatetime, moment).startswith("2026-07-28T12:00:00")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "result"),
+    [
+        (dict[str, int], {"a\ud800": 1}, {"a\ufffd": 1}),
+        (Base, Base.model_construct(name="\ud800"), {"name": "\ufffd"}),
+        (dict[str, Any], {"\ufffd\ufffd\ufffd": 1}, {"\ufffd\ufffd\ufffd": 1}),
+        (Annotated[str, Field(max_length=1)] | int, "\ud800", "\ufffd"),
+    ],
+)
+def test_a_lone_surrogate_becomes_one_replacement_character(annotation: Any, value: Any, result: Any) -> None:
+    assert written(annotation, value) == result
