@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
@@ -116,7 +117,7 @@ class Page(BaseModel, Generic[T]):
 
 class Hidden(BaseModel):
     name: str
-    key: str = Field("k", exclude=True)
+    key: str = Field(default="k", exclude=True)
 
 
 class Movie(TypedDict):
@@ -343,10 +344,16 @@ async def test_a_text_that_breaks_a_constraint_is_an_error(annotation: Any, valu
         (Annotated[float, Field(multiple_of=0.01)], {"type": "number"}),
         (Annotated[int, Field(multiple_of=5)], {"type": "integer", "multipleOf": 5}),
         (
-            Annotated[Decimal, Field(ge=0, lt=Decimal("9.5"), multiple_of=Decimal("0.01"))],
+            Annotated[Decimal, Field(ge=0, lt=Decimal("9.5"), multiple_of=0.01)],
             {"type": "number", "minimum": 0, "exclusiveMaximum": 9.5},
         ),
         (bytes | int, {"anyOf": [{"type": "string", "contentEncoding": "base64"}, {"type": "integer"}]}),
+        (Sequence[int], {"type": "array", "items": {"type": "integer"}}),
+        (deque[int], {"type": "array", "items": {"type": "integer"}}),
+        (
+            defaultdict[str, int] | int,
+            {"anyOf": [{"type": "object", "additionalProperties": {"type": "integer"}}, {"type": "integer"}]},
+        ),
         (Annotated[int, PlainSerializer(lambda value: value)], {}),
         (Annotated[int, PlainSerializer(str)], {"type": "string"}),
     ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import deque
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv4Network, IPv6Address
@@ -85,7 +87,7 @@ MARKED: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (Base64Str, TEXT),
     (Json[list[int]], st.lists(st.integers(), max_size=2)),
     (Annotated[float, Field(multiple_of=0.01)], st.integers(-9999, 9999).map(lambda number: number / 100)),
-    (Annotated[Decimal, Field(multiple_of=Decimal("0.01"), ge=0)], st.decimals(0, 10**6, places=2)),
+    (Annotated[Decimal, Field(multiple_of=0.01, ge=0)], st.decimals(0, 10**6, places=2)),
     (Annotated[Decimal, Field(max_digits=4, decimal_places=2)], st.decimals(0, 99, places=2)),
     (Annotated[bytes, Field(min_length=1, max_length=3)], st.binary(min_size=1, max_size=3)),
     (Annotated[str, Format("email")], st.sampled_from(["a@example.com", "a.b+c@sub.example.org"])),
@@ -99,6 +101,9 @@ MARKED: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (Annotated[str, Field(pattern="(?m)^a$")], st.just("b\na")),
     (dict[Annotated[str, Field(pattern=r"^a\-b$")], int], st.just({"a-b": 1})),
     (Annotated[Cat | Dog, Field(discriminator="kind")], st.sampled_from([Cat(kind="cat"), Dog(kind="dog")])),
+    (Sequence[int], st.lists(st.integers(), max_size=2)),
+    (deque[datetime], st.lists(st.datetimes(), max_size=2).map(deque)),
+    (Mapping[str, timedelta], st.dictionaries(TEXT, st.timedeltas(), max_size=2)),
     (IPv4Address, st.ip_addresses(v=4)),
 ]
 """Types whose marks pydantic reads, with strategies for their values."""

@@ -86,7 +86,7 @@ def is_exact(node: Node) -> bool:
 
 def _result(node: Node) -> Node:
     kind = node.get("type")
-    if _is_of_pydantic(node):
+    if _has_schema_of_pydantic(node):
         node["metadata"] = _with_sure_format(node["metadata"])
     if is_encoded_bytes(node):
         return _encoded(node)
@@ -106,10 +106,13 @@ def _result(node: Node) -> Node:
     return node
 
 
-def _is_of_pydantic(node: Node) -> bool:
+def _has_schema_of_pydantic(node: Node) -> bool:
     """Return whether pydantic itself defines the JSON schema of a type with a function, as for ``EmailStr``."""
-    functions = node.get("metadata", {}).get("pydantic_js_functions", ())
-    return any(getattr(function, "__module__", "").startswith("pydantic.") for function in functions)
+    return any(map(_is_defined_by_pydantic, node.get("metadata", {}).get("pydantic_js_functions", ())))
+
+
+def _is_defined_by_pydantic(function: Any) -> bool:
+    return getattr(function, "__module__", "").startswith("pydantic.")
 
 
 def _encoded(node: Node) -> Node:
@@ -140,7 +143,9 @@ def _with_return_schema(serialization: dict[str, Any], kind: str | None) -> dict
 
     pydantic announces the schema of the type that is serialized, though the function may return another.
     """
-    if not serialization["type"].startswith("function-") or "return_schema" in serialization:
+    if "function" not in serialization or "return_schema" in serialization:
+        return serialization
+    if _is_defined_by_pydantic(serialization["function"]):
         return serialization
     updates = {"type": "object"} if kind in _OBJECTS else {}
     return {**serialization, "return_schema": {"type": "any", "metadata": {"pydantic_js_updates": updates}}}
