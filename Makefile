@@ -2,7 +2,7 @@
 # Without bytecode, each process would compile all its modules again: a half of the time of most tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run run-host test setup node servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz soak soak-tasks corpus shutdown clean
+.PHONY: run run-host test setup node servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz differential soak soak-tasks corpus shutdown clean
 
 run: .venv/.ready
 	.venv/bin/funcmcp run samples/orders/server.py
@@ -26,6 +26,7 @@ servers: .venv/.ready
 	scripts/setup-redis.sh
 	scripts/setup-postgres.sh
 	scripts/setup-fastmcp.sh
+	scripts/setup-differential.sh
 	scripts/setup-docs.sh
 
 # The suite also runs on Python 3.13, where there is one.
@@ -72,6 +73,13 @@ profile: .venv/.ready .venv-3.13
 # FUZZ_RUNS=1000000 inputs for each target, or for those in TARGETS; the log is .fuzz/log.md, see docs/development/fuzzing.md.
 fuzz: .venv/.fuzz
 	.venv/bin/python -m fuzz.run $(TARGETS)
+
+# CALLS=20000 of random tools, compared with JSON Schema, pydantic and FastMCP; SEED=N repeats a run, see
+# docs/development/fuzzing.md.
+differential: .venv/.ready
+	scripts/setup-node.sh
+	scripts/setup-differential.sh
+	.venv/bin/python -m tests.differential.run $(or $(CALLS),20000) $(SEED)
 
 # SOAK_SECONDS=600 of mixed traffic at three instances and a real Redis that fail all the time, see docs/development/fuzzing.md.
 soak: .venv/.ready

@@ -24,6 +24,7 @@ BESIDE_THE_MIRROR = {
     "conformance": "the official conformance suite",
     "corpus": "servers written for other frameworks",
     "databases": "calls that write to real databases",
+    "differential": "random tools against JSON Schema, pydantic and FastMCP",
     "docs": "code and tables in the documentation",
     "fuzz": "the fuzz targets",
     "loops": "one server in the event loops of test frameworks, threads and notebooks",

@@ -314,6 +314,7 @@ async def test_text_that_str_rejects_goes_to_the_other_members_of_a_union() -> N
         (Decimal | int, 5),
         (int | Decimal, 5),
         (Decimal | float, 5.5),
+        (int | bytes | ByteSize, 8),
         (Number | int, 1),
         (int | Number, 1),
         (Level | int, 2),

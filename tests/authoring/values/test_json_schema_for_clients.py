@@ -165,10 +165,38 @@ async def test_null_means_absent_where_an_argument_has_a_default_and_its_type_ex
         ({"required": None}, "required: must be an integer, not null"),
         ({"required": "x", "optional": None}, "required: must be an integer, not a string"),
         ({"required": 1, "optional": [None]}, "optional[0]: must be an integer, not null"),
+        ({"required": 1, "optional": "x", "other": None}, "optional: must be an array, not a string"),
+        ({"required": 1, "optional": ["x"], "other": None}, "optional[0]: must be an integer, not a string"),
     ],
 )
 async def test_other_nulls_and_values_are_rejected(arguments: dict[str, Any], message: str) -> None:
-    def tool(required: int, optional: list[int] = []) -> None: ...  # noqa: B006 - an author's default
+    def tool(required: int, optional: list[int] = [], other: int = 3) -> None: ...  # noqa: B006 - an author's default
 
-    with pytest.raises(Exception, match=re.escape(message)):
+    with pytest.raises(Exception, match=f"^{re.escape(message)}$"):
         await call(tool, arguments)
+
+
+class Stay(TypedDict, total=False):
+    dates: set[date]
+    room: int
+
+
+async def test_null_for_one_argument_leaves_the_others_as_they_are() -> None:
+    def tool(
+        owner: UUID | None,
+        labels: frozenset[str] = frozenset(),
+        pair: tuple[date, bytes] | None = None,
+        stay: Stay = {},  # noqa: B006 - an author's default
+        limit: int = 10,
+    ) -> str:
+        return repr((owner, labels, pair, stay, limit))
+
+    arguments = {
+        "labels": ["a", "a"],
+        "pair": ["2026-07-28", "YWJj"],
+        "stay": {"dates": ["2026-07-28"], "room": None},
+        "limit": None,
+    }
+    result = await call(tool, arguments)
+    day = "datetime.date(2026, 7, 28)"
+    assert result["content"][0]["text"] == f"(None, frozenset({{'a'}}), ({day}, b'abc'), {{'dates': {{{day}}}}}, 10)"

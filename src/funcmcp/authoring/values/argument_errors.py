@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     Path: TypeAlias = list[str | int]
     Lines: TypeAlias = list[tuple[Path, str]]
 
+NOT_NULL = "not_null"
+"""The type of an error about a value that is not null where null means the default. The type has an error as well."""
+
 MAX_LINES = 20
 _MAX_ERRORS = 1000
 _MAX_NAME_LENGTH = 64
@@ -226,6 +229,8 @@ def _located(errors: Sequence[ErrorDetails], path: Path, value: Any, depth: int 
     by_choice: dict[str | int, list[ErrorDetails]] = {}
     for details in errors:
         remaining = details["loc"][depth:]
+        if details["type"] == NOT_NULL:
+            continue
         if not remaining or remaining == ("[key]",) or (details["type"] == "missing" and len(remaining) == 1):
             lines.append(_line(details, path))
         elif _is_inside(remaining[0], value):

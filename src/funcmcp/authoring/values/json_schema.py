@@ -217,10 +217,12 @@ class _Arranger:
         return node
 
     def _set_format(self, node: dict[str, Any], path: _Path) -> None:
-        """Remove a format that JSON Schema does not have."""
+        """Remove a format that JSON Schema does not have. Base64 is an encoding in JSON Schema."""
         name = node["format"]
         if isinstance(name, str) and _UUID_VERSION.fullmatch(name):
             node["format"] = "uuid"
+        elif name in {"base64", "base64url"}:
+            node["contentEncoding"] = node.pop("format")
         elif name not in FORMATS:
             del node["format"]
             if name in WRITTEN_FORMATS:

@@ -22,12 +22,12 @@ from pydantic_core import (
     PydanticOmit,
     PydanticUseDefault,
     SchemaValidator,
-    ValidationError,
     core_schema,
     from_json,
     to_json,
 )
 
+from funcmcp.authoring.values.argument_errors import NOT_NULL
 from funcmcp.authoring.values.pydantic_schema_tree import nodes_of
 from funcmcp.authoring.values.pydantic_schemas import (
     adapted,
@@ -132,7 +132,7 @@ def _strings_first(references: AbstractSet[str], node: Node) -> Node:
     strings = []
     for choice in node["choices"]:
         member = choice[0] if isinstance(choice, tuple) else choice
-        if any(leaf["type"] == "str" or leaf.get("schema_ref") in references for leaf in _members(member)):
+        if all(leaf["type"] == "str" or leaf.get("schema_ref") in references for leaf in _members(member)):
             strings.append(member)
     if not strings:
         return node
@@ -168,28 +168,28 @@ def null_as_absent(schema: Node) -> Node:
 def _null_as_absent(node: Node) -> Node:
     kind = node.get("type")
     if kind == "default" and ("default" in node or "default_factory" in node):
-        node["schema"] = core_schema.no_info_wrap_validator_function(_default_for_null, node["schema"])
-    elif kind == "typed-dict-field" and node.get("required") is False:
-        node["schema"] = core_schema.no_info_wrap_validator_function(_omitted_for_null, node["schema"])
+        node["schema"] = _or_null(node["schema"], _use_default)
+    elif kind == "typed-dict-field" and node.get("required") is False and node["schema"]["type"] != "default":
+        node["schema"] = _or_null(node["schema"], _omit)
     return node
 
 
-def _default_for_null(value: Any, validate: Callable[[Any], Any]) -> Any:
-    try:
-        return validate(value)
-    except ValidationError:
-        if value is None:
-            raise PydanticUseDefault from None
-        raise
+def _or_null(schema: Any, for_null: Callable[[Any], Any]) -> Node:
+    """Return a schema that calls a function for null if *schema* rejects null.
+
+    A function around *schema* would pass it a value of Python, and a list of Python is not a set in strict validation.
+    """
+    null = core_schema.custom_error_schema(core_schema.none_schema(), NOT_NULL, custom_error_message="not null")
+    absent = core_schema.no_info_after_validator_function(for_null, null)
+    return dict(core_schema.union_schema([(schema, "\0value"), absent], mode="left_to_right"))
 
 
-def _omitted_for_null(value: Any, validate: Callable[[Any], Any]) -> Any:
-    try:
-        return validate(value)
-    except ValidationError:
-        if value is None:
-            raise PydanticOmit from None
-        raise
+def _use_default(_: None) -> Any:
+    raise PydanticUseDefault
+
+
+def _omit(_: None) -> Any:
+    raise PydanticOmit
 
 
 def _any_argument(node: Node) -> Node:

@@ -1,0 +1,39 @@
+"""Random tools and calls against JSON Schema, pydantic and FastMCP; `make differential` makes more of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.differential.comparison import CONVERSION, PLAIN, compared
+from tests.differential.differences import RULES
+from tests.differential.judges import FASTMCP, NODE
+from tests.requirements import require
+
+GUIDE = Path(__file__).parents[2] / "docs/guides/tools.md"
+SEED = 20261125
+CALLS = 600
+
+
+def test_the_guide_has_a_row_for_each_rule() -> None:
+    section = GUIDE.read_text(encoding="utf-8").partition("### Differences from pydantic")[2].partition("\n### ")[0]
+    names = re.findall(r"^\| \*\*(.+?)\*\* \|", section, re.MULTILINE)
+    assert names == [*(rule.name for rule in RULES), CONVERSION, PLAIN]
+
+
+async def test_no_disagreement_is_without_a_rule() -> None:
+    if os.environ.get("CI") == "true":
+        require("Node 22 of tests/node", NODE.exists())
+        require("FastMCP of scripts/setup-differential.sh", FASTMCP.exists())
+    report = await compared(SEED, CALLS)
+    assert report.calls >= CALLS
+    assert min(report.compared.values()) > CALLS // 4
+    assert not report.unexplained, "\n\n".join([*report.unexplained[:5], f"{len(report.unexplained)} in all"])
+
+
+@pytest.mark.parametrize("program", [NODE, FASTMCP], ids=["ajv", "FastMCP"])
+def test_a_judge_is_installed(program: Path) -> None:
+    require(f"{program.name} of tests/differential", program.exists())
