@@ -497,3 +497,10 @@ def test_an_argument_that_a_header_repeats_has_no_null() -> None:
 
     properties = tool_of(stock).describe()["inputSchema"]["properties"]
     assert properties == {"floor": {"type": "integer", "default": 5, "x-mcp-header": "Floor"}}
+
+
+def test_a_tool_lists_what_its_schemas_leave_out() -> None:
+    def find(code: Annotated[str, Field(pattern="(?x)a")]) -> None: ...
+
+    path = ("inputSchema", "properties", "code", "pattern")
+    assert tool_of(find).left_out() == [(path, "(?x)a", "ECMA-262 does not have the flags (?x)")]

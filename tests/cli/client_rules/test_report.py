@@ -11,6 +11,7 @@ from tests.cli.client_rules.test_rules import STRING, prompt, taking, tool
 if TYPE_CHECKING:
     import pytest
 
+OPEN = {"type": "object", "additionalProperties": STRING}
 SOURCE = Source("http://127.0.0.1:8000/mcp", None)
 
 
@@ -48,9 +49,9 @@ def test_problems_are_grouped_by_feature(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_differences_are_shown_and_are_no_loss(capsys: pytest.CaptureFixture[str]) -> None:
-    assert report_problems(SOURCE, facts_of(taking({})), [], as_json=False)
+    assert report_problems(SOURCE, facts_of(taking(OPEN)), [], as_json=False)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1] == "  no-type (the feature works, but differs)"
+    assert lines[1] == "  open-object (the feature works, but differs)"
     assert lines[-1] == "1 problem; all known clients accept 1 of 1 tools"
 
 
@@ -73,7 +74,7 @@ def test_texts_of_a_server_cannot_control_the_terminal(capsys: pytest.CaptureFix
 
 def test_the_short_form_has_a_text_for_each_rule() -> None:
     names = ["a.b", "c.d", "e.f", "g.h"]
-    facts = facts_of(*(tool(name) for name in names), taking({}), prompts=[prompt("ask", "a", "b")])
+    facts = facts_of(*(tool(name) for name in names), taking(OPEN), prompts=[prompt("ask", "a", "b")])
     assert short_texts(problems_of(facts, {})) == [
         (
             "a.b, c.d, e.f and 1 more",

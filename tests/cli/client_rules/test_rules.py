@@ -71,9 +71,9 @@ CASES: dict[str, tuple[Any, Any, list[str]]] = {
     "long-description": (tool(description="x" * 1025), tool(description="x" * 1024), ["1025 characters"]),
     "no-properties": (tool(inputSchema={"type": "object"}), tool(), ["inputSchema"]),
     "combined-top": (
-        taking(STRING, anyOf=[{"required": ["a"]}]),
+        taking(STRING, anyOf=[{"required": ["a"]}], enum=[{}]),
         taking({"anyOf": [STRING, INTEGER]}),
-        ["inputSchema/anyOf"],
+        ["inputSchema/anyOf", "inputSchema/enum"],
     ),
     "boolean-schema": (
         taking({"type": "object", "properties": {"b": True}}, additionalProperties=False),
@@ -82,8 +82,13 @@ CASES: dict[str, tuple[Any, Any, list[str]]] = {
     ),
     "reference": (
         taking({"anyOf": [{"$ref": "#"}, {"$ref": "#/definitions/A"}]}, definitions={"A": STRING}),
-        defining({"A/b": STRING}, {"$ref": "#/$defs/A~1b"}),
+        defining({"A": STRING}, {"$ref": "#/$defs/A"}),
         ["inputSchema/properties/a/anyOf/0: #", "inputSchema/properties/a/anyOf/1: #/definitions/A"],
+    ),
+    "unknown-required": (
+        taking(STRING, required=["a", "b"]),
+        taking({"type": "object", "properties": {"b": STRING}, "required": ["b"]}),
+        ["inputSchema: b"],
     ),
     "recursion": (
         defining({"Node": NODE}, {"$ref": "#/$defs/Node"}),
@@ -99,13 +104,18 @@ CASES: dict[str, tuple[Any, Any, list[str]]] = {
     ),
     "number-enum": (
         taking({"type": "integer", "enum": [1, 2]}),
-        taking({"enum": ["1", "2"]}),
+        taking({"type": "string", "enum": ["1", "2"]}),
         ["inputSchema/properties/a: [1, 2]"],
     ),
     "mixed-enum": (
         taking({"enum": ["a", None]}),
         taking({"enum": ["a", "b"]}),
         ['inputSchema/properties/a: ["a", null]'],
+    ),
+    "empty-enum-value": (
+        taking({"type": "string", "enum": ["a", ""]}),
+        taking({"type": "string", "enum": ["a", " "]}),
+        ["inputSchema/properties/a"],
     ),
     "const": (
         taking({"type": "string", "const": "a"}),
@@ -144,13 +154,13 @@ CASES: dict[str, tuple[Any, Any, list[str]]] = {
     ),
     "no-type": (
         taking({"description": "Anything."}),
-        taking({"anyOf": [STRING, {"enum": ["a"]}, {"const": "a"}]}),
+        taking({"anyOf": [STRING, {"oneOf": []}, {"allOf": []}]}),
         ["inputSchema/properties/a"],
     ),
     "several-types": (
-        taking({"type": ["string", "integer"]}),
         taking({"type": ["string", "null"]}),
-        ['inputSchema/properties/a: ["string", "integer"]'],
+        taking({"anyOf": [STRING, {"type": "null"}]}),
+        ['inputSchema/properties/a: ["string", "null"]'],
     ),
     "bare-object": (
         taking({"type": "object"}),
@@ -164,7 +174,7 @@ CASES: dict[str, tuple[Any, Any, list[str]]] = {
     ),
     "optional-null": (
         taking({"anyOf": [STRING, {"type": "null"}]}, required=[]),
-        taking({"type": ["string", "null"]}),
+        taking({"anyOf": [STRING, {"type": "null"}]}),
         ["inputSchema/properties/a"],
     ),
     "strict-size": (

@@ -37,8 +37,8 @@ OPENAI_FORMATS = frozenset({"date", "date-time", "duration", "email", "hostname"
 _NAME = re.compile(r"[a-zA-Z0-9_-]*")
 _CLAUDE_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _GEMINI_KEY = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}")
-_COMBINATIONS = ("allOf", "anyOf", "oneOf")
-_TYPING = frozenset({"$ref", "allOf", "anyOf", "const", "enum", "oneOf", "type"})
+_NOT_AT_THE_TOP = ("allOf", "anyOf", "enum", "not", "oneOf")
+_TYPING = frozenset({"$ref", "allOf", "anyOf", "oneOf", "type"})
 _VALUES = (("anyOf",), ("items",), ("properties",))
 _FOLLOWED_BY_GOOGLE = frozenset({"$defs", "additionalProperties", "anyOf", "items", "oneOf", "properties"})
 _MAX_PLACE = 200
@@ -103,7 +103,7 @@ def no_properties(subject: Subject) -> Iterator[str]:
 def combined_top(subject: Subject) -> Iterator[str]:
     """Check that the input schema has no alternatives at its top."""
     schema = as_object(subject.definition.get("inputSchema"))
-    yield from (f"inputSchema/{keyword}" for keyword in _COMBINATIONS if keyword in schema)
+    yield from (f"inputSchema/{keyword}" for keyword in _NOT_AT_THE_TOP if keyword in schema)
 
 
 def boolean_schema(subject: Subject) -> Iterator[str]:
@@ -141,11 +141,10 @@ def no_type(subject: Subject) -> Iterator[str]:
 
 
 def several_types(subject: Subject) -> Iterator[str]:
-    """Check that no part has a list of types, except for one type and null."""
+    """Check that no type is a list."""
     for part in subject.input_parts:
-        types = [name for name in as_list(part.get("type")) if name != "null"]
-        if len(types) > 1:
-            yield _place("inputSchema", part, types)
+        if isinstance(part.get("type"), list):
+            yield _place("inputSchema", part, part.get("type"))
 
 
 def bare_object(subject: Subject) -> Iterator[str]:
@@ -197,6 +196,11 @@ def mixed_enum(subject: Subject) -> Iterator[str]:
 
 def _types_in(part: SchemaPart) -> set[type]:
     return set(map(type, as_list(part.get("enum"))))
+
+
+def empty_enum_value(subject: Subject) -> Iterator[str]:
+    """Check that no value of an enum is an empty text."""
+    yield from (_place("inputSchema", part) for part in subject.input_parts if "" in as_list(part.get("enum")))
 
 
 def const(subject: Subject) -> Iterator[str]:
@@ -275,8 +279,16 @@ def reference(subject: Subject) -> Iterator[str]:
     definitions = as_object(as_object(subject.definition.get("inputSchema")).get("$defs"))
     for part in subject.input_parts:
         target = part.get("$ref")
-        if isinstance(target, str) and _unescaped(target.removeprefix("#/$defs/")) not in definitions:
+        if isinstance(target, str) and target.removeprefix("#/$defs/") not in definitions:
             yield _place("inputSchema", part, target)
+
+
+def unknown_required(subject: Subject) -> Iterator[str]:
+    """Check that what is required is described."""
+    for part in subject.input_parts:
+        for name in as_list(part.get("required")):
+            if part.get("type") == "object" and name not in as_object(part.get("properties")):
+                yield _place("inputSchema", part, name)
 
 
 def recursion(subject: Subject) -> Iterator[str]:
