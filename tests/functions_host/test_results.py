@@ -95,6 +95,28 @@ def test_a_text_is_added_to_structured_content_without_one() -> None:
     assert result["content"] == [IMAGE, {"type": "text", "text": '{"a": 1}'}]
 
 
+@pytest.mark.parametrize("block", [IMAGE, {**IMAGE, "_meta": None}, AUDIO, LINK, EMBEDDED])
+def test_a_lone_block_that_an_app_repeats_as_structured_content_is_sent_once(block: Any) -> None:
+    result = read(envelope(block["type"], block, structuredContent=json.dumps(block)))
+    assert list(result) == ["content"]
+    assert [sent["type"] for sent in result["content"]] == [block["type"]]
+
+
+def test_a_lone_text_is_repeated_as_structured_content_as_on_azure() -> None:
+    result = read(envelope("text", TEXT, structuredContent=json.dumps(TEXT)))
+    assert result == {"content": [TEXT], "structuredContent": TEXT}
+
+
+def test_the_text_for_structured_content_has_no_base64_of_a_block() -> None:
+    structured = {"kind": "cat", "pictures": [IMAGE, {**IMAGE, "data": "eW8="}]}
+    result = read(envelope("image", IMAGE, structuredContent=json.dumps(structured)))
+    picture, text, other = result["content"]
+    assert (picture, other) == (IMAGE, {**IMAGE, "data": "eW8="})
+    without_data = {"type": "image", "mimeType": "image/png"}
+    assert json.loads(text["text"]) == {"kind": "cat", "pictures": [without_data, without_data]}
+    assert result["structuredContent"] == structured
+
+
 def test_structured_content_that_is_not_an_object_is_wrapped_for_revisions_that_want_objects() -> None:
     result = read(envelope("text", TEXT, structuredContent="[1, 2]"))
     assert result["structuredContent"] == [1, 2]

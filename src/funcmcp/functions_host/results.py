@@ -11,6 +11,8 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
+from funcmcp.protocol.content_blocks import without_binary
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -161,7 +163,7 @@ def _enveloped_tool_result(data: Any) -> dict[str, Any]:
     structured = envelope.get("structuredContent")
     if structured not in (None, ""):
         result["structuredContent"] = _decoded(structured)
-    return _with_text(result)
+    return _without_copies(result)
 
 
 def _call_tool_result(content: Any, envelope: dict[str, Any]) -> dict[str, Any]:
@@ -176,15 +178,35 @@ def _call_tool_result(content: Any, envelope: dict[str, Any]) -> dict[str, Any]:
         result["isError"] = True
     if isinstance(content.get("_meta"), dict):
         result["_meta"] = content["_meta"]
-    return _with_text(result)
+    return _without_copies(result)
 
 
-def _with_text(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result that has a text beside its structured content, for clients that do not read the latter."""
-    if "structuredContent" in result and not any(block["type"] == "text" for block in result["content"]):
-        text = json.dumps(result["structuredContent"], ensure_ascii=False)
-        result["content"].append({"type": "text", "text": text})
+def _without_copies(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a result that has each picture, sound, file and link once, and a text beside its structured content.
+
+    The library of Python apps repeats a single block as structured content. Some clients do not read structured
+    content, so that it also needs a text.
+    """
+    if "structuredContent" not in result:
+        return result
+    structured, content = result["structuredContent"], result["content"]
+    if _is_copy(structured, content):
+        return {name: member for name, member in result.items() if name != "structuredContent"}
+    if not any(block["type"] == "text" for block in content):
+        data, blocks = without_binary(structured)
+        text = {"type": "text", "text": json.dumps(data, ensure_ascii=False)}
+        return {**result, "content": [*content, text, *(block for block in blocks if block not in content)]}
     return result
+
+
+def _is_copy(structured: Any, content: list[dict[str, Any]]) -> bool:
+    """Return whether structured content is a copy of a block that is not a text."""
+    if not isinstance(structured, dict) or structured.get("type") == "text":
+        return False
+    try:
+        return _block(structured) in content
+    except _ShapeError:
+        return False
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ import datetime as dt
 import enum
 import math
 import warnings
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,12 +13,12 @@ from typing import Annotated, Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, ImageContent, TextContent
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 
 from funcmcp.authoring.signatures.signature import JSONRPCResponse
-from funcmcp.authoring.values.content import EmbeddedResource, Image, Text, ToolResult
+from funcmcp.authoring.values.content import Audio, EmbeddedResource, Image, ResourceLink, Text, ToolResult
 from funcmcp.protocol.codec import encode
 from funcmcp.server.catalog.features import RawResponse
 from funcmcp.server.catalog.registry import RegistrationError
@@ -439,3 +439,81 @@ async def test_the_error_for_a_value_that_is_not_json_names_the_tool_and_the_pat
     assert str(caught.value).startswith(f"tool returned {path} that can't be written as JSON: ")
     with pytest.raises(ValueError, match="can't be written as JSON"):
         await call(function, output_schema={"type": "object"})
+
+
+PICTURE = Image(b"\x89PNG" * 20)
+OFFICIAL = ImageContent(type="image", data=PICTURE.block["data"], mime_type="image/png")
+SOUND = Audio(b"RIFF" * 20)
+FILE = EmbeddedResource("file:///a", blob=b"bytes" * 20)
+WITHOUT_DATA = {"type": "image", "mimeType": "image/png"}
+
+
+@dataclass
+class Titled:
+    title: str
+    picture: Any
+
+
+class Gallery(BaseModel):
+    pictures: list[Any]
+
+
+@pytest.mark.parametrize("block", [PICTURE, OFFICIAL, SOUND, FILE])
+@pytest.mark.parametrize(
+    ("annotation", "around"),
+    [
+        (EMPTY, lambda block: {"title": "a", "picture": block}),
+        (Any, lambda block: Titled("a", block)),
+        (EMPTY, lambda block: [[[block]], "b"]),
+        (dict, lambda block: {"title": "a", "pictures": [block, 1]}),
+        (dict[str, Any], lambda block: {"title": block}),
+        (list[Any], lambda block: [{"title": "a", "picture": block}, 1]),
+        (Titled, lambda block: Titled("a", block)),
+        (Gallery, lambda block: Gallery(pictures=["a", block])),
+        (list[Titled], lambda block: [Titled("a", block)]),
+        (dict[str, ImageContent], lambda block: {"title": block}),
+        (ToolResult, lambda block: ToolResult(structured_content={"picture": block})),
+    ],
+)
+async def test_a_block_inside_data_is_a_block_and_no_text_has_its_base64(
+    annotation: Any, around: Any, block: Any
+) -> None:
+    result = await run(tool_of(returning(around(block), annotation)), {})
+    written = block.model_dump(mode="json", exclude_none=True) if block is OFFICIAL else block.block
+    first, *others = result["content"]
+    assert first["type"] == "text"
+    assert "b64" not in first["text"]
+    assert first["text"].count(f'"type":"{written["type"]}"') == 1
+    assert others == [PICTURE.block if block is OFFICIAL else written]
+    base64 = written.get("data") or written["resource"]["blob"]
+    assert base64 not in first["text"]
+    if "structuredContent" in result:
+        assert base64 in encode(result["structuredContent"]).decode()
+
+
+@pytest.mark.parametrize("annotation", [EMPTY, Any, list, list[Any], Iterable[Image], list[Image], Iterator[Image]])
+async def test_blocks_in_nested_lists_and_iterators_are_blocks(annotation: Any) -> None:
+    result = await call(returning(iter([PICTURE, [SOUND, "a"], {"b": OFFICIAL}]), annotation))
+    assert result == {
+        "content": [
+            PICTURE.block,
+            SOUND.block,
+            *text("a"),
+            *text('{"b":{"type":"image","mimeType":"image/png"}}'),
+            PICTURE.block,
+        ]
+    }
+
+
+async def test_plain_data_in_the_form_of_a_block_is_sent_as_a_block() -> None:
+    assert await call(returning(PICTURE.block, dict[str, Any])) == {
+        "content": [PICTURE.block],
+        "structuredContent": PICTURE.block,
+    }
+
+
+async def test_a_text_and_a_link_inside_data_stay_in_the_text() -> None:
+    data = {"link": ResourceLink("a://b", "b"), "text": Text("c")}
+    result = await call(returning(data, dict[str, Any]))
+    plain = {"link": ResourceLink("a://b", "b").block, "text": Text("c").block}
+    assert result == {"content": text(encode(plain).decode()), "structuredContent": plain}

@@ -21,6 +21,7 @@ from pydantic_core import from_json, to_json
 from funcmcp.authoring.signatures.annotations import awaited, marks_of, union_members, without_marks
 from funcmcp.authoring.values.argument_errors import keyword_errors
 from funcmcp.authoring.values.content import base64
+from funcmcp.authoring.values.sdk_results import block_of
 from funcmcp.authoring.values.string_formats import RESULT_FORMATS
 from funcmcp.protocol.codec import encode, is_of_surrogates
 
@@ -112,7 +113,9 @@ class ResultWriter:
         core = self.core()
         exact = is_exact(core)
         warnings: Any = False if exact else "error"
-        serialize = functools.partial(serializer(core).to_python, mode="json", by_alias=True, warnings=warnings)
+        serialize = functools.partial(
+            serializer(core).to_python, mode="json", by_alias=True, warnings=warnings, fallback=block_of
+        )
         checker = _checker(complete_schema(core, self.place, closed=exact))
         self._plan = _Plan(serialize, checker.is_valid, checker, core, exact, core["type"] == "generator")
         return self._plan
@@ -252,4 +255,4 @@ def jsonable(value: Any) -> Any:
     """Return a value without a declared type as dicts, lists and scalars. Raise ValueError if JSON can't carry it."""
     from pydantic_core import to_jsonable_python  # noqa: PLC0415 - loaded with the codec
 
-    return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="constants")
+    return to_jsonable_python(value, by_alias=True, bytes_mode="base64", inf_nan_mode="constants", fallback=block_of)

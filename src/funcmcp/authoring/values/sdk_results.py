@@ -10,6 +10,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from pydantic_core import PydanticSerializationError
+
 from funcmcp.authoring.values.content import Content, Contents, Message, PromptResult, ToolResult
 
 _PACKAGES = frozenset({"fastmcp", "mcp", "mcp_types"})
@@ -53,6 +55,18 @@ def converted(value: Any) -> Any:
     if isinstance(_attribute(value, "content"), list):
         return _tool_result(value)
     return _from_wire(value)
+
+
+def block_of(value: Any) -> dict[str, Any]:
+    """Return the JSON of a content block inside other data, for pydantic's serializers.
+
+    Raises:
+        PydanticSerializationError: The value is not a content block.
+    """
+    own_value = converted(value)
+    if isinstance(own_value, Content):
+        return own_value.block
+    raise PydanticSerializationError(f"Unable to serialize unknown type: {type(value)}")
 
 
 def _tool_result(value: Any) -> ToolResult:

@@ -11,11 +11,11 @@ Source: 2026-07-28 "server/tools, Tool Result, Structured Content, Output Schema
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from funcmcp.authoring.signatures.annotations import awaited, parts_of_type, union_members, without_marks
 from funcmcp.authoring.signatures.signature import EMPTY, JSONRPCResponse
@@ -23,6 +23,7 @@ from funcmcp.authoring.values.content import Content, ToolResult, base64
 from funcmcp.authoring.values.result_writer import ResultWriter, jsonable, text_conversion, unwritable
 from funcmcp.authoring.values.sdk_results import converted, is_sdk_type
 from funcmcp.protocol.codec import encode
+from funcmcp.protocol.content_blocks import may_have_binary_blocks, without_binary
 from funcmcp.server.catalog.features import JSONResult, RawResponse
 
 if TYPE_CHECKING:
@@ -204,6 +205,10 @@ class _Typed:
         if self._schema is None:
             self.output_schema()
         structured = self._writer.write(value)
+        if may_have_binary_blocks(structured):
+            data = from_json(structured)
+            content = _content_of(data)
+            return {"content": content, "structuredContent": {"result": data} if self._wraps else data}
         text = structured if structured.startswith(b'"') else to_json(structured.decode())
         if self._wraps:
             structured = b'{"result":%b}' % structured
@@ -218,12 +223,16 @@ def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _structured(structured: Any) -> dict[str, Any]:
-    """Return a result with structured content. Its text block has a string unchanged, and other values as JSON."""
-    text = encode(structured).decode()
-    return {
-        "content": [{"type": "text", "text": structured if isinstance(structured, str) else text}],
-        "structuredContent": structured,
-    }
+    return {"content": _content_of(structured), "structuredContent": structured}
+
+
+def _content_of(data: Any) -> list[dict[str, Any]]:
+    """Return a JSON value as a text block, and the images, sounds and files in it as blocks of their own."""
+    encoded = encode(data)
+    if not may_have_binary_blocks(encoded):
+        return [{"type": "text", "text": data if isinstance(data, str) else encoded.decode()}]
+    rest, blocks = without_binary(data)
+    return blocks if blocks and blocks[0] == data else [_text(rest), *blocks]
 
 
 def _plain(tool: str, allowed: tuple[type, ...], convert: Callable[[Any], Any] | None) -> Render:
@@ -242,7 +251,7 @@ def _plain(tool: str, allowed: tuple[type, ...], convert: Callable[[Any], Any] |
             value = convert(value)
         if type(value) is str:
             return JSONResult(encode(value))
-        return {"content": [] if value is None else [_block(value, tool)]}
+        return {"content": [] if value is None else _blocks(value, tool)}
 
     return render
 
@@ -252,6 +261,8 @@ def _open_list(typed: _Typed, tool: str) -> Render:
     by_value = _locating(_by_value, tool)
 
     def render(value: Any) -> Result:
+        if isinstance(value, Iterator):
+            value = list(value)
         is_mixed = isinstance(value, list | tuple) and any(map(_is_block, value))
         return by_value(value) if is_mixed or isinstance(converted(value), ToolResult) else typed.render(value)
 
@@ -260,8 +271,8 @@ def _open_list(typed: _Typed, tool: str) -> Render:
 
 def _content_only(value: Any, tool: str) -> Result:
     """Return the result for a value that is annotated as content. An empty list is a result without blocks."""
-    if isinstance(value, list | tuple):
-        return {"content": [_block(member, tool) for member in value]}
+    if isinstance(value, list | tuple | Iterator):
+        return {"content": _blocks_of_members(value, tool)}
     return _by_value(value, tool)
 
 
@@ -271,17 +282,19 @@ def _by_value(value: Any, tool: str) -> Result:
         return _tool_result(value)
     if value is None:
         return {"content": []}
+    if isinstance(value, Iterator):
+        value = list(value)
     if is_sdk_type(type(value)):
         own_value = converted(value)
         return _structured(jsonable(value)) if own_value is value else _by_value(own_value, tool)
     if isinstance(value, list | tuple) and any(map(_is_block, value)):
-        return {"content": [_block(member, tool) for member in value]}
+        return {"content": _blocks_of_members(value, tool)}
     if isinstance(value, str | bytes | Content):
-        return {"content": [_block(value, tool)]}
+        return {"content": _blocks(value, tool)}
     plain = jsonable(value)
     if isinstance(plain, Mapping):
         return _structured(plain)
-    return {"content": [_text(plain)]}
+    return {"content": _content_of(plain)}
 
 
 def _is_block(value: Any) -> bool:
@@ -289,7 +302,7 @@ def _is_block(value: Any) -> bool:
 
 
 def _tool_result(value: ToolResult) -> dict[str, Any]:
-    result: dict[str, Any] = {"content": [_block(member, "") for member in value.content]}
+    result: dict[str, Any] = {"content": _blocks_of_members(value.content, "")}
     if value.structured_content is not None:
         written = _structured(jsonable(value.structured_content))
         result = {**written, "content": result["content"] or written["content"]}
@@ -301,15 +314,22 @@ def _tool_result(value: ToolResult) -> dict[str, Any]:
     return result
 
 
-def _block(value: Any, tool: str) -> dict[str, Any]:
+def _blocks_of_members(members: Iterable[Any], tool: str) -> list[dict[str, Any]]:
+    return [block for member in members for block in _blocks(member, tool)]
+
+
+def _blocks(value: Any, tool: str) -> list[dict[str, Any]]:
+    """Return the content blocks for a member of a list with content, which may be a list itself."""
     value = converted(value)
     if isinstance(value, Content):
         encode(value.block)  # raises ValueError for what JSON can't carry
-        return value.block
+        return [value.block]
     if isinstance(value, bytes):
         resource = {"uri": f"tool://{tool}/result", "mimeType": "application/octet-stream", "blob": base64(value)}
-        return {"type": "resource", "resource": resource}
-    return _text(value if isinstance(value, str) else jsonable(value))
+        return [{"type": "resource", "resource": resource}]
+    if isinstance(value, list | tuple) and any(map(_is_block, value)):
+        return _blocks_of_members(value, tool)
+    return [_text(value)] if isinstance(value, str) else _content_of(jsonable(value))
 
 
 def _text(value: Any) -> dict[str, Any]:
