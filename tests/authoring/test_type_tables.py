@@ -356,5 +356,5 @@ async def test_example_5_everything_explicit() -> None:
     assert (made["name"], made["title"], made["description"]) == ("add_numbers", "Add Numbers", "Adds")
     assert made["inputSchema"] == schema
     assert await call(raw, {"number1": 1, "number2": 2}, **options) == RawResponse(RESPONSE)
-    with pytest.raises(ToolError, match=r"^number2: is required$"):
+    with pytest.raises(ToolError, match=r"^number2: is required \(a number\): Second number$"):
         await call(raw, {"number1": 1}, **options)

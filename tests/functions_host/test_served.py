@@ -32,7 +32,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 HOST = {"version": "2.0", "extensions": {"mcp": {"serverName": "Kinds", "instructions": "Be brief."}}}
 KEY = "k" * 16
 STRICT_ERRORS = (
-    "name: must be a string, not a number\ntags[1]: must be one of 'a', 'b'\nratio: must be a number, not a string"
+    'name: must be a string, not a number\ntags[1]: must be one of "a" or "b"\nratio: must be a number, not a string'
 )
 
 

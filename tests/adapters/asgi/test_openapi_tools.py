@@ -216,7 +216,7 @@ async def test_a_response_without_a_body_is_an_empty_result() -> None:
     ("arguments", "words"),
     [
         ({"table": "5"}, "table: must be an integer, not a string"),
-        ({}, "table: is required"),
+        ({}, "table: is required (an integer)"),
         ({"table": 1, "tabel": 2}, "tabel: is not expected"),
     ],
 )

@@ -152,24 +152,24 @@ async def test_a_right_value_arrives_as_its_type(annotation: Any, value: Any, go
         (timedelta, 5, "it: must be a duration such as PT1H30M, not a number"),
         (UUID, "x", "it: must be a UUID"),
         (EmailStr, "x", "it: must be an email address"),
-        (Colour, "green", "it: must be one of 'red' or 'blue'"),
+        (Colour, "green", 'it: must be one of "red" or "blue"'),
         (Level, True, "it: must be one of 1 or 2"),
-        (Literal[1, "a"], True, "it: must be one of 1 or 'a'"),
+        (Literal[1, "a"], True, 'it: must be one of 1 or "a"'),
         (Literal[True], 1, "it: must be true"),
-        (Literal[True, None, 1, "a"], "x", "it: must be one of true, null, 1 or 'a'"),
-        (Literal[Colour.RED], "x", "it: must be 'red'"),
+        (Literal[True, None, 1, "a"], "x", 'it: must be one of true, null, 1 or "a"'),
+        (Literal[Colour.RED], "x", 'it: must be "red"'),
         (ByteSize, "12secret", "it: must be a size such as 10 MiB"),
         (By, {}, "it: fits none of its alternatives"),
         (By, {"by": "cow"}, "it: fits none of its alternatives"),
         (list[int], "a", "it: must be an array, not a string"),
         (list[int] | set[str], "a", "it: must be an array, not a string"),
-        (Size | int, {"height": 1}, "it.width: is required"),
+        (Size | int, {"height": 1}, "it.width: is required (an integer)"),
         (IPv4Address, "x", "it: must be an IP address"),
         (ZoneInfo, "x/y", "it: must be a time zone such as Europe/Berlin"),
         (Annotated[str, AfterValidator(sold_out)], "soup", "it: is sold out"),
         (Pattern[str], "(", "it: must be a regular expression"),
         (set[int], {}, "it: must be an array, not an object"),
-        (tuple[int, str], [1], "it[1]: is required"),
+        (tuple[int, str], [1], "it[1]: is required (a string)"),
         (dict[str, int], [], "it: must be an object, not an array"),
         (Size, [], "it: must be an object, not an array"),
         (Address, 5, "it: must be an object, not a number"),
@@ -202,12 +202,12 @@ async def test_all_errors_are_reported_together_with_their_paths() -> None:
             {"items": [{"itemId": 5, "quantity": 0}, {"quantity": "1"}], "priority": "now", "discountPercent": 101},
         )
     assert str(refused.value).splitlines() == [
-        "customerId: is required",
+        "customerId: is required (a string): The customer's unique identifier",
         "items[0].itemId: must be a string, not a number",
         "items[0].quantity: must be at least 1",
-        "items[1].itemId: is required",
+        "items[1].itemId: is required (a string): Menu item ID",
         "items[1].quantity: must be an integer, not a string",
-        "priority: must be one of 'low', 'normal', 'high' or 'urgent'",
+        'priority: must be one of "low", "normal", "high" or "urgent"',
         "discountPercent: must be at most 100",
     ]
 
@@ -348,17 +348,21 @@ class Named(BaseModel):
 @pytest.mark.parametrize(
     ("annotation", "value", "words"),
     [
-        (Cat | Dog, {"kind": "cat"}, "it.lives: is required"),
+        (Cat | Dog, {"kind": "cat"}, "it.lives: is required (an integer)"),
         (Cat | Dog, {"kind": "dog", "tricks": [1]}, "it.tricks[0]: must be a string, not a number"),
-        (list[Cat | Dog], [{"kind": "cat"}, {"kind": "dog"}], "it[0].lives: is required\nit[1].tricks: is required"),
+        (
+            list[Cat | Dog],
+            [{"kind": "cat"}, {"kind": "dog"}],
+            "it[0].lives: is required (an integer)\nit[1].tricks: is required (an array)",
+        ),
         (Cat | Dog | int, "a", "it: must be an object, not a string or must be an integer, not a string"),
         (int | Named | list[Named], [{"name": 1}], "it[0].name: must be a string, not a number"),
         (Named | Size, {}, "it: fits none of its alternatives: name is required; or width is required"),
         (Annotated[Cat | Dog, Field(discriminator="kind")], {"lives": 1}, "it.kind: is required"),
-        (Annotated[Cat | Dog, Field(discriminator="kind")], {"kind": "cow"}, "it.kind: must be one of 'cat', 'dog'"),
-        (Annotated[Cat | Dog, Field(discriminator="kind")], {"kind": "cat"}, "it.lives: is required"),
+        (Annotated[Cat | Dog, Field(discriminator="kind")], {"kind": "cow"}, 'it.kind: must be one of "cat" or "dog"'),
+        (Annotated[Cat | Dog, Field(discriminator="kind")], {"kind": "cat"}, "it.lives: is required (an integer)"),
         (float, 10**400, "it: must be a number that is not that large"),
-        (Literal["a"], "b", "it: must be 'a'"),
+        (Literal["a"], "b", 'it: must be "a"'),
     ],
 )
 async def test_of_a_union_the_member_that_was_meant_is_told(annotation: Any, value: Any, words: str) -> None:
@@ -469,7 +473,11 @@ async def test_a_closed_model_refuses_other_names() -> None:
     assert (await call(tool, {"a": 1, "other": 2}))["structuredContent"] == {"result": 3}
     with pytest.raises(ToolError) as refused:
         await call(tool, {"b": 1})
-    assert sorted(str(refused.value).splitlines()) == ["a: is required", "b: is not expected", "other: is required"]
+    assert sorted(str(refused.value).splitlines()) == [
+        "a: is required (an integer)",
+        "b: is not expected",
+        "other: is required (an integer)",
+    ]
 
 
 async def test_defaults_and_aliases_reach_the_function() -> None:
@@ -547,14 +555,14 @@ class ExchangedAliases(BaseModel):
 def test_two_fields_with_one_name_in_json_are_refused(annotation: Any, name: str) -> None:
     def count(it: annotation) -> None: ...
 
-    with pytest.raises(RegistrationError, match=f"'it' of count: two fields have the name '{name}' in JSON"):
+    with pytest.raises(RegistrationError, match=f"'it' of count has two fields with the name '{name}' in JSON"):
         schema_of(count)
 
 
 def test_two_parameters_with_one_alias_are_refused() -> None:
     def count(a: Annotated[int, Field(alias="z")], b: Annotated[int, Field(alias="z")]) -> None: ...
 
-    with pytest.raises(RegistrationError, match="two fields have the name 'z' in JSON"):
+    with pytest.raises(RegistrationError, match="two fields with the name 'z' in JSON"):
         schema_of(count)
 
 

@@ -10,7 +10,7 @@ import pytest
 from pydantic import Field
 
 from funcmcp import MCPServer, ResourceContext
-from funcmcp.authoring.signatures.annotations import choices_of
+from funcmcp.authoring.signatures.choices import choices_of
 from funcmcp.server.catalog.completion import Completion
 from funcmcp.serving import serving_of
 from tests.authoring.models import Colour, Level
@@ -165,7 +165,7 @@ async def test_a_type_that_names_its_values_completes_by_itself(mcp: MCPServer, 
     say.__annotations__["it"] = hint
     mcp.prompt(say)
     assert await complete(mcp, "it", "") == texts
-    assert list(choices_of(hint)) == texts
+    assert choices_of(hint) == texts
 
 
 @pytest.mark.parametrize(

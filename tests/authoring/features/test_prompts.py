@@ -218,7 +218,7 @@ async def test_an_argument_is_a_text_that_is_converted_to_the_annotated_type(
         (int, "five", "it: must be an integer"),
         (int, "", "it: must be an integer"),
         (bool, "perhaps", "it: must be a boolean"),
-        (Colour, "green", "it: must be one of 'red' or 'blue'"),
+        (Colour, "green", 'it: must be one of "red" or "blue"'),
         (Literal[1, 2], "3", "it: must be one of 1 or 2"),
         (date, "yesterday", "it: must be a date such as 2026-07-28"),
         (date, "0", "it: must be a date such as 2026-07-28"),
@@ -235,7 +235,7 @@ async def test_an_argument_is_a_text_that_is_converted_to_the_annotated_type(
         (list[int], "{}", "it: must be an array, not an object"),
         (list[float], "[NaN]", "it: must be JSON such as [1, 2]"),
         (dict[str, int], "[" * 10_000, 'it: must be JSON such as {"name": "value"}'),
-        (Model, "{}", "it.a: is required"),
+        (Model, "{}", "it.a: is required (an integer)"),
         (Annotated[int, Field(ge=1)], "0", "it: must be at least 1"),
     ],
 )
@@ -289,7 +289,7 @@ async def test_missing_and_unknown_arguments_are_invalid(mcp: MCPServer) -> None
         return f"{a} {b} {c} {d}"
 
     error = await refusal(mcp, "say")
-    assert (error["code"], error["message"]) == (-32602, "a: is required\nb: is required")
+    assert (error["code"], error["message"]) == (-32602, "a: is required (a string)\nb: is required (an integer)")
     error = await refusal(mcp, "say", {"a": "1", "b": "2", "x" * 500: "3"})
     assert error["code"] == -32602
     assert error["message"].startswith("say has no argument 'xxx")

@@ -73,15 +73,27 @@ def parts_of(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> list[P
         raise RegistrationError(f"{tool} has more than one Arguments[...] parameter. Combine their types into one.")
     plain = [parameter for parameter in parameters if not is_spread(parameter)]
     if plain:
-        place = _place([parameter.name for parameter in plain], tool)
-        schema = argument_schema(_typed_dict(plain), place, lax=lax)
         defaults = {p.name: p.default for p in plain if p.default is not EMPTY and not is_field(p.default)}
-        parts.append(Part(schema, None, defaults))
+        parts.append(Part(_plain_schema(plain, tool, lax=lax), None, defaults))
     for parameter in spread:
         place = _place([parameter.name], tool)
         schema = argument_schema(parameter.annotation, place, lax=lax)
         parts.append(Part(schema, parameter.name, {}))
     return parts
+
+
+def _plain_schema(parameters: Sequence[Parameter], tool: str, *, lax: bool) -> dict[str, Any]:
+    """Return the core schema of plain parameters. If there is an error, it names the parameter that causes it."""
+    from funcmcp.authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
+
+    place = _place([parameter.name for parameter in parameters], tool)
+    try:
+        return argument_schema(_typed_dict(parameters), place, lax=lax)
+    except RegistrationError:
+        if len(parameters) > 1:
+            for parameter in parameters:
+                _plain_schema([parameter], tool, lax=lax)
+        raise
 
 
 def text_parts_of(parameters: Sequence[Parameter], feature: str) -> list[Part]:
@@ -152,7 +164,7 @@ def input_schema(
         if schema.get("type") != "object" or "properties" not in schema:
             raise RegistrationError(f"{place} is marked with Arguments, so its type must have named fields.")
         if part.parameter is None:
-            _describe(part, schema["properties"], descriptions)
+            _describe(part, schema, descriptions)
         duplicates = merged["properties"].keys() & schema["properties"].keys()
         if duplicates:
             raise RegistrationError(f"{tool} has two arguments named {', '.join(sorted(duplicates))}. Rename one.")
@@ -164,21 +176,27 @@ def input_schema(
     return arranged(merged)
 
 
-def _describe(part: Part, properties: dict[str, Any], descriptions: Mapping[str, str]) -> None:
-    """Add descriptions from the docstring, and the function's own defaults, to the schemas of arguments."""
+def _describe(part: Part, schema: dict[str, Any], descriptions: Mapping[str, str]) -> None:
+    """Add descriptions from the docstring, and the function's own defaults, to the schema of arguments."""
     from funcmcp.authoring.values.json_schema import encoded_default, without_null  # noqa: PLC0415 - loads pydantic
+
+    properties = schema["properties"]
+    definitions = schema.get("$defs", {})
+
+    def definition(reference: str) -> Any:
+        return definitions.get(reference.removeprefix("#/$defs/"))
 
     for name, field in _fields(part.schema).items():
         argument = properties[_alias(field, name)]
         if name in descriptions:
             argument.setdefault("description", descriptions[name])
         if "x-mcp-header" in argument:  # a header has no null, so the client omits it
-            argument = properties[_alias(field, name)] = without_null(argument)
+            argument = properties[_alias(field, name)] = without_null(argument, definition)
         if name not in part.defaults:
             continue
         default = part.defaults[name]
         if default is None:
-            properties[_alias(field, name)] = without_null(argument)
+            properties[_alias(field, name)] = without_null(argument, definition)
         else:
             try:
                 argument["default"] = encoded_default(default)
@@ -223,14 +241,21 @@ def is_field(value: Any) -> bool:
     return hasattr(value, "is_required") and hasattr(value, "default_factory")
 
 
-def reader_of(parts: Sequence[Part], *, lax: bool) -> Reader:
-    """Return a function that converts arguments to keyword arguments. It raises ToolError if they are invalid."""
+def reader_of(parts: Sequence[Part], *, lax: bool, schema: Callable[[], dict[str, Any]] | None = None) -> Reader:
+    """Return a function that converts arguments to keyword arguments. It raises ToolError if they are invalid.
+
+    Args:
+        parts: The parts of the arguments.
+        lax: Whether values are converted.
+        schema: Returns the arguments' JSON schema, from which errors describe missing arguments.
+    """
+    describing = None if schema is None else cache(schema)
     if not parts:
         return _no_arguments
     checks = [(part.parameter, _Check(part.schema, lax=lax)) for part in parts]
     if len(parts) == 1 and parts[0].parameter is None:
-        return _reporting(checks[0][1])
-    return _several(parts, checks)
+        return _reporting(checks[0][1], describing)
+    return _several(parts, checks, describing)
 
 
 def reader_of_type(annotation: Any, name: str) -> Callable[[Any], Any]:
@@ -240,9 +265,11 @@ def reader_of_type(annotation: Any, name: str) -> Callable[[Any], Any]:
         annotation: The type.
         name: The name of the type in errors.
     """
+    from funcmcp.authoring.values.json_schema import json_schema  # noqa: PLC0415 - loads pydantic
     from funcmcp.authoring.values.pydantic_argument_schemas import argument_schema  # noqa: PLC0415 - loads pydantic
 
-    return _reporting(_Check(argument_schema(annotation, name, lax=False), lax=False))
+    schema = argument_schema(annotation, name, lax=False)
+    return _reporting(_Check(schema, lax=False), cache(lambda: json_schema(schema, "validation", name)))
 
 
 def _no_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -264,16 +291,15 @@ def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:
     """Return a function that validates a JSON value and raises pydantic's ValidationError."""
     from pydantic_core import to_json  # noqa: PLC0415 - loads pydantic
 
-    from funcmcp.authoring.values.pydantic_argument_schemas import strings_first  # noqa: PLC0415 - loads pydantic
+    from funcmcp.authoring.values.pydantic_argument_schemas import locating_errors, strings_first  # noqa: PLC0415 - loads pydantic
     from funcmcp.authoring.values.pydantic_schemas import is_plain, validator  # noqa: PLC0415 - loads pydantic
 
-    built = validator(strings_first(schema))
-    if lax:
-        return built.validate_python
+    built = validator(locating_errors(strings_first(schema)))
+    strict = None if lax else True  # None leaves the choice to the types, which may be strict themselves
     if is_plain(schema):
-        return partial(built.validate_python, strict=True)
+        return partial(built.validate_python, strict=strict)
     from_json = built.validate_json
-    return lambda value: from_json(to_json(value), strict=True)
+    return lambda value: from_json(to_json(value), strict=strict)
 
 
 def _with_integers(value: Any) -> Any:
@@ -372,7 +398,7 @@ def _is_small(value: Any) -> bool:
     return True
 
 
-def _reporting(check: _Check) -> Callable[[Any], Any]:
+def _reporting(check: _Check, schema: Callable[[], dict[str, Any]] | None) -> Callable[[Any], Any]:
     """Return a function that validates a value, and raises ToolError with its errors."""
     from pydantic_core import ValidationError  # noqa: PLC0415 - loads pydantic
 
@@ -388,12 +414,16 @@ def _reporting(check: _Check) -> Callable[[Any], Any]:
         try:
             return check.validate_again(value, error)
         except ValidationError as second:
-            raise _tool_error([(check.errors(second, value), value)]) from None
+            raise _tool_error([(check.errors(second, value), value)], schema) from None
 
     return read
 
 
-def _several(parts: Sequence[Part], checks: Sequence[tuple[str | None, _Check]]) -> Reader:
+def _several(
+    parts: Sequence[Part],
+    checks: Sequence[tuple[str | None, _Check]],
+    schema: Callable[[], dict[str, Any]] | None,
+) -> Reader:
     """Return the reader of plain and spread arguments. Each part gets only its own arguments."""
     from pydantic_core import ValidationError  # noqa: PLC0415 - loads pydantic
 
@@ -422,17 +452,17 @@ def _several(parts: Sequence[Part], checks: Sequence[tuple[str | None, _Check]])
             else:
                 kwargs[parameter] = result
         if errors:
-            raise _tool_error(errors)
+            raise _tool_error(errors, schema)
         return kwargs
 
     return read
 
 
-def _tool_error(errors: list[tuple[Any, Any]]) -> ToolError:
+def _tool_error(errors: list[tuple[Any, Any]], schema: Callable[[], dict[str, Any]] | None) -> ToolError:
     """Return the error for the client. *errors* are pydantic's errors, each with its value."""
     from funcmcp.authoring.values.argument_errors import validation_errors, wrong_arguments  # noqa: PLC0415 - only for errors
 
-    return wrong_arguments(line for error, value in errors for line in validation_errors(error, value))
+    return wrong_arguments(line for error, value in errors for line in validation_errors(error, value, schema))
 
 
 def handwritten_reader(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from funcmcp.authoring.calling.feature_context import ResourceContext
 from funcmcp.authoring.calling.function_call import FunctionCall
-from funcmcp.authoring.signatures.annotations import choices_of
+from funcmcp.authoring.signatures.choices import choices_of
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from funcmcp.authoring.calling.arguments import input_schema, optional_of, reader_of, text_parts_of
 from funcmcp.authoring.calling.feature_context import PromptContext
 from funcmcp.authoring.calling.function_call import FunctionCall
-from funcmcp.authoring.signatures.annotations import choice_value, choices_of, union_members, without_marks
+from funcmcp.authoring.signatures.annotations import marks_of, union_members, without_marks
+from funcmcp.authoring.signatures.choices import choices_of
 from funcmcp.authoring.signatures.signature import EMPTY
 from funcmcp.authoring.values.prompt_results import description_prefix, prompt_result
 from funcmcp.authoring.values.result_writer import text_conversion
@@ -78,7 +79,7 @@ class PromptCall(FunctionCall["dict[str, str]", "PromptCallResult"]):
     def _new_reader(self) -> Callable[[dict[str, str]], dict[str, Any]]:
         names = frozenset(parameter.name for parameter in self.plan.arguments)
         values_of = self._value_reader()
-        validate = reader_of(self._parts(), lax=True)
+        validate = reader_of(self._parts(), lax=True, schema=self.schema)
 
         def read(arguments: dict[str, str]) -> dict[str, Any]:
             for name in arguments:
@@ -97,11 +98,8 @@ class PromptCall(FunctionCall["dict[str, str]", "PromptCallResult"]):
         absent_if_empty: set[str] = set()
         optional = optional_of(self._parts())
         for name, annotation, _ in self.plan.arguments:
-            choices = choices_of(annotation)
             if _is_structured(annotation):
                 readers[name] = functools.partial(_json_value, name, _json_example(annotation))
-            elif choices:
-                readers[name] = functools.partial(choice_value, choices)
             if name in optional and not _takes_empty_text(annotation):
                 absent_if_empty.add(name)
         if not readers and not absent_if_empty:
@@ -140,7 +138,12 @@ def _json_value(name: str, example: str, text: str) -> Any:
 
 
 def _is_structured(annotation: Any) -> bool:
-    """Return whether each value of a type but None is an object or an array in JSON, so that its text must be JSON."""
+    """Return whether each value of a type but None is an object or an array in JSON, so that its text must be JSON.
+
+    pydantic's ``Json`` reads its text itself.
+    """
+    if any(getattr(mark, "__name__", type(mark).__name__) == "Json" for mark in marks_of(annotation)):
+        return False
     members = [without_marks(member) for member in union_members(without_marks(annotation))]
     return all(_is_structure(member) for member in members if member is not type(None))
 

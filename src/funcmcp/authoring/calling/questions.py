@@ -306,19 +306,9 @@ def _form_of(form: Any) -> _Form:
     return _Form(flat, reader_of_type(form, name))
 
 
-def _with_enum(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a choice, which has a constant for a single text, with an enum."""
-    if "const" in schema and schema.get("type") == "string":
-        return {**schema, "enum": [schema["const"]]}
-    return schema
-
-
 def _field(schema: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the schema of a form's field. Raise RegistrationError if a form can't show it."""
     kind = schema.get("type", "")
-    schema = _with_enum(schema)
-    if "items" in schema:
-        schema = {**schema, "items": _with_enum(schema["items"])}
     keywords = _FIELD_KEYWORDS.get(kind)
     is_other_array = kind == "array" and "enum" not in schema.get("items", {})
     is_other_enum = kind != "string" and "enum" in schema

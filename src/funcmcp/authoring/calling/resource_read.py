@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_origin
 from funcmcp.authoring.calling.arguments import is_field, reader_of, text_parts_of
 from funcmcp.authoring.calling.feature_context import ResourceContext
 from funcmcp.authoring.calling.function_call import FunctionCall
-from funcmcp.authoring.signatures.annotations import choice_value, choices_of, marks_of, union_members, without_marks
+from funcmcp.authoring.signatures.annotations import marks_of, union_members, without_marks
 from funcmcp.authoring.values.resource_contents import ContentsWriter
 from funcmcp.protocol.errors import InvalidParams, ToolError
 from funcmcp.server.catalog.features import EncodedResult
@@ -105,13 +105,9 @@ class ResourceRead(FunctionCall[RequestedURI, EncodedResult]):
         A path that the function takes as one text is joined again, and the text of a choice stands for its value.
         """
         readers: dict[str, Callable[[Any], Any]] = {}
-        multiple = self._template.exploded | self._template.repeated
         for name, annotation, _ in self.plan.arguments:
-            choices = choices_of(annotation)
             if name in self._template.exploded and without_marks(annotation) is str:
                 readers[name] = "/".join
-            elif name not in multiple and choices:
-                readers[name] = functools.partial(choice_value, choices)
         return readers
 
     def _new_context(self, context: RequestContext, arguments: RequestedURI) -> ResourceContext:

@@ -95,7 +95,7 @@ class ToolCall(FunctionCall["dict[str, Any]", "ToolCallResult"]):
 
     def _new_reader(self) -> Reader:
         if self._schemas.input is None:
-            return reader_of(self._parts(), lax=self._lax)
+            return reader_of(self._parts(), lax=self._lax, schema=self.input_schema)
         read_named = reader_of(self._parts(), lax=self._lax) if self.plan.arguments else None
         return handwritten_reader(
             self._schemas.input, self.name, all_arguments=self.plan.all_arguments, read_named=read_named

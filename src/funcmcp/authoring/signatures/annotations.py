@@ -1,12 +1,10 @@
-"""Annotations: the marks on a type, the type below them, its parts, and the choices that it names."""
+"""Annotations: the marks on a type, the type below them, and its parts."""
 
 from __future__ import annotations
 
-import json
 import sys
 import types
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
-from enum import Enum
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -21,7 +19,7 @@ from typing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 _SCALARS = frozenset({bool, bytes, float, int, str, type(None), Any})
 _UNIONS = (Union, types.UnionType)
@@ -67,32 +65,6 @@ def awaited(annotation: Any) -> Any:
     if getattr(origin, "__name__", "") in _AWAITABLES and annotation.__args__:
         return annotation.__args__[-1]
     return annotation
-
-
-def choices_of(annotation: Any) -> dict[str, Any]:
-    """Return the values of an enum, a literal or a boolean by their texts; an empty dict for other types."""
-    bare = without_marks(annotation)
-    if bare is bool:
-        return {"true": True, "false": False}
-    if get_origin(bare) is Literal:
-        return {_choice_text(value): value for value in get_args(bare)}
-    if isinstance(bare, type) and issubclass(bare, Enum):
-        return {_choice_text(member.value): member.value for member in bare}
-    return {}
-
-
-def choice_value(choices: Mapping[str, Any], text: str) -> Any:
-    """Return the value of a choice, or the text itself if it is not a choice."""
-    return choices.get(text, text)
-
-
-def _choice_text(value: Any) -> str:
-    """Return a value as users write it in a prompt's argument or a URI."""
-    if isinstance(value, Enum):
-        return _choice_text(value.value)
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    return str(value)
 
 
 def parts_of_type(annotation: Any) -> Iterator[Any]:

@@ -12,8 +12,10 @@ Errors contain paths and kinds of values, but never a value from the input.
 from __future__ import annotations
 
 import sys
+from dis import opname
 from typing import TYPE_CHECKING, Any, get_args
 
+from funcmcp.authoring.signatures.choices import choice_text, expected_json, json_text
 from funcmcp.authoring.values.string_formats import FORMATS
 from funcmcp.protocol.errors import ToolError
 
@@ -29,9 +31,16 @@ if TYPE_CHECKING:
 NOT_NULL = "not_null"
 """The type of an error about a value that is not null where null means the default. The type has an error as well."""
 
+MEMBER_LABEL = "\0member"
+"""The beginning of the labels of a union's members in the paths of errors, and the label after a tag."""
+
 MAX_LINES = 20
 _MAX_ERRORS = 1000
 _MAX_NAME_LENGTH = 64
+_MAX_DESCRIPTION_LENGTH = 200
+
+TAG_ERROR = "tag"
+"""The type of an error about the tag of a union."""
 
 _MISSING = "is required"
 _UNEXPECTED = "is not expected"
@@ -44,25 +53,39 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (type(None), "null"),
 )
 _TYPES = {
+    "arguments": "an object",
     "bool": "a boolean",
     "bytes": "a string",
+    "complex": "a complex number such as 1+2j",
+    "counter": "an object",
     "dataclass": "an object",
+    "dataclass_exact": "an object",
     "date": "a date such as 2026-07-28",
     "date_from_datetime": "a date such as 2026-07-28",
     "datetime": "a date and time such as 2026-07-28T12:00:00Z",
     "datetime_from_date": "a date and time such as 2026-07-28T12:00:00Z",
+    "datetime_object_invalid": "a date and time such as 2026-07-28T12:00:00Z",
     "decimal": "a number",
+    "deque": "an array",
     "dict": "an object",
     "float": "a number",
     "frozen_set": "an array",
+    "fraction": "a fraction such as 1/3",
+    "frozen_dict": "an object",
     "int": "an integer",
     "int_from_float": "an integer",
     "iterable": "an array",
+    "iteration_error": "an array",
+    "json": "a string with JSON in it",
     "list": "an array",
     "mapping": "an object",
     "model": "an object",
     "model_attributes": "an object",
     "named_tuple": "an object",
+    "ordered_dict": "an object",
+    "path": "a path",
+    "pattern": "a regular expression",
+    "pattern_str": "a regular expression",
     "set": "an array",
     "string": "a string",
     "time": "a time such as 12:00:00",
@@ -82,11 +105,17 @@ _LIMITS = {
     "string_pattern_mismatch": "must match the pattern {pattern}",
     "too_short": "must have at least {min_length} items",
     "too_long": "must have at most {max_length} items",
-    "literal_error": "must be one of {expected}",
-    "enum": "must be one of {expected}",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "flag": "must be a sum of {expected}",
     "missing": _MISSING,
+    "missing_argument": _MISSING,
+    "missing_keyword_only_argument": _MISSING,
+    "missing_positional_only_argument": _MISSING,
     "extra_forbidden": _UNEXPECTED,
     "unexpected_keyword_argument": _UNEXPECTED,
+    "unexpected_positional_argument": _UNEXPECTED,
+    "base64_decode": "must be base64",
     "bytes_invalid_encoding": "must be base64",
     "bytes_too_short": "must have at least {min_length} bytes",
     "bytes_too_long": "must have at most {max_length} bytes",
@@ -95,23 +124,47 @@ _LIMITS = {
     "none_required": "must be null",
     "complex_str_parsing": "must be a complex number such as 1+2j",
     "fraction_parsing": "must be a fraction such as 1/3",
+    "import_error": "must be the name of a Python object such as math.pi",
     "int_parsing_size": "is too long",
+    "ip_v4_address": "must be an IPv4 address",
+    "ip_v4_interface": "must be an IPv4 address with a prefix such as 10.0.0.1/8",
+    "ip_v4_network": "must be an IPv4 network such as 10.0.0.0/8",
+    "ip_v6_address": "must be an IPv6 address",
+    "ip_v6_interface": "must be an IPv6 address with a prefix such as 2001:db8::1/32",
+    "ip_v6_network": "must be an IPv6 network such as 2001:db8::/32",
     "ip_any_address": "must be an IP address",
     "ip_any_interface": "must be an IP address with a prefix such as 10.0.0.1/8",
     "ip_any_network": "must be an IP network such as 10.0.0.0/8",
-    "json_invalid": "must be a text with JSON in it",
+    "invalid_key": "must have strings as names",
+    "json_invalid": "must be a string with JSON in it",
+    "recursion_depth_exceeded": "is nested too deeply",
+    "recursion_loop": "is nested too deeply",
+    "set_item_not_hashable": "must not be an array or an object",
+    "string_not_ascii": "must have only ASCII characters",
+    "timezone_aware": "must have an offset such as Z",
+    "timezone_naive": "must not have an offset such as Z",
+    "timezone_offset": "must have an offset of {tz_expected} seconds",
+    "url_scheme": "must be a URI with the scheme {expected_schemes}",
+    "uuid_version": "must be a UUID of version {expected_version}",
     "pattern_regex": "must be a regular expression",
     "zoneinfo_str": "must be a time zone such as Europe/Berlin",
     "finite_number": "must be a finite number",
     "format": "must be {phrase}",
     "decimal_max_digits": "must have at most {max_digits} digits",
     "decimal_max_places": "must have at most {decimal_places} decimal places",
+    "decimal_whole_digits": "must have at most {whole_digits} digits before the decimal point",
     "date_past": "must be in the past",
     "date_future": "must be in the future",
     "datetime_past": "must be in the past",
     "datetime_future": "must be in the future",
 }
-_ENDINGS = ("_type", "_parsing", "_exact", "_inexact", "_unicode", "_size", "_scheme", "_syntax_violation", "_too_long")
+_SETS = frozenset({"Frozenset", "Set"})
+"""What pydantic calls a type whose length it counts without duplicates."""
+
+_NOISE = "default_factory_not_called"
+"""The type of an error about a field whose default depends on another field, which has the error."""
+
+_ENDINGS = ("_type", "_parsing", "_exact", "_inexact", "_unicode", "_size", "_syntax_violation", "_too_long")
 _JSON_TYPES = {
     "array": "an array",
     "boolean": "a boolean",
@@ -127,8 +180,8 @@ _KEYWORDS: dict[str, Callable[[Any], str]] = {
     "unevaluatedProperties": lambda _: _UNEXPECTED,
     "required": lambda _: _MISSING,
     "type": lambda kind: f"must be {' or '.join(_JSON_TYPES[name] for name in sorted(kind['types']))}",
-    "enum": lambda kind: f"must be one of {', '.join(map(repr, kind['options']))}",
-    "const": lambda kind: f"must be {kind['expected_value']!r}",
+    "enum": lambda kind: f"must be {expected_json(kind['options'])}",
+    "const": lambda kind: f"must be {json_text(kind['expected_value'])}",
     "minimum": lambda kind: f"must be at least {kind['limit']}",
     "exclusiveMinimum": lambda kind: f"must be greater than {kind['limit']}",
     "maximum": lambda kind: f"must be at most {kind['limit']}",
@@ -165,17 +218,33 @@ def wrong_arguments(lines: Iterable[tuple[str, str]]) -> ToolError:
     return ToolError("\n".join(text))
 
 
-def validation_errors(error: ValidationError, arguments: Any) -> list[tuple[str, str]]:
-    """Return the path and phrase of each of pydantic's errors in arguments."""
+def validation_errors(
+    error: ValidationError, arguments: Any, schema: Callable[[], Mapping[str, Any]] | None = None
+) -> list[tuple[str, str]]:
+    """Return the path and phrase of each of pydantic's errors in arguments.
+
+    Args:
+        error: The error.
+        arguments: The value that was validated.
+        schema: Returns the JSON schema of the value, which describes missing members.
+    """
     count = error.error_count()
     if count > _MAX_ERRORS:
         return [("", f"The arguments have {count} errors. Compare them with the tool's input schema.")]
-    lines = _located(error.errors(include_url=False), [], arguments)
+    details = [each for each in error.errors(include_url=False) if each["type"] != _NOISE]
+    lines = _located(details, [], arguments)
+    if schema is not None and any(phrase == _MISSING for _, phrase in lines):
+        lines = _with_descriptions(lines, schema())
     return [(path_text(path), phrase) for path, phrase in lines]
 
 
-def keyword_errors(error: Any) -> list[tuple[str, str]]:
-    """Return the path and phrase of an error of a hand-written schema, or those of each member that it is about."""
+def keyword_errors(error: Any, schema: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:
+    """Return the path and phrase of an error of a hand-written schema, or those of each member that it is about.
+
+    Args:
+        error: The library's error.
+        schema: The whole schema, from which missing members are described.
+    """
     keyword, kind, path = error.kind.name, error.kind.as_dict(), list(error.instance_path)
     if keyword == "falseSchema" and error.schema_path[-1] == "additionalProperties":
         return [(path_text(path), "must have no members")]  # the library does not list the members
@@ -184,12 +253,62 @@ def keyword_errors(error: Any) -> list[tuple[str, str]]:
     if keyword == "type":
         phrase += f", not {kind_of(error.instance)}"
     if keyword == "required":
-        names = [kind["property"]]
-    else:
-        names = kind.get("unexpected", [])
+        missing = [*path, kind["property"]]
+        return [(path_text(missing), phrase + _description(missing, schema or {}))]
+    names = kind.get("unexpected", [])
     if not names:
         return [(path_text(path), phrase)]
     return [(path_text([*path, name]), phrase) for name in names]
+
+
+def _with_descriptions(lines: Lines, schema: Mapping[str, Any]) -> Lines:
+    """Return lines in which those about missing members have the members' types and descriptions."""
+    return [(path, phrase + _description(path, schema) if phrase == _MISSING else phrase) for path, phrase in lines]
+
+
+def _description(path: Path, schema: Mapping[str, Any]) -> str:
+    """Return the type and the description of a member, as the end of a line about it."""
+    member: Any = schema
+    for part in path:
+        member = _member(member, part, schema)
+    if not isinstance(member, dict):
+        return ""
+    kind = _kind_in(member)
+    description = " ".join(str(member.get("description", "")).split())
+    if len(description) > _MAX_DESCRIPTION_LENGTH:
+        description = f"{description[:_MAX_DESCRIPTION_LENGTH]}..."
+    return (f" ({kind})" if kind else "") + (f": {description}" if description else "")
+
+
+def _member(schema: Any, part: str | int, root: Mapping[str, Any]) -> Any:
+    """Return the schema of a member or an item, or None if it can't be told."""
+    if not isinstance(schema, dict):
+        return None
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    if name:
+        return _member(root.get("$defs", {}).get(name), part, root)
+    if "anyOf" in schema:
+        members = [_member(alternative, part, root) for alternative in schema["anyOf"]]
+        distinct = [member for member in members if member is not None]
+        return distinct[0] if len(distinct) == 1 else None
+    if isinstance(part, int):
+        items = schema.get("prefixItems", [])
+        return items[part] if part < len(items) else schema.get("items")
+    return schema.get("properties", {}).get(part, schema.get("additionalProperties"))
+
+
+def _kind_in(schema: Mapping[str, Any]) -> str | None:
+    """Return the kind of value that a schema describes, such as "an integer", or None if it can't be told."""
+    choices = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    if choices:
+        return expected_json(choices)
+    if "anyOf" in schema:
+        kinds = [_kind_in(alternative) for alternative in schema["anyOf"]]
+        return None if None in kinds else " or ".join(dict.fromkeys(map(str, kinds)))
+    if schema.get("format") in FORMATS:
+        return FORMATS[schema["format"]][0]
+    kind = schema.get("type")
+    return _JSON_TYPES.get(kind) if isinstance(kind, str) else None
 
 
 def kind_of(value: object) -> str:
@@ -231,9 +350,9 @@ def _located(errors: Sequence[ErrorDetails], path: Path, value: Any, depth: int 
         remaining = details["loc"][depth:]
         if details["type"] == NOT_NULL:
             continue
-        if not remaining or remaining == ("[key]",) or (details["type"] == "missing" and len(remaining) == 1):
+        if not remaining or (details["type"] == "missing" and len(remaining) == 1):
             lines.append(_line(details, path))
-        elif _is_inside(remaining[0], value):
+        elif not _is_label(remaining) and _is_inside(remaining[0], value):
             by_member.setdefault(remaining[0], []).append(details)
         else:
             by_choice.setdefault(remaining[0], []).append(details)
@@ -271,6 +390,12 @@ def _distance(errors: Sequence[ErrorDetails], depth: int) -> tuple[bool, int, in
     return any(len(details["loc"]) == depth for details in errors), wrong_tags, len(errors)
 
 
+def _is_label(location: Sequence[str | int]) -> bool:
+    """Return whether the first part of a location is the label of a union's member, or a tag."""
+    first, *others = location
+    return str(first).startswith(MEMBER_LABEL) or others[:1] == [MEMBER_LABEL]
+
+
 def _is_inside(part: str | int, value: Any) -> bool:
     if isinstance(value, dict):
         return part in value
@@ -280,18 +405,22 @@ def _is_inside(part: str | int, value: Any) -> bool:
 def _line(details: ErrorDetails, path: Path) -> tuple[Path, str]:
     kind, context, value = details["type"], details.get("ctx", {}), details.get("input")
     if kind == "missing":
-        return [*path, details["loc"][-1]], _MISSING
-    member = context.get("discriminator", "").strip("'")
-    if kind == "union_tag_not_found" and member.isidentifier():
-        return [*path, member], _MISSING
-    if kind == "union_tag_invalid" and member.isidentifier():
-        return [*path, member], f"must be one of {context['expected_tags']}"
-    if kind in {"union_tag_not_found", "union_tag_invalid"}:  # the discriminator is a function of the author's
-        return path, "fits none of its alternatives"
+        return [*path, *details["loc"][-1:]], _MISSING
+    if kind == TAG_ERROR:
+        return _tag_line(context, value, path)
     phrase = _phrase(kind, context, value) or _other_phrase(details)
-    if "[key]" in details["loc"]:
+    if details["loc"].count("[key]") > path.count("[key]"):
         phrase = f"the name {phrase.partition(', not ')[0]}"
     return path, phrase
+
+
+def _tag_line(context: Mapping[str, Any], value: Any, path: Path) -> tuple[Path, str]:
+    """Return the path and phrase of an error about the tag of a union. A discriminator may be an author's function."""
+    if not context:
+        return path, "fits none of its alternatives"
+    name = context["discriminator"]
+    phrase = f"must be {context['expected']}" if isinstance(value, dict) and name in value else _MISSING
+    return [*path, name], phrase
 
 
 def _phrase(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
@@ -304,10 +433,10 @@ def _phrase(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
     """
     limit = _LIMITS.get(kind)
     if limit is not None:
-        phrase = limit.format_map(context)
-        if kind in {"literal_error", "enum"} and " or " not in context["expected"]:
-            phrase = phrase.replace("must be one of", "must be")
-        return phrase
+        phrase = limit.format_map({name: _shown(member) for name, member in context.items()})
+        if kind == "url_scheme":
+            return phrase.replace("'", '"')
+        return phrase.replace("items", "different items") if context.get("field_type") in _SETS else phrase
     if kind == "float_type" and isinstance(value, int) and not isinstance(value, bool):
         return "must be a number that is not that large"
     if type(context.get("error")).__module__ == "ipaddress":
@@ -323,12 +452,28 @@ def _phrase(kind: str, context: Mapping[str, Any], value: Any) -> str | None:
     return None
 
 
+def _shown(value: Any) -> str:
+    """Return a limit as JSON, and strings without quotes."""
+    try:
+        return choice_text(value)
+    except ValueError:
+        return str(value)
+
+
 def _is_authors_error(error: object) -> bool:
-    """Return whether an exception comes from a check of the author's, and not from a type of the standard library."""
-    if type(error) in {ValueError, AssertionError}:
-        return True
-    package = type(error).__module__.partition(".")[0]
-    return isinstance(error, Exception) and package not in sys.stdlib_module_names
+    """Return whether an exception was raised by a statement of the author's, and not by the standard library.
+
+    The texts of the standard library repeat the value, as those of `int` and `datetime.strptime` do.
+    """
+    traceback = getattr(error, "__traceback__", None)
+    if traceback is None or not str(error):
+        return False
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    code = traceback.tb_frame.f_code.co_code
+    package = traceback.tb_frame.f_globals.get("__name__", "").partition(".")[0]
+    is_raised_here = opname[code[traceback.tb_lasti]] == "RAISE_VARARGS"  # and not in a function written in C
+    return is_raised_here and (package == "__main__" or package not in sys.stdlib_module_names)
 
 
 def _other_phrase(details: ErrorDetails) -> str:

@@ -140,7 +140,7 @@ def schema_checker(schema: Mapping[str, Any], place: str) -> Callable[[Any], lis
             return [("", _TOO_MUCH)]
         lines = []
         for error in islice(validator.iter_errors(value), _MAX_ERRORS):
-            lines += keyword_errors(error)
+            lines += keyword_errors(error, copied)
         return lines
 
     return errors

@@ -41,7 +41,7 @@ _KEYED = frozenset({"bool", "bytes", "date", "datetime", "none", "str", "time"})
 
 _WRAPPERS = frozenset(
     {
-        *("default", "function-after", "function-before", "function-wrap", "nullable"),
+        *("custom-error", "default", "function-after", "function-before", "function-wrap", "nullable"),
         *("json-or-python", "lax-or-strict", "union"),
     }
 )

@@ -6,8 +6,9 @@ of each reference, because many clients do not follow references, and sorts the 
 themselves stay in ``$defs``. If the result would be too large, all references stay.
 
 `arranged` also keeps to what clients and the APIs of models accept: no boolean ``additionalProperties``, no ``oneOf``,
-no array without ``items``, no empty ``description``, no unknown ``format``, and only patterns of ECMA-262. The server
-still checks what the schema does not say for this reason. `LeftOut` lists such formats and patterns.
+no array without ``items``, no empty ``description``, no unknown ``format``, only patterns of ECMA-262, and only
+defaults that fit their schemas. The server still checks what the schema does not say for this reason. `LeftOut` lists
+such formats and patterns.
 
 Source: 2026-07-28 "server/tools, Tool"; JSON Schema 2020-12.
 """
@@ -18,22 +19,27 @@ import re
 from base64 import b64encode
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
+from enum import Enum, Flag
+from inspect import cleandoc
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from pydantic.errors import PydanticInvalidForJsonSchema
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonRef
 from pydantic_core import PydanticSerializationError
 
+from funcmcp.authoring.signatures.choices import distinct_json, json_value
 from funcmcp.authoring.signatures.field_descriptions import describe_fields
 from funcmcp.authoring.values.ecma_patterns import UntranslatableError, ecma_pattern
+from funcmcp.authoring.values.pydantic_choices import choices_schema, flag_schema
+from funcmcp.authoring.values.schema_defaults import fits
 from funcmcp.authoring.values.string_formats import RESULT_FORMATS, WRITTEN_FORMATS
 from funcmcp.protocol.codec import encode
 from funcmcp.server.catalog.features import LeftOut
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import TypeAlias
 
     from pydantic.json_schema import JsonSchemaMode
@@ -64,7 +70,6 @@ FORMATS = frozenset(
 """The formats of JSON Schema 2020-12."""
 
 _UUID_VERSION = re.compile(r"uuid[1-8]")
-_NULL = {"type": "null"}
 _MAX_EXPANSIONS = 1000
 """The maximum number of references that are replaced. The schema of models that refer to one another many times would
 otherwise grow without bounds."""
@@ -113,13 +118,28 @@ def encoded_default(value: Any) -> Any:
     return _Generator().encode_default(value)
 
 
-def without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema without null as one of its alternatives, for an argument whose absence means null."""
+def without_null(
+    schema: dict[str, Any], definition: Callable[[str], dict[str, Any] | None] = lambda _: None
+) -> dict[str, Any]:
+    """Return a schema without null as one of its alternatives, for an argument whose absence means null.
+
+    Args:
+        schema: The schema.
+        definition: Returns the definition of a reference, or None.
+    """
+    siblings = {key: value for key, value in schema.items() if key not in {"$ref", "anyOf", "enum"}}
+    if "$ref" in schema:
+        target = definition(schema["$ref"])
+        changed = target if target is None else without_null(target, definition)
+        return schema if changed is target else {**(changed or {}), **siblings}
+    if any(choice is None for choice in schema.get("enum", ())):
+        return {**choices_schema([choice for choice in schema["enum"] if choice is not None]), **siblings}
     alternatives = schema.get("anyOf")
-    if not isinstance(alternatives, list) or _NULL not in alternatives:
+    if not isinstance(alternatives, list):
         return schema
-    remaining = [alternative for alternative in alternatives if alternative != _NULL]
-    siblings = {key: value for key, value in schema.items() if key != "anyOf"}
+    remaining = [without_null(member, definition) for member in alternatives if member.get("type") != "null"]
+    if remaining == alternatives or not remaining:
+        return schema
     if len(remaining) == 1:
         return {**remaining[0], **siblings}
     return {"anyOf": remaining, **siblings}
@@ -193,7 +213,10 @@ class _Arranger:
                 return self._node({**self._definitions[name], **siblings}, path)
         node = self._accepted(node, path)
         keywords = sorted(node, key=lambda keyword: _RANK.get(keyword, _BETWEEN))
-        return {keyword: self._keyword(keyword, node[keyword], (*path, keyword)) for keyword in keywords}
+        result = {keyword: self._keyword(keyword, node[keyword], (*path, keyword)) for keyword in keywords}
+        if "default" in result and not fits(result["default"], result, self._definitions):
+            del result["default"]
+        return result
 
     def _accepted(self, node: dict[str, Any], path: _Path) -> dict[str, Any]:
         """Return a copy of a node with the keywords that clients accept."""
@@ -347,6 +370,8 @@ class _Generator(GenerateJsonSchema):
     def encode_default(self, dft: Any) -> Any:
         if isinstance(dft, bytes):
             encoded = b64encode(dft).decode()
+        elif isinstance(dft, Enum):
+            encoded = json_value(dft)
         else:
             encoded = super().encode_default(float_or_int(_without_derived_fields(dft)))
         try:
@@ -365,7 +390,7 @@ class _Generator(GenerateJsonSchema):
         if "default" in result and result["default"] is None:
             del result["default"]
             if self.mode == "validation":
-                return without_null(result)
+                return without_null(result, lambda reference: self.get_schema_from_definitions(JsonRef(reference)))
         return result
 
     def set_schema(self, schema: core_schema.SetSchema) -> dict[str, Any]:
@@ -443,9 +468,12 @@ class _Generator(GenerateJsonSchema):
         return all(map(self._describes_names, schema.get("anyOf", ())))
 
     def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> dict[str, Any]:
-        result = super().tagged_union_schema(schema)
-        result.pop("discriminator", None)  # a keyword of OpenAPI, whose references would not exist
-        return result
+        members: list[dict[str, Any]] = []
+        for choice in schema["choices"].values():
+            member = self.generate_inner(choice)
+            if member not in members:
+                members.append(member)
+        return _any_of(members)
 
     def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
         return self._documented(super().model_schema(schema), schema)
@@ -469,7 +497,14 @@ class _Generator(GenerateJsonSchema):
         return _untitled(result, cls)
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> dict[str, Any]:
-        return _untitled(super().enum_schema(schema), schema["cls"])
+        kind = schema["cls"]
+        result = flag_schema(kind) if issubclass(kind, Flag) else choices_schema(distinct_json(schema["members"]))
+        if kind.__doc__:
+            result["description"] = cleandoc(kind.__doc__)
+        return result
+
+    def literal_schema(self, schema: core_schema.LiteralSchema) -> dict[str, Any]:
+        return choices_schema(distinct_json(schema["expected"]))
 
     def named_tuple_schema(self, schema: Any) -> dict[str, Any]:
         fields = schema["fields"]

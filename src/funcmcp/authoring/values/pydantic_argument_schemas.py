@@ -13,7 +13,6 @@ import re
 from base64 import b64decode
 from datetime import date
 from decimal import Decimal
-from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,10 +23,13 @@ from pydantic_core import (
     SchemaValidator,
     core_schema,
     from_json,
-    to_json,
 )
 
-from funcmcp.authoring.values.argument_errors import NOT_NULL
+from funcmcp.authoring.signatures.choices import expected_json, json_value
+from funcmcp.authoring.values.argument_errors import MEMBER_LABEL, NOT_NULL
+from funcmcp.authoring.values.argument_type_checks import accepts_none, check_argument_types, members_of
+from funcmcp.authoring.values.pydantic_choices import KINDS as CHOICES
+from funcmcp.authoring.values.pydantic_choices import choices_in, reading_choices, reading_tags
 from funcmcp.authoring.values.pydantic_schema_tree import nodes_of
 from funcmcp.authoring.values.pydantic_schemas import (
     adapted,
@@ -37,22 +39,20 @@ from funcmcp.authoring.values.pydantic_schemas import (
     validated_first,
 )
 from funcmcp.protocol.codec import has_more_values
-from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Mapping
     from collections.abc import Set as AbstractSet
 
     from funcmcp.authoring.values.pydantic_schemas import Node
 
 _DICTS = frozenset({"counter", "dict", "frozendict", "ordered-dict"})
 _OBJECTS = frozenset({"dataclass", "model", "named-tuple", "typed-dict"})
-_NOT_KEYS = _DICTS | _OBJECTS | {"deque", "frozenset", "list", "none", "set", "tuple"}
-"""Kinds of schemas that can't be read from the name of an object's member."""
-
 _NUMBERS = frozenset({"bool", "decimal", "float", "int"})
+_SCALARS = frozenset({"bool", "float", "int", "str"})
+"""Kinds of schemas that accept the same JSON values as strict types."""
+
 _FIELDS = frozenset({"dataclass-field", "model-field", "named-tuple-field", "typed-dict-field"})
-_WITH_FIELDS = frozenset({"dataclass-args", "model-fields", "named-tuple", "typed-dict"})
 _COLLECTIONS = frozenset(
     {"counter", "deque", "dict", "frozendict", "frozenset", "list", "ordered-dict", "set", "tuple"}
 )
@@ -83,38 +83,64 @@ def argument_schema(annotation: Any, place: str, *, lax: bool) -> Node:
         lax: Whether values are converted.
 
     Raises:
-        RegistrationError: JSON can't carry the type or the keys of a dict, or two fields have one name in JSON.
+        RegistrationError: JSON can't carry the type, or no argument could be valid for a part of it.
     """
     schema = core_schema_of(annotation, place)
-    for node in nodes_of(schema):
-        if node["type"] in _DICTS and {key["type"] for key in _members(node.get("keys_schema"))} <= _NOT_KEYS:
-            raise RegistrationError(f"{place} has a dict whose keys JSON can't carry. Use strings or numbers as keys.")
-        duplicate = _duplicate_name(node)
-        if duplicate is not None:
-            raise RegistrationError(f"{place}: two fields have the name {duplicate!r} in JSON. Change an alias.")
+    check_argument_types(schema, place)
+    definitions = {node["ref"]: node for node in nodes_of(schema) if "ref" in node}
+    schema = adapted(schema, partial(_none_if_absent, definitions))
     return adapted(schema, _lax_argument if lax else _strict_argument)
 
 
-def _duplicate_name(node: Node) -> str | None:
-    """Return a name that two fields of an object have in JSON, or None."""
-    if node["type"] not in _WITH_FIELDS:
-        return None
-    fields = node["fields"]
-    named_fields = fields.items() if isinstance(fields, dict) else [(field["name"], field) for field in fields]
-    names: set[str] = set()
-    for field_name, field in named_fields:
-        name = field.get("validation_alias", field_name)
-        if not isinstance(name, str):
-            continue  # several paths, of which pydantic takes the first that exists
-        if name in names:
-            return name
-        names.add(name)
-    return None
+def _none_if_absent(definitions: Mapping[str, Node], node: Node) -> Node:
+    """Give each required field that accepts None the default None."""
+    kind = node.get("type")
+    if kind not in _FIELDS or node.get("required") is False or node.get("init") is False:
+        return node
+    if node["schema"]["type"] != "default" and accepts_none(node["schema"], definitions):
+        node["schema"] = {"type": "default", "schema": node["schema"], "default": None}
+        if kind == "typed-dict-field":
+            node["required"] = False
+    return node
 
 
 def for_texts(schema: Node) -> Node:
-    """Return a lax schema for texts, in which digits alone are not a date."""
-    return adapted(schema, _check_date_text)
+    """Return a lax schema for texts, in which digits alone are not a date, and strict types convert texts."""
+    return adapted(schema, _for_text)
+
+
+def _for_text(node: Node) -> Node:
+    node.pop("strict", None)
+    return _check_date_text(node)
+
+
+def locating_errors(schema: Node) -> Node:
+    """Return a schema whose errors can be located in the value, and show choices as JSON.
+
+    pydantic puts the names of a union's members into the paths of errors, and an object may have members with these
+    names. In the returned schema, the name of a member begins with `MEMBER_LABEL`, and a tag is followed by a label.
+    """
+    return adapted(schema, _locating_errors)
+
+
+def _locating_errors(node: Node) -> Node:
+    kind = node.get("type")
+    if kind == "union":
+        choices = [choice[0] if isinstance(choice, tuple) else choice for choice in node["choices"]]
+        node["choices"] = [(choice, f"{MEMBER_LABEL}{index}") for index, choice in enumerate(choices)]
+    elif kind == "tagged-union":
+        node["choices"] = {tag: _labelled(choice) for tag, choice in node["choices"].items()}
+    elif kind in CHOICES:
+        reference = node.pop("ref", None)
+        context = {"expected": expected_json(choices_in(node))}
+        choice: Any = node
+        return dict(core_schema.custom_error_schema(choice, "enum", custom_error_context=context, ref=reference))
+    return node
+
+
+def _labelled(choice: Any) -> Any:
+    """Return a member of a tagged union with a label after its tag in the paths of errors."""
+    return core_schema.union_schema([(choice, MEMBER_LABEL)], mode="left_to_right", auto_collapse=False)
 
 
 def strings_first(schema: Node) -> Node:
@@ -132,7 +158,7 @@ def _strings_first(references: AbstractSet[str], node: Node) -> Node:
     strings = []
     for choice in node["choices"]:
         member = choice[0] if isinstance(choice, tuple) else choice
-        if all(leaf["type"] == "str" or leaf.get("schema_ref") in references for leaf in _members(member)):
+        if all(leaf["type"] == "str" or leaf.get("schema_ref") in references for leaf in members_of(member)):
             strings.append(member)
     if not strings:
         return node
@@ -142,7 +168,7 @@ def _strings_first(references: AbstractSet[str], node: Node) -> Node:
 
 
 def _is_string(node: Node) -> bool:
-    return all(leaf["type"] == "str" for leaf in _members(node))
+    return all(leaf["type"] == "str" for leaf in members_of(node))
 
 
 def fail_fast(schema: Node) -> Node:
@@ -195,13 +221,15 @@ def _omit(_: None) -> Any:
 def _any_argument(node: Node) -> Node:
     """Make the changes that strict and lax arguments share."""
     kind = node.get("type")
-    if kind in _FIELDS and _may_be_none(node):
-        node["schema"] = {"type": "default", "schema": node["schema"], "default": None}
-        if kind == "typed-dict-field":
-            node["required"] = False
-    elif kind == "str" and "pattern" in node:
+    if kind == "str" and "pattern" in node:
         node["pattern"] = linear_pattern(node["pattern"])
         node["regex_engine"] = "rust-regex"
+    elif kind == "generator":
+        return _list_of(node)
+    elif kind == "tagged-union":
+        return reading_tags(node)
+    elif "config" in node and not node["config"].get("validate_by_alias", True):
+        _remove_aliases(node)
     elif kind == "bytes":
         return never_exact(validated_first(_from_base64, _described_as_base64(node)))
     elif kind in _DICTS and _are_texts_of_numbers(node.get("keys_schema")):
@@ -216,17 +244,22 @@ def _strict_argument(node: Node) -> Node:
         return never_exact(validated_first(_CONVERSIONS[kind], node))
     if kind in _FROM_TEXT:
         return never_exact(node)
-    if kind == "literal" and not all(isinstance(value, str) for value in node["expected"]):
-        return validated_first(_literal_reader(node["expected"]), node)
-    if kind == "enum" and not all(isinstance(member.value, str) for member in node["members"]):
-        return never_exact(validated_first(_enum_reader(node["members"]), node))
+    if kind in CHOICES:
+        return reading_choices(node, lax=False)
     return node
 
 
 def _lax_argument(node: Node) -> Node:
     node = _any_argument(node)
-    if node.get("type") in _FROM_JSON_TEXT:
+    kind = node.get("type")
+    if kind not in _SCALARS:
+        node.pop("strict", None)  # strict dates and sets are Python's own, which JSON does not have
+    if "config" in node:
+        node["config"] = {**node["config"], "strict": False}
+    if kind in _FROM_JSON_TEXT:
         return validated_first(_from_json_text, node)
+    if kind in CHOICES:
+        return reading_choices(node, lax=True)
     return node
 
 
@@ -240,6 +273,20 @@ def _from_json_text(value: Any) -> Any:
         return from_json(value, allow_inf_nan=False)
     except ValueError:
         return value
+
+
+def _list_of(node: Node) -> Node:
+    """Return a list in place of pydantic's iterator, which would validate its items while the function reads them."""
+    return {**node, "type": "list"}
+
+
+def _remove_aliases(node: Node) -> None:
+    """Remove the aliases of fields that are read by their names only."""
+    while ("fields" not in node and "schema" in node) or node["type"] == "dataclass":
+        node = node["schema"]
+    fields = node["fields"]
+    for field in fields.values() if isinstance(fields, dict) else fields:
+        field.pop("validation_alias", None)
 
 
 def _described_as_base64(node: Node) -> Node:
@@ -264,31 +311,14 @@ def _from_base64(value: Any) -> Any:
 def _are_texts_of_numbers(keys: Node | None) -> bool:
     """Return whether keys of a dict are numbers or booleans, which are texts as names of an object's members."""
     kinds = set()
-    options = []
-    for node in _members(keys):
+    choices: list[Any] = []
+    for node in members_of(keys):
         kinds.add(node["type"])
-        if node["type"] == "literal":
-            options += node["expected"]
-        elif node["type"] == "enum":
-            options += [member.value for member in node["members"]]
+        if node["type"] in CHOICES:
+            choices += map(json_value, choices_in(node))
     if "str" in kinds:
         return False
-    return bool(kinds & _NUMBERS) or not all(isinstance(option, str) for option in options)
-
-
-def _members(schema: Node | None) -> Iterator[Node]:
-    """Yield the members of a union, or the schema alone, without the schemas wrapped around them."""
-    if schema is None:
-        yield {"type": "any"}
-    elif schema["type"] == "union":
-        for choice in schema["choices"]:
-            yield from _members(choice[0] if isinstance(choice, tuple) else choice)
-    elif schema["type"] == "chain":
-        yield from _members(schema["steps"][0])
-    elif "schema" in schema and schema["type"] not in _OBJECTS:
-        yield from _members(schema["schema"])
-    else:
-        yield schema
+    return bool(kinds & _NUMBERS) or not all(isinstance(choice, str) for choice in choices)
 
 
 def _from_member_name(name: Any) -> Any:
@@ -313,16 +343,6 @@ def _check_date_text(node: Node) -> Node:
         return value
 
     return validated_first(check, node)
-
-
-def _may_be_none(field: Node) -> bool:
-    """Return whether a required field accepts None, so that its absence can mean None."""
-    if field.get("required") is False or field.get("init") is False:
-        return False
-    schema = field["schema"]
-    while schema.get("type", "").startswith("function-") and "schema" in schema:
-        schema = schema["schema"]
-    return bool(schema.get("type") == "nullable")
 
 
 def _decimal(value: Any) -> Any:
@@ -361,45 +381,3 @@ _CONVERSIONS = {"date": _date, "datetime": _datetime, "decimal": _decimal}
 
 def _not_iso(kind: Literal["date_parsing", "datetime_parsing"]) -> PydanticKnownError:
     return PydanticKnownError(kind, {"error": "not ISO 8601"})
-
-
-def _literal_reader(expected: list[Any]) -> Callable[[Any], Any]:
-    """Return a function that returns the option of a literal with a value. True is not the value 1."""
-
-    def find(value: Any) -> Any:
-        for option in expected:
-            if value is option or _equal_in_json(option.value if isinstance(option, Enum) else option, value):
-                return option
-        raise PydanticKnownError("literal_error", {"expected": _joined(expected)})
-
-    return find
-
-
-def _enum_reader(members: list[Any]) -> Callable[[Any], Any]:
-    """Return a function that returns the member of an enum with a value. True is not the value 1."""
-
-    def find(value: Any) -> Any:
-        for member in members:
-            if value is member or _equal_in_json(member.value, value):
-                return member
-        raise PydanticKnownError("enum", {"expected": _joined([member.value for member in members])})
-
-    return find
-
-
-def _equal_in_json(option: Any, value: Any) -> bool:
-    """Return whether two values are equal in JSON, where true is not 1."""
-    return bool(option == value) and isinstance(option, bool) == isinstance(value, bool)
-
-
-def _text_of(option: Any) -> str:
-    """Return an option as a client writes it. Strings have the quotes that pydantic gives them."""
-    value = option.value if isinstance(option, Enum) else option
-    return repr(value) if isinstance(value, str) else to_json(value, serialize_unknown=True).decode()
-
-
-def _joined(options: list[Any]) -> str:
-    texts = [_text_of(option) for option in options]
-    if len(texts) == 1:
-        return texts[0]
-    return f"{', '.join(texts[:-1])} or {texts[-1]}"

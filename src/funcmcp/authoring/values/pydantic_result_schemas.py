@@ -13,9 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticKnownError, PydanticSerializationUnexpectedValue, core_schema
 
+from funcmcp.authoring.signatures.choices import distinct_json, json_value
 from funcmcp.authoring.values.json_schema import base64_length, float_or_int
-from funcmcp.authoring.values.pydantic_schema_tree import children
+from funcmcp.authoring.values.pydantic_choices import KINDS as CHOICES
+from funcmcp.authoring.values.pydantic_choices import (
+    are_written_by_pydantic,
+    choices_in,
+    choices_schema,
+    invalid_choice,
+)
+from funcmcp.authoring.values.pydantic_schema_tree import children, nodes_of
 from funcmcp.authoring.values.pydantic_schemas import adapted, core_schema_of, is_encoded_bytes
+from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +69,12 @@ def result_schema(annotation: Any, place: str) -> Node:
     Raises:
         RegistrationError: JSON can't carry the type.
     """
-    return adapted(core_schema_of(annotation, place), _result)
+    schema = core_schema_of(annotation, place)
+    for node in nodes_of(schema):
+        problem = invalid_choice(node)
+        if problem is not None:
+            raise RegistrationError(f"{place} has {problem}.")
+    return adapted(schema, _result)
 
 
 def is_exact(node: Node) -> bool:
@@ -97,6 +111,9 @@ def _result(node: Node) -> Node:
         node["serialization"] = _serialized(_number, {"type": "any", "metadata": {"pydantic_js_updates": updates}})
     elif kind == "bytes":
         return _binary(node)
+    elif kind in CHOICES and not are_written_by_pydantic(node):
+        updates = choices_schema(distinct_json(choices_in(node)))
+        node["serialization"] = _serialized(json_value, {"type": "any", "metadata": {"pydantic_js_updates": updates}})
     elif kind == "named-tuple":
         fields = {
             field["name"]: {"type": "typed-dict-field", "schema": field["schema"], "required": True}

@@ -41,6 +41,9 @@ _PLAIN = frozenset(
 _UNKNOWN_CLASS = re.compile(r"schema for <class '(?:.*\.)?(\w+)'>")
 """Finds the name of the class in pydantic's message about an unknown type."""
 
+_UNKNOWN_COLLECTION = re.compile(r"schema for [\w.]+\.(Collection|Container|Iterator|Reversible)\b")
+"""Finds the name of an abstract collection in that message."""
+
 _FLAGS = ((re.IGNORECASE, "i"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.VERBOSE, "x"))
 
 
@@ -61,10 +64,16 @@ def core_schema_of(annotation: Any, place: str) -> Node:
         unknown = _UNKNOWN_CLASS.search(reason)
         if unknown is not None:
             reason = unknown[1]
+        collection = _UNKNOWN_COLLECTION.search(reason)
+        if collection is not None:
+            kind = collection[1]
+            raise RegistrationError(f"{place} has the type {kind}, which pydantic can't read. Use list.") from None
         raise RegistrationError(
             f"{place} has a type that JSON can't carry and that is not a registered service ({reason}). "
             "Use a dataclass, a TypedDict or a pydantic model, or register the type with mcp.services."
         ) from None
+    except TypeError as error:  # such as two equal tags of a discriminator
+        raise RegistrationError(f"{place} has a type that pydantic can't read: {error}.") from error
     return dict(schema)
 
 
