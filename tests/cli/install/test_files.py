@@ -92,6 +92,21 @@ def test_a_file_keeps_its_mode_its_link_and_a_backup(tmp_path: Path) -> None:
     assert backup.name.startswith("settings.json.")
 
 
+def test_secrets_stay_with_the_owner_and_earlier_backups_go(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text("first")
+    file.chmod(0o644)
+    other = tmp_path / "settings.json.mine.bak"
+    other.write_text("of the user")
+    first = write(file, "first", "second")
+    assert first is not None
+    assert (first.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o600, 0o640)
+    second = write(file, "second", "third")
+    assert second is not None
+    assert second.read_text() == "second"
+    assert set(tmp_path.iterdir()) == {file, other, second}
+
+
 def test_a_file_that_changed_in_the_meantime_stays(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_text("newer")

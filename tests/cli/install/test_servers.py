@@ -73,7 +73,9 @@ def test_a_url_has_headers_and_the_name_of_its_host(project: Path) -> None:
     ("target", "name", "env", "headers", "message"),
     [
         ("https://example.com", None, ["A=1"], [], "--env is for servers that the client starts"),
-        ("https://", None, [], [], "has no host"),
+        ("https://", None, [], [], "'https://' is not a URL"),
+        ("https://example.com/\nmcp", "a", [], [], "is not a URL"),
+        ("https://example.com/a mcp", "a", [], [], "is not a URL"),
         ("https://example.com", None, [], ["X"], "must be NAME:VALUE"),
         ("https://example.com", "a b", [], [], "'a b' is not a valid name"),
         ("server.py", None, [], ["X: 1"], "--header is for servers at a URL"),

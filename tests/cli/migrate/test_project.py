@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +26,9 @@ SERVER = b"from fastmcp import FastMCP\nmcp = FastMCP('a')\n"
         ("latin.py", b"import fastmcp\nx = '\xe9'\n", "not in the encoding that it declares"),
         ("unknown.py", b"# coding: no-such-encoding\nimport fastmcp\n", "not in the encoding that it declares"),
         ("zero.py", b"import fastmcp\n\x00\n", ""),
+        ("brackets.py", b"import fastmcp\nx = " + b"[" * 3000 + b"]" * 3000, "cannot be parsed: RecursionError"),
+        ("minus.py", b"import fastmcp\nx = " + b"-" * 30_000 + b"1", "cannot be parsed: "),
+        ("long.py", b"import fastmcp\n" + b"#" * 500_000, "longer than 500,000 bytes"),
         ("book.ipynb", b'{"cells": [{"source": ["from fastmcp import FastMCP\\n"]}]}', "a notebook"),
     ],
 )
@@ -36,6 +40,26 @@ def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path, name: str, data:
     assert note.level == "missing"
     assert text in note.text
     assert [change.name for change in plan.changes] == ["server.py"]
+
+
+def test_long_conditions_and_texts_are_migrated(tmp_path: Path) -> None:
+    lines = ["x = 1" + " and 1" * 3000, "y = (", *["    'a'"] * 3000, ")", "if x:", "    pass"]
+    lines += [line for number in range(500) for line in (f"elif x == {number}:", "    pass")]
+    (tmp_path / "server.py").write_bytes(SERVER + "\n".join(lines).encode())
+    assert [change.name for change in plan_migration(tmp_path).changes] == ["server.py"]
+
+
+def test_an_expression_with_too_many_levels_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_bytes(SERVER + b"x = 1" + b" and 1" * 20_000)
+    with pytest.raises(Failure, match="nested too deeply"):
+        plan_migration(tmp_path)
+
+
+def test_a_pipe_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_bytes(SERVER)
+    os.mkfifo(tmp_path / "pipe.py")
+    notes = [note for note in plan_migration(tmp_path).notes if note.level == "missing"]
+    assert [(note.file, note.text) for note in notes] == [("pipe.py", "not a regular file")]
 
 
 def test_links_and_environments_are_left_alone(tmp_path: Path) -> None:

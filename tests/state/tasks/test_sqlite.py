@@ -50,6 +50,26 @@ class TestSQLiteTasks(TaskStoreContract):
         self.clock.now += seconds
 
 
+def modes_in(folder: Path) -> dict[str, int]:
+    """Return the permissions of files by their names."""
+    return {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()}
+
+
+async def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
+    store = SQLiteTasks(tmp_path / "tasks.db")
+    await store.create(new_task())
+    modes = modes_in(tmp_path)
+    await store.aclose()
+    assert modes == dict.fromkeys(["tasks.db", "tasks.db-wal", "tasks.db-shm"], 0o600)
+
+
+async def test_a_folder_that_is_not_there_makes_the_store_unavailable(tmp_path: Path) -> None:
+    store = SQLiteTasks(tmp_path / "none" / "tasks.db")
+    with pytest.raises(StoreUnavailableError):
+        await store.create(new_task())
+    await store.aclose()
+
+
 class SQLiteMachine(TaskStoreMachine):
     """Two processes' stores with one file."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import shutil
+import stat
 import tempfile
 import tomllib
 from datetime import datetime
@@ -138,6 +140,9 @@ def difference(file: Path, before: str, after: str) -> str:
 def write(file: Path, before: str, after: str) -> Path | None:
     """Replace a configuration file at once, and return the backup of the previous one. Return None for a new file.
 
+    The file may contain secrets, so other users of the machine cannot read it afterwards. The new backup, which only
+    the owner can read, replaces the earlier ones.
+
     Raises:
         Failure: The file cannot be written, or another program changed it since it was read. It is unchanged then.
     """
@@ -154,13 +159,23 @@ def write(file: Path, before: str, after: str) -> Path | None:
             raise Failure(f"{file} changed in the meantime. Run the command again.")
         backup = None
         if target.exists():
-            shutil.copymode(target, temporary)
+            Path(temporary).chmod(target.stat().st_mode & ~stat.S_IRWXO)
             backup = target.with_name(f"{target.name}.{datetime.now():%Y%m%d-%H%M%S-%f}.bak")  # noqa: DTZ005 - a name
-            shutil.copy2(target, backup)
+            os.close(os.open(backup, os.O_CREAT | os.O_EXCL, 0o600))
+            shutil.copyfile(target, backup)
         Path(temporary).replace(target)
+        for old in _backups(target):
+            if old != backup:
+                old.unlink()
     except OSError as error:
         raise Failure(f"{file} cannot be written: {error.strerror}. The file is unchanged.") from error
     finally:
         if temporary:
             Path(temporary).unlink(missing_ok=True)  # after a success it has the file's name
     return backup
+
+
+def _backups(target: Path) -> list[Path]:
+    """Return the backups of a file that `write` made."""
+    name = re.compile(re.escape(target.name) + r"\.\d{8}-\d{6}-\d{6}\.bak")
+    return [path for path in target.parent.iterdir() if name.fullmatch(path.name)]

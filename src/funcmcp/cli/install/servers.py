@@ -38,7 +38,8 @@ def server_at(target: str, name: str | None, *, env: Sequence[str], headers: Seq
         if env:
             raise Failure("--env is for servers that the client starts. A server at a URL has --header.")
         fields = dict(map(_header, headers))
-        return Server(_checked_name(name or _name_of_url(target)), url=target, headers=fields)
+        default_name = _name_of_url(target)
+        return Server(_checked_name(name or default_name), url=target, headers=fields)
     if headers:
         raise Failure("--header is for servers at a URL. A server that the client starts has --env.")
     variables = dict(map(_variable, env))
@@ -96,8 +97,8 @@ def slug(name: str) -> str:
 
 def _name_of_url(url: str) -> str:
     host = urlsplit(url).hostname
-    if not host:
-        raise Failure(f"{url} has no host. Write a URL such as https://orders.example.com/mcp.")
+    if not host or not url.isprintable() or " " in url:
+        raise Failure(f"{url!r} is not a URL. Write one such as https://orders.example.com/mcp.")
     return slug(host)
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import difflib
 import os
+import sys
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +19,12 @@ from funcmcp.cli.migrate.server_rewriting import rewritten
 from funcmcp.cli.migrate.server_uses import read_uses
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from funcmcp.cli.migrate.notes import Note
+
+_STACK_BYTES = 1 << 30
+_RECURSION_LIMIT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,28 @@ def plan_migration(path: Path, target: str = "auto") -> Plan:
     Raises:
         Failure: The path does not exist or has no Python files, or the own API is required but not sure.
     """
+    return _on_large_stack(lambda: _plan(path, target))
+
+
+def _on_large_stack(plan: Callable[[], Plan]) -> Plan:
+    """Return what a function returns that works on nested syntax trees, such as those of `a and b and c`.
+
+    libcst's parser takes some kilobytes of the stack for each level, and the process crashes where it is full. Python
+    code takes a part of the recursion limit.
+    """
+    stack_size, recursion_limit = threading.stack_size(_STACK_BYTES), sys.getrecursionlimit()
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(plan).result()
+    except RecursionError as error:
+        raise Failure("The project has an expression that is nested too deeply. Divide it first.") from error
+    finally:
+        sys.setrecursionlimit(recursion_limit)
+        threading.stack_size(stack_size)
+
+
+def _plan(path: Path, target: str) -> Plan:
     sources, notes = read_project(path)
     uses = read_uses(sources)
     notes += uses.notes

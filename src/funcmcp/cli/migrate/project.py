@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from funcmcp.cli.failure import Failure
 from funcmcp.cli.migrate.notes import Note
 
 _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"}
+_MAX_BYTES = 500_000
+"""Bytes of a file. The deepest tree of so many bytes fits on the stack that `plan_migration` provides."""
 _IMPORT = re.compile(rb"^\s*(?:import|from)\s+(?:fastmcp|mcp|azure\.functions|azure)\b", re.MULTILINE)
 _REQUIREMENT = re.compile(r"^\s*[\"']?(fastmcp|mcp)(?:\[[^\]]*\])?\s*(?:[<>=!~,;\"'].*)?$")
 _REQUIREMENT_FILES = ("requirements*.txt", "pyproject.toml")
@@ -75,6 +79,8 @@ def _read(file: Path, name: str) -> SourceFile | None:
     """Return a file. Return None for a notebook without servers. Raise _UnreadableError if it cannot be migrated."""
     if file.is_symlink():
         raise _UnreadableError(f"a link to {file.readlink()}; migrate that file")
+    if not file.is_file():
+        raise _UnreadableError("not a regular file")
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -84,13 +90,30 @@ def _read(file: Path, name: str) -> SourceFile | None:
             raise _UnreadableError("a notebook; rewrite its cells by hand")
         return None
     try:
+        _check_depth(data)
         return SourceFile(file, name, data, cst.parse_module(data))
     except cst.ParserSyntaxError as error:
         raise _UnreadableError("not valid Python 3; correct it first", error.raw_line) from error
     except (UnicodeDecodeError, LookupError, SyntaxError) as error:
         raise _UnreadableError("not in the encoding that it declares (UTF-8 by default)") from error
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, MemoryError) as error:
         raise _UnreadableError(f"cannot be parsed: {type(error).__name__}") from error
+
+
+def _check_depth(data: bytes) -> None:
+    """Raise RecursionError or MemoryError for brackets and operators that are nested too deeply for Python's parser.
+
+    libcst's parser would crash the process. Other errors of the syntax are left to libcst, which names their lines.
+    """
+    if len(data) > _MAX_BYTES:
+        raise _UnreadableError(f"longer than {_MAX_BYTES:,} bytes")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(data)
+        except SyntaxError as error:
+            if "too many nested" in str(error):
+                raise RecursionError from error
 
 
 def _files(path: Path) -> list[Path]:

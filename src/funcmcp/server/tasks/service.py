@@ -299,4 +299,4 @@ def requested_ttl(params: Mapping[str, Any], options: TaskOptions, rules: TaskRu
         return None
     if isinstance(ttl, bool) or not isinstance(ttl, int | float) or ttl < 0:
         raise InvalidParams(f'"{rules.ttl}" must be a number of milliseconds.')
-    return min(max(ttl / 1000, _MIN_REQUESTED_TTL), options.ttl)
+    return max(min(ttl, options.ttl * 1000) / 1000, _MIN_REQUESTED_TTL)

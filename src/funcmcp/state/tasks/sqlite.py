@@ -206,7 +206,7 @@ class SQLiteTasks(TransitionStore):
             file = self._file = _File(self._path)
         try:
             result = await asyncio.get_running_loop().run_in_executor(file.thread, file.use, work)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             if not self._away:
                 self._away = True
                 _logger.warning(
@@ -394,6 +394,8 @@ class _File:
     def use(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do something with the connection; open it first if necessary."""
         if self._connection is None:
+            # SQLite would create a file that all users of the machine can read. Its other files get the same mode.
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
             connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
