@@ -15,6 +15,7 @@ from funcmcp import launch
 from funcmcp.adapters.asgi.application import ASGIApplication
 from funcmcp.authoring.calling.route_handler import route_handler
 from funcmcp.authoring.calling.services import Services
+from funcmcp.authoring.calling.unknown_arguments import ArgumentRules, checked_policy
 from funcmcp.authoring.features.decorators import features_of, with_name
 from funcmcp.authoring.features.options import checked_options
 from funcmcp.authoring.features.permissions import access_of
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from funcmcp.adapters.azure.http_function_tools import FunctionApp, HTTPFunctionOptions
     from funcmcp.auth.authenticator import Authenticator
     from funcmcp.auth.policy import Auth
+    from funcmcp.authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp.authoring.features.permissions import AccessOptions
     from funcmcp.launch import Transport
     from funcmcp.server.middleware import Middleware
@@ -98,6 +100,9 @@ _OTHER_NAMES = {
 }
 """What funcmcp has for attributes of servers in other frameworks."""
 
+_CONSTRUCTOR_OPTIONS = frozenset({"auth", "lax", "unknown_arguments"})
+"""Options that have no effect after the construction, so that a server would accept more than its author expects."""
+
 
 class MCPServer(DirectCalls, ASGIApplication):
     """An MCP server. It is also an ASGI application: ``uvicorn server:mcp`` serves it.
@@ -124,6 +129,10 @@ class MCPServer(DirectCalls, ASGIApplication):
         tasks: Where the server stores the tasks of tools with ``task=``. ``"memory"`` stores them in this process; a
             store, such as `funcmcp.tasks.RedisTasks`, in a place that several processes share. None: calls never
             become tasks.
+        lax: Whether arguments of tools are converted, such as ``"5"`` to 5 and strings with JSON to objects.
+        unknown_arguments: What happens to arguments that a tool or prompt does not have. ``"refuse"`` makes the call an
+            error that names the closest argument. ``"ignore"`` drops them, for clients that add their own, except for
+            names that are close to that of an argument that the call does not have. ``"drop"`` drops all of them.
 
     Raises:
         ValueError: An option has an invalid value, or the keys in the environment are invalid.
@@ -151,6 +160,8 @@ class MCPServer(DirectCalls, ASGIApplication):
         show_errors: ShowErrors = False,
         middleware: Sequence[Middleware] = (),
         tasks: TaskStore | Literal["memory"] | None = "memory",
+        lax: bool = False,
+        unknown_arguments: UnknownArguments = "refuse",
     ) -> None:
         info = info or ServerInfo()
         options = ServerOptions(
@@ -162,7 +173,7 @@ class MCPServer(DirectCalls, ASGIApplication):
             limits=limits or Limits(),
             show_errors=show_errors,
         )
-        self._services = Services()
+        self._services = Services(ArgumentRules(lax, checked_policy(unknown_arguments, name)))
         self._serving = Serving(
             options,
             self._services,
@@ -184,6 +195,16 @@ class MCPServer(DirectCalls, ASGIApplication):
                 message += f" Use {_OTHER_NAMES[name]}."
             raise AttributeError(message, name=name, obj=self)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; raise AttributeError for options that would have no effect after the construction."""
+        if name in _CONSTRUCTOR_OPTIONS:
+            raise AttributeError(
+                f"{name} can't be changed after the construction. Write {type(self).__name__}(..., {name}=...).",
+                name=name,
+                obj=self,
+            )
+        super().__setattr__(name, value)
+
     @property
     def name(self) -> str:
         """The server's name."""
@@ -191,15 +212,13 @@ class MCPServer(DirectCalls, ASGIApplication):
 
     @property
     def lax(self) -> bool:
-        """Whether arguments are converted, such as ``"5"`` to 5 and strings with JSON to objects; False by default.
+        """Whether arguments are converted. Choose it in the constructor; ``lax=`` of a tool overrides it."""
+        return self._services.argument_rules.lax
 
-        Set it before the tools are registered: ``mcp.lax = True``. ``lax=`` of a tool overrides it.
-        """
-        return self._services.lax
-
-    @lax.setter
-    def lax(self, value: bool) -> None:
-        self._services.lax = value
+    @property
+    def unknown_arguments(self) -> UnknownArguments:
+        """What happens to unknown arguments. Choose it in the constructor; an option of a feature overrides it."""
+        return self._services.argument_rules.unknown
 
     @property
     def services(self) -> Services:

@@ -40,8 +40,9 @@ from funcmcp.server.catalog.visibility import KINDS
 from funcmcp.server.options import ListOptions, ServerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from funcmcp.authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp.protocol.replies import Reply
     from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.catalog.registry import Registry
@@ -87,6 +88,7 @@ class FastMCP(ServerTransports):
     _shows_errors = True
     _raises_sdk_errors = False
     _default_policy = "warn"
+    _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "refuse", "prompt": "drop"}
     _adapt_middleware = staticmethod(native_middleware)
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -121,6 +123,7 @@ class FastMCP(ServerTransports):
         show_errors = chosen.pop("show_errors", None)
         if show_errors is None:
             show_errors = self._shows_errors and not options.get("mask_error_details")
+        self._unknown_arguments_option = chosen.pop("unknown_arguments", None)
         native = {key: chosen.pop(key) for key in ("sessions", "limits", "tasks", "auth") if key in chosen}
         if self.settings.stateless_http:
             native.setdefault("sessions", None)
@@ -133,9 +136,10 @@ class FastMCP(ServerTransports):
             lists=chosen.pop("lists", None) or ListOptions(page_size=options.get("list_page_size")),
             show_errors=show_errors,
             middleware=[self._set_context],
+            lax=not options.get("strict_input_validation"),
+            unknown_arguments=self._unknown_arguments("tool"),
             **native,
         )
-        self.lax = not options.get("strict_input_validation")
         self._include_tags = options.get("include_tags")
         self._exclude_tags = options.get("exclude_tags")
         if self._include_tags is not None:
@@ -164,15 +168,14 @@ class FastMCP(ServerTransports):
         """The authentication of callers. Choose it in the constructor."""
         return self._auth
 
-    @auth.setter
-    def auth(self, _: Any) -> None:
-        # FastMCP reads the attribute when it serves. Here it would leave a server open that its author has protected.
-        raise AttributeError(f"auth can't be changed after the construction. Write {type(self).__name__}(auth=...).")
-
     @property
     def lifespan_result(self) -> Any:
         """What the lifespan yielded; an empty dict if the server has none."""
         return self._services.lifespans.value
+
+    def _unknown_arguments(self, kind: str) -> UnknownArguments:
+        """Return what happens to unknown arguments of tools or prompts; by default the same as in the original."""
+        return self._unknown_arguments_option or self._default_unknown_arguments[kind]
 
     @property
     def _tool_manager(self) -> ToolManager:
@@ -295,6 +298,8 @@ class FastMCP(ServerTransports):
             _logger.warning("The URI of the resource %s has no scheme. The resource is left out.", component.name)
             return component
         options = component_options(component.options, component.kind, component.name)
+        if component.kind == "prompt":
+            options.setdefault("unknown_arguments", self._unknown_arguments("prompt"))
         feature = _MAKERS[component.kind](self, component, options)
         feature = feature.replace(handler=_with_results_and_errors(feature.handler, all_errors=self._raises_sdk_errors))
         if self._completion is not None:
@@ -488,6 +493,7 @@ class MCPServer(FastMCP):
     _shows_errors = False
     _raises_sdk_errors = True
     _default_policy = "keep"
+    _default_unknown_arguments: Mapping[str, UnknownArguments] = {"tool": "drop", "prompt": "refuse"}
     _adapt_middleware = staticmethod(sdk_middleware)
 
 

@@ -217,7 +217,8 @@ async def test_a_response_without_a_body_is_an_empty_result() -> None:
     [
         ({"table": "5"}, "table: must be an integer, not a string"),
         ({}, "table: is required (an integer)"),
-        ({"table": 1, "tabel": 2}, "tabel: is not expected"),
+        ({"table": 1, "tabel": 2}, "tabel: is not an argument"),
+        ({"tabel": 2}, "table: is required (an integer)"),
     ],
 )
 async def test_wrong_arguments_are_told_before_the_application_is_called(arguments: dict[str, Any], words: str) -> None:

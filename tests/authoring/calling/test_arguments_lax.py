@@ -142,8 +142,7 @@ def test_the_schema_of_a_lax_tool_is_that_of_a_strict_one(annotation: Any) -> No
 
 
 async def test_a_server_may_be_lax_and_a_tool_of_it_strict() -> None:
-    mcp = MCPServer("Lax")
-    mcp.lax = True
+    mcp = MCPServer("Lax", lax=True)
 
     @mcp.tool
     def lenient(numbers: list[int]) -> int:

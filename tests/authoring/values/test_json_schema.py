@@ -282,7 +282,7 @@ def test_a_tool_lists_what_its_schemas_leave_out() -> None:
 
     tool.__annotations__["codes"] = list[Code]
     tool.__annotations__["return"] = list[Code]
-    call = ToolCall("tool", tool, Services(), schemas=HandwrittenSchemas(), lax=False)
+    call = ToolCall("tool", tool, Services(), schemas=HandwrittenSchemas())
     reason = "ECMA-262 does not have the flags (?m)"
     assert call.left_out() == [
         (("inputSchema", "properties", "codes", "items", "pattern"), "(?m)^a$", reason),

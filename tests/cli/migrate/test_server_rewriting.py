@@ -70,8 +70,8 @@ mcp = MCPServer(
     "Shop",
     instructions="Be kind.",
     show_errors=True,
+    lax=True,
 )
-mcp.lax = True  # arguments are converted, as in FastMCP
 
 
 @mcp.tool(
@@ -164,16 +164,15 @@ def test_imports_of_all_forms(tmp_path: Path, before: str, after: str) -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ('FastMCP("a")', 'MCPServer("a", show_errors=True)'),
-        ('FastMCP("a", "text")', 'MCPServer("a", instructions="text", show_errors=True)'),
-        ('FastMCP(name="a", version="2")', 'MCPServer(name="a", version="2", show_errors=True)'),
-        ('FastMCP(\n    "a",\n)', 'MCPServer(\n    "a",\n    show_errors=True,\n)'),
+        ('FastMCP("a")', 'MCPServer("a", show_errors=True, lax=True)'),
+        ('FastMCP("a", "text")', 'MCPServer("a", instructions="text", show_errors=True, lax=True)'),
+        ('FastMCP(name="a", version="2")', 'MCPServer(name="a", version="2", show_errors=True, lax=True)'),
+        ('FastMCP(\n    "a",\n)', 'MCPServer(\n    "a",\n    show_errors=True,\n    lax=True,\n)'),
     ],
 )
 def test_servers_of_all_forms(tmp_path: Path, before: str, after: str) -> None:
     text = migrated(tmp_path, f"from fastmcp import FastMCP\n\napp = {before}\n")
-    lax = "app.lax = True  # arguments are converted, as in FastMCP\n"
-    assert text == f"from funcmcp import MCPServer\n\napp = {after}\n{lax}"
+    assert text == f"from funcmcp import MCPServer\n\napp = {after}\n"
 
 
 SHOP_BEFORE = """from contextlib import asynccontextmanager
@@ -275,8 +274,7 @@ mcp: MCPServer = MCPServer(
 )
 mcp.disable(tags={"internal"})
 mcp.add_lifespan(lifespan)
-billing = MCPServer("Billing", sessions=None, show_errors=True)
-billing.lax = True  # arguments are converted, as in FastMCP
+billing = MCPServer("Billing", sessions=None, show_errors=True, lax=True)
 mcp.mount(billing, prefix="billing")
 
 

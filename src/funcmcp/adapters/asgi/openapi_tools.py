@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from funcmcp.adapters.asgi.in_process_calls import CallError, Request, call, lifespan
-from funcmcp.authoring.calling.arguments import unexpected_arguments
 from funcmcp.authoring.calling.feature_context import ToolContext
+from funcmcp.authoring.calling.unknown_arguments import unknown_arguments
 from funcmcp.authoring.features.options import DEFAULT_TIMEOUT, checked_options
 from funcmcp.authoring.features.permissions import AccessOptions
 from funcmcp.authoring.features.tools import ToolOptions, make_tool
@@ -154,9 +154,10 @@ def _caller(
     base_url = options.get("base_url", _BASE_URL)
 
     async def run(context: ToolContext, started: Any) -> ToolResult:
-        unexpected = context.arguments.keys() - plan.input_schema["properties"].keys()
-        if unexpected:
-            raise unexpected_arguments(sorted(unexpected))
+        accepted = plan.input_schema["properties"].keys()
+        unknown = context.arguments.keys() - accepted
+        if unknown:
+            raise unknown_arguments(sorted(unknown), accepted - context.arguments.keys())
         target = plan.target(context.arguments)
         headers = {**target.headers, **forwarded(context, names)}
         request = Request(operation.method, target.path, target.query, headers, target.body)

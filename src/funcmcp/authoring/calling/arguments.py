@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import operator
 from functools import cache, partial
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired
 
 from funcmcp.authoring.signatures.annotations import marks_of
@@ -25,7 +24,7 @@ from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.registry import RegistrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
     from pydantic_core import ValidationError
@@ -272,19 +271,8 @@ def reader_of_type(annotation: Any, name: str) -> Callable[[Any], Any]:
     return _reporting(_Check(schema, lax=False), cache(lambda: json_schema(schema, "validation", name)))
 
 
-def _no_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
-    if arguments:
-        raise unexpected_arguments(arguments)
+def _no_arguments(_: dict[str, Any]) -> dict[str, Any]:
     return {}
-
-
-def unexpected_arguments(names: Iterable[str]) -> ToolError:
-    """Return the error for arguments that a tool does not have."""
-    from funcmcp.authoring.values.argument_errors import path_text, wrong_arguments  # noqa: PLC0415 - only for errors
-
-    return wrong_arguments(
-        (path_text([name]), "is not expected") for name in islice(names, _MAX_MEMBERS_FOR_ALL_ERRORS)
-    )
 
 
 def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from funcmcp.authoring.calling.arguments import input_schema, optional_of, reader_of, text_parts_of
 from funcmcp.authoring.calling.feature_context import PromptContext
 from funcmcp.authoring.calling.function_call import FunctionCall
+from funcmcp.authoring.calling.unknown_arguments import KnownArguments, checking_names
 from funcmcp.authoring.signatures.annotations import marks_of, union_members, without_marks
 from funcmcp.authoring.signatures.choices import choices_of
 from funcmcp.authoring.signatures.signature import EMPTY
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
 
     from funcmcp.authoring.calling.arguments import Part
     from funcmcp.authoring.calling.services import Services
+    from funcmcp.authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp.server.calls.context import RequestContext
     from funcmcp.server.catalog.features import EncodedResult
 
 PromptCallResult: TypeAlias = "dict[str, Any] | EncodedResult"
 
-_MAX_SHOWN_NAME = 128
 _TEXT_TYPES = frozenset({EMPTY, Any, object, str})
 _NUMBER_TYPES = frozenset({int, float, Decimal})
 _FIELD_ATTRIBUTES = ("model_fields", "__dataclass_fields__", "__total__", "_fields")
@@ -50,6 +51,7 @@ class PromptCall(FunctionCall["dict[str, str]", "PromptCallResult"]):
         services: The server's services.
         owner: The class that is constructed for each call, if the function is one of its methods.
         description: Returns the prompt's description, which its results repeat.
+        unknown: What happens to unknown arguments.
     """
 
     context_type = PromptContext
@@ -62,8 +64,10 @@ class PromptCall(FunctionCall["dict[str, str]", "PromptCallResult"]):
         *,
         owner: type | None = None,
         description: Callable[[], str | None],
+        unknown: UnknownArguments = "refuse",
     ) -> None:
         super().__init__(name, function, services, owner=owner)
+        self._unknown = unknown
         self._description = description
         self._cached_parts: list[Part] | None = None
 
@@ -81,12 +85,14 @@ class PromptCall(FunctionCall["dict[str, str]", "PromptCallResult"]):
         values_of = self._value_reader()
         validate = reader_of(self._parts(), lax=True, schema=self.schema)
 
+        def read_values(arguments: dict[str, str]) -> dict[str, Any]:
+            return validate(arguments if values_of is None else values_of(arguments))
+
+        read_known = checking_names(read_values, KnownArguments(names), self._unknown)
+
         def read(arguments: dict[str, str]) -> dict[str, Any]:
-            for name in arguments:
-                if name not in names:
-                    raise InvalidParams(f"{self.name} has no argument {name[:_MAX_SHOWN_NAME]!r}.")
             try:
-                return validate(arguments if values_of is None else values_of(arguments))
+                return read_known(arguments)
             except ToolError as error:
                 raise InvalidParams(str(error)) from None
 

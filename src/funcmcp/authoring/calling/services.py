@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 
 from funcmcp.authoring.calling.lifespans import Lifespans
 from funcmcp.authoring.calling.threads import Threads
+from funcmcp.authoring.calling.unknown_arguments import DEFAULT_RULES, ArgumentRules
 from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.run import current_run
 
@@ -58,7 +59,7 @@ class Services:
     An exception that a factory raises after its ``yield`` is a failure of the call.
 
     Args:
-        lax: Whether arguments are converted for tools without an option `lax` of their own.
+        argument_rules: How tools and prompts read their arguments, unless their own options differ.
 
     Example:
         ```python
@@ -67,9 +68,9 @@ class Services:
         ```
     """
 
-    def __init__(self, *, lax: bool = False) -> None:
+    def __init__(self, argument_rules: ArgumentRules = DEFAULT_RULES) -> None:
+        self.argument_rules = argument_rules
         self.threads = Threads()
-        self.lax = lax
         self._registry = _Registry()
         self.lifespans = Lifespans(self._registry.close_app)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from funcmcp.authoring.calling.arguments import handwritten_reader, input_schema, parts_of, reader_of
 from funcmcp.authoring.calling.feature_context import ToolContext
 from funcmcp.authoring.calling.function_call import FunctionCall
+from funcmcp.authoring.calling.unknown_arguments import DEFAULT_RULES, ArgumentRules, checking_names, known_arguments
 from funcmcp.authoring.values.tool_results import handwritten_rendering, rendering_of
 from funcmcp.server.catalog.features import JSONResult, RawResponse, in_member
 
@@ -38,7 +39,7 @@ class ToolCall(FunctionCall["dict[str, Any]", "ToolCallResult"]):
         services: The server's services.
         owner: The class that is constructed for each call, if the function is one of its methods.
         schemas: The tool's hand-written schemas.
-        lax: Whether arguments are converted, such as ``"5"`` to 5.
+        rules: How arguments are read.
     """
 
     context_type = ToolContext
@@ -51,11 +52,11 @@ class ToolCall(FunctionCall["dict[str, Any]", "ToolCallResult"]):
         *,
         owner: type | None = None,
         schemas: HandwrittenSchemas,
-        lax: bool,
+        rules: ArgumentRules = DEFAULT_RULES,
     ) -> None:
         super().__init__(name, function, services, owner=owner, input_schema=schemas.input)
         self._schemas = schemas
-        self._lax = lax
+        self._rules = rules
         self._cached_parts: list[Part] | None = None
         self._cached_rendering: Rendering | None = None
 
@@ -95,8 +96,10 @@ class ToolCall(FunctionCall["dict[str, Any]", "ToolCallResult"]):
 
     def _new_reader(self) -> Reader:
         if self._schemas.input is None:
-            return reader_of(self._parts(), lax=self._lax, schema=self.input_schema)
-        read_named = reader_of(self._parts(), lax=self._lax) if self.plan.arguments else None
+            read = reader_of(self._parts(), lax=self._rules.lax, schema=self.input_schema)
+            known = known_arguments(self._parts())
+            return read if known is None else checking_names(read, known, self._rules.unknown)
+        read_named = reader_of(self._parts(), lax=self._rules.lax) if self.plan.arguments else None
         return handwritten_reader(
             self._schemas.input, self.name, all_arguments=self.plan.all_arguments, read_named=read_named
         )
@@ -118,7 +121,7 @@ class ToolCall(FunctionCall["dict[str, Any]", "ToolCallResult"]):
 
     def _parts(self) -> list[Part]:
         if self._cached_parts is None:
-            self._cached_parts = parts_of(self.plan.arguments, self.name, lax=self._lax)
+            self._cached_parts = parts_of(self.plan.arguments, self.name, lax=self._rules.lax)
         return self._cached_parts
 
     def _rendering(self) -> Rendering:

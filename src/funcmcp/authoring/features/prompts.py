@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from funcmcp.authoring.calling.services import Services
+    from funcmcp.authoring.calling.unknown_arguments import UnknownArguments
 
 F = TypeVar("F", bound="Callable[..., Any] | functools.partialmethod[Any]")
 
@@ -44,9 +45,11 @@ class PromptOptions(FeatureOptions, total=False):
     Attributes:
         completions: Functions that complete arguments, by the argument's name. Each gets the text so far and, if it
             takes a second argument, a dict of the other arguments. Enums, literals and booleans need no function.
+        unknown_arguments: What happens to arguments that the prompt does not have, as for tools.
     """
 
     completions: Mapping[str, Callable[..., Any]]
+    unknown_arguments: UnknownArguments | None
 
 
 def make_prompt(
@@ -66,7 +69,14 @@ def make_prompt(
     options = checked_options(options, PromptOptions)
     name = feature_name(function, options.get("name"), "prompt")
     check_common_options(name, options)
-    call = PromptCall(name, function, services, owner=owner, description=lambda: describe().get("description"))
+    call = PromptCall(
+        name,
+        function,
+        services,
+        owner=owner,
+        description=lambda: describe().get("description"),
+        unknown=services.argument_rules.with_options(name, options).unknown,
+    )
     check_parameters(name, call.signature, services)
     describe = functools.cache(lambda: _definition(call, options))
     return Prompt(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from funcmcp.authoring.calling.services import Services
+    from funcmcp.authoring.calling.unknown_arguments import UnknownArguments
     from funcmcp.authoring.features.ui import UI
     from funcmcp.server.catalog.task_options import TaskOptions
 
@@ -52,6 +53,10 @@ class ToolOptions(FeatureOptions, total=False):
         open_world: Whether the tool interacts with systems outside the server.
         lax: Whether arguments are converted: ``"5"`` to 5, ``"true"`` to True, and strings with JSON to objects and
             arrays. By default the server's `lax` applies.
+        unknown_arguments: What happens to arguments that the function does not have: ``"refuse"`` makes the call an
+            error, ``"ignore"`` drops them, except for names that are close to that of an argument that the call does
+            not have, and ``"drop"`` drops all of them. By default the server's option applies. A hand-written
+            `input_schema` decides itself.
         ui: The page that shows the tool's result in clients with MCP Apps: its ``ui://`` URI, or a `UI`.
         task: Whether calls become tasks: ``"optional"`` (for clients that have tasks), ``"required"`` (other clients
             get an error), or a `TaskOptions` with more options. Without this option calls never become tasks.
@@ -64,6 +69,7 @@ class ToolOptions(FeatureOptions, total=False):
     idempotent: bool
     open_world: bool
     lax: bool | None
+    unknown_arguments: UnknownArguments | None
     ui: str | UI
     task: Literal["optional", "required"] | TaskOptions | None
 
@@ -101,10 +107,8 @@ def make_tool(
     if schemas.input is not None or schemas.output is not None:
         _check_schemas(name, schemas)
     check_common_options(name, options)
-    lax = options.get("lax")
-    if lax is None:
-        lax = services.lax
-    call = ToolCall(name, function, services, owner=owner, schemas=schemas, lax=lax)
+    rules = services.argument_rules.with_options(name, options)
+    call = ToolCall(name, function, services, owner=owner, schemas=schemas, rules=rules)
     check_parameters(name, call.signature, services)
     if schemas.output is None:
         check_return_type(name, call.signature)

@@ -23,6 +23,7 @@ _NATIVE_DIFFERENCES = (
     "the schema of an argument of type T | None is that of T, and schemas have no titles",
     "plain functions run in worker threads; two tools of one name are an error",
     "a call ends after 60 seconds, unless timeout= of the tool says otherwise",
+    "unknown arguments are refused: the official SDK drops those of tools, and FastMCP those of prompts",
 )
 
 
@@ -285,14 +286,14 @@ class _Native(_Rewriter):
             call = _with_argument(call, "sessions", cst.Name("None"))
         if dotted(values.get("mask_error_details")) != "True":
             call = _with_argument(call, "show_errors", cst.Name("True"))
+        if dotted(values.get("strict_input_validation")) != "True":
+            call = _with_argument(call, "lax", cst.Name("True"))
         return call
 
     def lines_after(self, name: str, call: cst.Call) -> list[str]:
         """Return the lines after ``mcp = MCPServer(...)``."""
         values = {keyword_of(argument): argument.value for argument in call.args}
         lines = []
-        if dotted(values.get("strict_input_validation")) != "True":
-            lines.append(f"{name}.lax = True  # arguments are converted, as in FastMCP")
         code = cst.Module([]).code_for_node
         for option, method in names.TAG_OPTIONS.items():
             if option in values and dotted(values[option]) != "None":
