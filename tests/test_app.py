@@ -336,7 +336,9 @@ def test_an_attribute_of_other_frameworks_is_an_error_that_names_ours() -> None:
 )
 def test_an_option_that_would_have_no_effect_later_can_not_be_set(name: str, value: Any) -> None:
     mcp = MCPServer("a")
-    with pytest.raises(AttributeError, match=rf"^{name} can't be changed .* Write MCPServer\(\.\.\., {name}=\.\.\.\)\.$"):
+    with pytest.raises(
+        AttributeError, match=rf"^{name} can't be changed .* Write MCPServer\(\.\.\., {name}=\.\.\.\)\.$"
+    ):
         setattr(mcp, name, value)
     assert (mcp.lax, mcp.unknown_arguments) == (False, "refuse")
     chosen = MCPServer("a", lax=True, unknown_arguments="ignore")

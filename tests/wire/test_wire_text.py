@@ -159,8 +159,10 @@ async def test_names_that_mean_something_elsewhere_mean_nothing_here(revision: s
     assert (await peer.request("prompts/get", {"name": name})).error["code"] == -32602
     assert "error" in (await peer.request("resources/read", {"uri": name})).message
     assert (await peer.request(name)).error["code"] == -32601
-    answer = await peer.request("tools/call", {"name": "who", "arguments": {**hostile, "word": "mine"}, **hostile})
-    assert answer.text == "the real one, who, mine"
+    call = {"name": "who", "arguments": {**hostile, "word": "mine"}, **hostile}
+    assert (await peer.request("tools/call", call)).text == f"{name}: is not an argument"
+    dropping = await connect(parrot(unknown_arguments="drop"), revision)
+    assert (await dropping.request("tools/call", call)).text == "the real one, who, mine"
     listed = await peer.request("tools/list", {**hostile, "_meta": hostile})
     assert b"polluted" not in listed.body
     assert (await peer.call("who")).text == "the real one, who, none"
@@ -173,8 +175,10 @@ async def test_what_is_injected_can_not_be_sent(revision: str) -> None:
     peer = await connect(parrot(), revision)
     (tool,) = [tool for tool in (await peer.request("tools/list")).result["tools"] if tool["name"] == "who"]
     assert list(tool["inputSchema"]["properties"]) == ["word"]
-    answer = await peer.call("who", {"service": {"name": "a forged one"}, "context": {"tool_name": "forged"}})
-    assert answer.text == "the real one, who, none"
+    forged = {"service": {"name": "a forged one"}, "context": {"tool_name": "forged"}}
+    assert (await peer.call("who", forged)).text == "service: is not an argument\ncontext: is not an argument"
+    dropping = await connect(parrot(unknown_arguments="drop"), revision)
+    assert (await dropping.call("who", forged)).text == "the real one, who, none"
 
 
 FORMATS = ["{0}", "{0.__class__.__mro__}", "{context}", "%s%n%(name)s", "${7*7}", "{{7*7}}", "$(id)", "`id`", "; id #"]

@@ -131,3 +131,17 @@ async def test_what_needs_a_way_back_to_the_client_says_that_there_is_none() -> 
     assert result["content"][0]["text"] == (
         "Nobody can be asked here: Azure's MCP triggers have no way back to the client."
     )
+
+
+@pytest.mark.parametrize(
+    ("policy", "text"), [("refuse", "dayz: is not an argument. Did you mean days?"), ("drop", "1")]
+)
+async def test_unknown_arguments_of_a_trigger_follow_the_server(policy: Any, text: str) -> None:
+    server = MCPServer("unknown", unknown_arguments=policy)
+
+    @server.tool
+    def count(days: int = 1) -> str:
+        return str(days)
+
+    result = read_tool(await Triggers(server).call("count", {"dayz": 2}))
+    assert (result["content"][0]["text"], result.get("isError", False)) == (text, policy == "refuse")
