@@ -46,8 +46,8 @@ async def outcome(function: Callable[..., Any], arguments: dict[str, Any], **opt
         ({"city": "Rome", "sessionId": "1"}, "sessionId: is not an argument", "Rome 1"),
         ({"city": "Rome", "day": 3}, "day: is not an argument. Did you mean days?", None),
         ({"city": "Rome", "day": 3, "days": 2}, "day: is not an argument", "Rome 2"),
-        ({"citty": "Rome"}, "citty: is not an argument. Did you mean city?\ncity: is required", None),
-        ({"City": "Rome"}, "City: is not an argument. Did you mean city?\ncity: is required", None),
+        ({"citty": "Rome"}, "citty: is not an argument. Did you mean city?\ncity: is required (a string)", None),
+        ({"City": "Rome"}, "City: is not an argument. Did you mean city?\ncity: is required (a string)", None),
         ({"city": "Rome", "userId": "a"}, "userId: is not an argument. Did you mean user_id?", None),
         ({"city": 5, "x": 1}, f"x: is not an argument\n{NOT_A_STRING}", NOT_A_STRING),
         ({"city": "Rome", "": 1}, '[""]: is not an argument', "Rome 1"),
@@ -65,7 +65,7 @@ async def test_unknown_arguments_are_refused_with_the_closest_name(
 
 async def test_all_unknown_arguments_can_be_dropped() -> None:
     assert await outcome(weather, {"city": "Rome", "day": 3, "x": 1}, unknown_arguments="drop") == "Rome 1"
-    assert await outcome(weather, {"citty": "Rome"}, unknown_arguments="drop") == "city: is required"
+    assert await outcome(weather, {"citty": "Rome"}, unknown_arguments="drop") == "city: is required (a string)"
 
 
 async def test_a_tool_without_arguments() -> None:
@@ -221,7 +221,9 @@ async def test_aliases_of_parameters_are_arguments_and_their_names_are_not() -> 
         return from_ + to
 
     assert await outcome(plain, {"from": "a", "dest": "b"}) == "ab"
-    assert await outcome(plain, {"from_": "a"}) == ("from_: is not an argument. Did you mean from?\nfrom: is required")
+    assert await outcome(plain, {"from_": "a"}) == (
+        "from_: is not an argument. Did you mean from?\nfrom: is required (a string)"
+    )
 
 
 async def test_a_hand_written_schema_decides_itself() -> None:
