@@ -6,9 +6,9 @@ of each reference, because many clients do not follow references, and sorts the 
 themselves stay in ``$defs``. If the result would be too large, all references stay.
 
 `arranged` also keeps to what clients and the APIs of models accept: no boolean ``additionalProperties``, no ``oneOf``,
-no array without ``items``, no empty ``description``, no unknown ``format``, only patterns of ECMA-262, and only
-defaults that fit their schemas. The server still checks what the schema does not say for this reason. `LeftOut` lists
-such formats and patterns.
+no list of types, no ``allOf`` where one schema can say the same, no array without ``items``, no empty ``description``,
+no unknown ``format``, only patterns of ECMA-262, and only defaults that fit their schemas. The server still checks what
+the schema does not say for this reason. `LeftOut` lists such formats and patterns.
 
 Source: 2026-07-28 "server/tools, Tool"; JSON Schema 2020-12.
 """
@@ -33,6 +33,7 @@ from funcmcp.authoring.signatures.field_descriptions import describe_fields
 from funcmcp.authoring.values.ecma_patterns import UntranslatableError, ecma_pattern
 from funcmcp.authoring.values.pydantic_choices import choices_schema, flag_schema
 from funcmcp.authoring.values.schema_defaults import fits
+from funcmcp.authoring.values.schema_forms import combined, without_type_list
 from funcmcp.authoring.values.string_formats import RESULT_FORMATS, WRITTEN_FORMATS
 from funcmcp.protocol.codec import encode
 from funcmcp.server.catalog.features import LeftOut
@@ -203,20 +204,37 @@ class _Arranger:
             return float_or_int(node)
         name = _target(node)
         if name is not None:
-            if name in self._preserved:
-                self._used.add(name)
-            else:
-                self._remaining_expansions -= 1
-                if self._remaining_expansions < 0:
-                    raise OverflowError
-                siblings = {key: value for key, value in node.items() if key != "$ref"}
-                return self._node({**self._definitions[name], **siblings}, path)
-        node = self._accepted(node, path)
+            if name not in self._preserved:
+                return self._node(self._replaced(node), path)
+            self._used.add(name)
+        node = self._accepted(without_type_list(self._merged(node)), path)
         keywords = sorted(node, key=lambda keyword: _RANK.get(keyword, _BETWEEN))
         result = {keyword: self._keyword(keyword, node[keyword], (*path, keyword)) for keyword in keywords}
         if "default" in result and not fits(result["default"], result, self._definitions):
             del result["default"]
         return result
+
+    def _merged(self, node: dict[str, Any]) -> dict[str, Any]:
+        """Return a node without ``allOf`` where that is possible."""
+        while isinstance(node.get("allOf"), list):
+            members = map(self._replaced, node["allOf"])
+            siblings = {key: value for key, value in node.items() if key != "allOf"}
+            merged = combined([*members, siblings])
+            if merged is None:
+                break
+            node = merged
+        return node
+
+    def _replaced(self, node: Any) -> Any:
+        """Return the definition that a node refers to, with the node's other keywords; other nodes unchanged."""
+        name = _target(node)
+        if name is None or name in self._preserved:
+            return node
+        self._remaining_expansions -= 1
+        if self._remaining_expansions < 0:
+            raise OverflowError
+        siblings = {key: value for key, value in node.items() if key != "$ref"}
+        return self._replaced({**self._definitions[name], **siblings})
 
     def _accepted(self, node: dict[str, Any], path: _Path) -> dict[str, Any]:
         """Return a copy of a node with the keywords that clients accept."""
@@ -236,7 +254,7 @@ class _Arranger:
         if "patternProperties" in node:
             self._set_pattern_properties(node, path)
         if node.get("type") == "array" and "items" not in node:
-            node["items"] = _any_of(node.get("prefixItems", []))
+            node["items"] = _items(node)
         return node
 
     def _set_format(self, node: dict[str, Any], path: _Path) -> None:
@@ -290,8 +308,16 @@ class _CompleteArranger(_Arranger):
         return complete
 
 
+def _items(array: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of all items of an array that describes only the first ones, or none."""
+    members = array.get("prefixItems", [])
+    if array.get("maxItems", len(members) + 1) > len(members):
+        return {}  # further items may be anything
+    return _any_of(members)
+
+
 def _any_of(members: list[Any]) -> dict[str, Any]:
-    """Return the schema of an array's items from the schemas of its single items."""
+    """Return the schema of values that fit one of several schemas."""
     distinct: list[Any] = []
     for member in members:
         if member not in distinct:
