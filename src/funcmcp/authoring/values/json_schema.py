@@ -305,6 +305,8 @@ class _CompleteArranger(_Arranger):
             complete["additionalProperties"] = False
         if node.get("format") in RESULT_FORMATS:
             complete["format"] = node["format"]
+        if node.get("format") in WRITTEN_FORMATS:
+            complete["pattern"] = WRITTEN_FORMATS[node["format"]]
         return complete
 
 

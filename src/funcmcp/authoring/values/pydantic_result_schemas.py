@@ -42,6 +42,17 @@ _EXACT = frozenset(
 )
 """Kinds of schemas that write a valid value of another shape as it stands, if it fits their JSON schema."""
 
+_VALIDATED = frozenset(
+    {
+        *("bool", "date", "datetime", "default", "dict", "float", "int", "list", "literal", "none", "nullable", "str"),
+        *("time", "timedelta", "tuple", "typed-dict", "typed-dict-field", "union", "uuid"),
+    }
+)
+"""Kinds of schemas without functions and classes of the author."""
+
+_MEMBERS = {"dict": ("keys_schema", "values_schema"), "list": ("items_schema",)}
+"""The keys of a collection's schema that describe its members. Without these keys, members are of any type."""
+
 _NAMES = frozenset({"any", "enum", "literal", "str"})
 """Kinds of schemas whose check finds wrong names of a dict's members."""
 
@@ -96,6 +107,19 @@ def is_exact(node: Node) -> bool:
     if node.get("type") == "dict" and node.get("keys_schema", _ANY)["type"] not in _NAMES:
         return False
     return all(map(is_exact, children(node)))
+
+
+def is_validated(schema: Node) -> bool:
+    """Return whether the values that are strictly valid have JSON that fits the schema of a type.
+
+    An object of a class is valid whatever its members are, and ``Any`` is not checked.
+    """
+    return is_exact(schema) and all(map(_is_validated, nodes_of(schema)))
+
+
+def _is_validated(node: Node) -> bool:
+    members = _MEMBERS.get(node["type"], ())
+    return node["type"] in _VALIDATED and "serialization" not in node and node.keys() >= set(members)
 
 
 def _result(node: Node) -> Node:

@@ -13,7 +13,7 @@ This module loads pydantic. It is imported when a feature is first listed or cal
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import EncodedBytes, PydanticUserError, TypeAdapter
 from pydantic_core import SchemaSerializer, SchemaValidator, core_schema
@@ -145,11 +145,20 @@ def validator(schema: Node) -> SchemaValidator | BoundedValidator:
 
 def serializer(schema: Node) -> SchemaSerializer | BoundedSerializer:
     """Return the serializer of a changed schema, with a bound on unions that contain themselves."""
-    config = core_schema.CoreConfig(ser_json_bytes="base64")
     with_bounds = bounded_in_results(schema)
     if with_bounds is None:
-        return SchemaSerializer(schema, config, _use_prebuilt=False)
-    return BoundedSerializer(SchemaSerializer(with_bounds, config, _use_prebuilt=False))
+        return _serializer(schema, "null")
+    return BoundedSerializer(_serializer(with_bounds, "null"))
+
+
+def text_serializer(schema: Node) -> SchemaSerializer:
+    """Return the serializer of a changed schema without references. It writes NaN and Infinity by these names."""
+    return _serializer(schema, "constants")
+
+
+def _serializer(schema: Node, inf_nan: Literal["constants", "null"]) -> SchemaSerializer:
+    config = core_schema.CoreConfig(ser_json_bytes="base64", ser_json_inf_nan=inf_nan)
+    return SchemaSerializer(schema, config, _use_prebuilt=False)
 
 
 def compiles(pattern: str) -> bool:

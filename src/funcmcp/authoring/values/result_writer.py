@@ -2,10 +2,11 @@
 
 How it works: a value is serialized, not validated, because an object of the annotated type is valid already. What was
 serialized is checked against the JSON schema of the type. A value of another shape, such as a dict for a model or a
-list for a set, is read once, as an argument is, and the object is serialized.
+list for a set, is read once, and the object is serialized.
 
 pydantic's serializer writes a value of another shape as it is, and only warns. A warning that is an error costs more
-than the check. Therefore types whose check finds every other shape (`is_exact`) are serialized without warnings.
+than the check. Therefore types whose check finds every other shape (`is_exact`) are serialized without warnings. For
+types without classes and functions of the author (`is_validated`), pydantic's strict validation is a quicker check.
 
 pydantic and jsonschema-rs are loaded when the first value is written or the first schema is created.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jsonschema_rs import Draft202012Validator
-    from pydantic_core import SchemaValidator
+    from pydantic_core import SchemaSerializer, SchemaValidator
 
     from funcmcp.authoring.values.pydantic_schemas import Node
     from funcmcp.authoring.values.union_limits import BoundedValidator
@@ -43,123 +44,152 @@ _SHAPE_WARNING = "Pydantic serializer warnings"
 """The beginning of pydantic's error for a value of another shape."""
 
 
-class _Plan(NamedTuple):
-    """How values of one type are written.
-
-    Attributes:
-        serialize: Returns the JSON value of an object. Raises ValueError if it can't be serialized.
-        is_valid: Returns whether a JSON value fits the type's schema.
-        checker: The check, for its errors.
-        core: pydantic's core schema of the type.
-        is_exact: Whether the check finds every value of another shape.
-        is_lazy: Whether values are iterables of items, which may be readable only once.
-    """
-
-    serialize: Callable[[Any], Any]
-    is_valid: Callable[[Any], bool]
-    checker: Draft202012Validator
-    core: Node
-    is_exact: bool
-    is_lazy: bool
-
-
 class ResultWriter:
     """Writes values of one type.
 
     Args:
         annotation: The type.
         name: The feature's name, for errors.
+
+    Attributes:
+        may_write_blocks: Whether values may contain content blocks.
     """
 
     def __init__(self, annotation: Any, name: str) -> None:
         self._annotation = annotation
         self._name = name
-        self._plan: _Plan | None = None
-        self._validator: SchemaValidator | BoundedValidator | None = None
+        self._write: Callable[[Any], bytes | None] | None = None
+        self._serialize: Callable[[Any], Any]
+        self._is_exact: bool
+        self._is_lazy: bool
+        self.may_write_blocks = True
 
     def core(self) -> Node:
         """Return pydantic's core schema of the type. Raise RegistrationError if JSON can't carry the type."""
+        return self._core
+
+    @functools.cached_property
+    def _core(self) -> Node:
         from funcmcp.authoring.values.pydantic_result_schemas import result_schema  # noqa: PLC0415 - loads pydantic
 
-        return result_schema(self._annotation, self.place)
+        return result_schema(self._annotation, f"What {self._name} returns")
 
-    @property
-    def place(self) -> str:
-        """The place of the type, for errors."""
-        return f"What {self._name} returns"
+    @functools.cached_property
+    def _validator(self) -> SchemaValidator | BoundedValidator:
+        from funcmcp.authoring.values.pydantic_schemas import validator  # noqa: PLC0415 - loads pydantic
+
+        return validator(self._core)
+
+    @functools.cached_property
+    def _checker(self) -> Draft202012Validator:
+        """The check of JSON values against the type's schema, with formats."""
+        from jsonschema_rs import Draft202012Validator  # noqa: PLC0415 - loads the library
+
+        from funcmcp.authoring.values.json_schema import complete_schema  # noqa: PLC0415 - loads pydantic
+
+        schema = complete_schema(self._core, f"What {self._name} returns", closed=self._is_exact)
+        return Draft202012Validator(schema, validate_formats=True, formats=RESULT_FORMATS)
 
     def write(self, value: Any) -> bytes:
         """Return a value as JSON. Raise ValueError if it is not of the type, or if JSON can't carry it."""
-        plan = self._plan or self.prepare()
-        if plan.is_lazy:
+        write = self._write or self.prepare()
+        if self._is_lazy:
             value = list(value)
         failure: ValueError | None = None
         try:
-            data = plan.serialize(value)
-            if plan.is_valid(data):
-                text = to_json(data, inf_nan_mode="null")
-                if _LOST_SURROGATE not in text:
-                    return text
+            text = write(value)
         except ValueError as error:
-            failure = error
-        return self._write_other(plan, value, failure)
+            text, failure = None, error
+        return text or self._write_other(value, failure)
 
-    def prepare(self) -> _Plan:
-        """Build the serializer and the check. Raise RegistrationError if JSON can't carry the type."""
-        from funcmcp.authoring.values.json_schema import complete_schema  # noqa: PLC0415 - loads pydantic
-        from funcmcp.authoring.values.pydantic_result_schemas import is_exact  # noqa: PLC0415 - loads pydantic
-        from funcmcp.authoring.values.pydantic_schemas import serializer  # noqa: PLC0415 - loads pydantic
+    def prepare(self) -> Callable[[Any], bytes | None]:
+        """Build the serializer and the check. Raise RegistrationError if JSON can't carry the type.
 
-        core = self.core()
-        exact = is_exact(core)
-        warnings: Any = False if exact else "error"
-        serialize = functools.partial(
-            serializer(core).to_python, mode="json", by_alias=True, warnings=warnings, fallback=block_of
+        Returns:
+            A function that writes most values. It returns None for a value whose JSON does not fit the type's schema,
+            and for some that do, and raises ValueError for a value that can't be serialized.
+        """
+        from funcmcp.authoring.values.pydantic_result_schemas import is_exact, is_validated  # noqa: PLC0415 - loads pydantic
+        from funcmcp.authoring.values.pydantic_schemas import serializer, text_serializer  # noqa: PLC0415 - loads pydantic
+
+        self._is_exact = is_exact(self._core)
+        self._is_lazy = self._core["type"] == "generator"
+        warnings: Any = False if self._is_exact else "error"
+        self._serialize = functools.partial(
+            serializer(self._core).to_python, mode="json", by_alias=True, warnings=warnings, fallback=block_of
         )
-        checker = _checker(complete_schema(core, self.place, closed=exact))
-        self._plan = _Plan(serialize, checker.is_valid, checker, core, exact, core["type"] == "generator")
-        return self._plan
+        if is_validated(self._core):
+            self.may_write_blocks = False
+            self._write = _validating(self._validator, text_serializer(self._core))
+        else:
+            self._write = _checking(self._serialize, self._checker)
+        return self._write
 
-    def _write_other(self, plan: _Plan, value: Any, failure: ValueError | None) -> bytes:
+    def _write_other(self, value: Any, failure: ValueError | None) -> bytes:
         """Write a value that has another shape or lone surrogates. Raise ValueError for others.
 
         Args:
-            plan: The writer's plan.
             value: The value.
             failure: The error of the first attempt, or None if its JSON did not fit the schema.
         """
-        has_other_shape = plan.is_exact if failure is None else _SHAPE_WARNING in str(failure)
+        has_other_shape = self._is_exact or _SHAPE_WARNING in str(failure)
         if has_other_shape or _has_surrogates(value):
-            value = self._read(plan, value)
+            value = self._read(value)
         try:
-            text = encode(plan.serialize(value))
+            text = encode(self._serialize(value))
         except ValueError as error:
             if _SHAPE_WARNING in str(error):
                 raise self._wrong(error) from None
             raise unwritable(value, self._name, error) from None
-        for mismatch in plan.checker.iter_errors(from_json(text)):
+        for mismatch in self._checker.iter_errors(from_json(text)):
             path, phrase = keyword_errors(mismatch)[0]
             raise self._wrong(f"{path} {phrase}".lstrip())
         return text
 
-    def _read(self, plan: _Plan, value: Any) -> Any:
+    def _read(self, value: Any) -> Any:
         """Return an object of the type for a value with the same JSON, such as a dict for a model."""
-        from funcmcp.authoring.values.pydantic_schemas import validator  # noqa: PLC0415 - loads pydantic
-
         try:
             text = encode(value, binary="base64")
         except ValueError as error:
             raise unwritable(value, self._name, error) from None
-        if self._validator is None:
-            self._validator = validator(plan.core)
         try:
             read = self._validator.validate_json(text, strict=True)
-            return list(read) if plan.is_lazy else read
+            return list(read) if self._is_lazy else read
         except ValueError as error:
             raise self._wrong(error) from None
 
     def _wrong(self, reason: object) -> ValueError:
         return ValueError(f"{self._name} returned what its annotation does not allow: {reason}")
+
+
+def _checking(serialize: Callable[[Any], Any], checker: Draft202012Validator) -> Callable[[Any], bytes | None]:
+    """Return a function that serializes a value and checks the JSON value."""
+    is_valid = checker.is_valid
+
+    def write(value: Any) -> bytes | None:
+        data = serialize(value)
+        if not is_valid(data):
+            return None
+        text = to_json(data, inf_nan_mode="null")
+        return None if _LOST_SURROGATE in text else text
+
+    return write
+
+
+def _validating(
+    validator: SchemaValidator | BoundedValidator, serializer: SchemaSerializer
+) -> Callable[[Any], bytes | None]:
+    """Return a function that validates a value strictly and serializes it."""
+    validate, to_text = validator.validate_python, serializer.to_json
+
+    def write(value: Any) -> bytes | None:
+        text = to_text(validate(value, strict=True), by_alias=True)
+        # Searching for a single byte is much faster than searching for a word.
+        if _LOST_SURROGATE in text or (b"N" in text and b"NaN" in text) or (b"I" in text and b"Infinity" in text):
+            return None
+        return text
+
+    return write
 
 
 def text_conversion(annotation: Any, name: str) -> Callable[[Any], Any] | None:
@@ -188,13 +218,6 @@ def text_conversion(annotation: Any, name: str) -> Callable[[Any], Any] | None:
         return value if isinstance(value, bytes) and written == base64(value) else written
 
     return converted
-
-
-def _checker(schema: dict[str, Any]) -> Draft202012Validator:
-    """Return the check of JSON values against a schema, with formats."""
-    import jsonschema_rs  # noqa: PLC0415 - loads the library
-
-    return jsonschema_rs.Draft202012Validator(schema, validate_formats=True, formats=RESULT_FORMATS)
 
 
 def _has_surrogates(value: Any) -> bool:

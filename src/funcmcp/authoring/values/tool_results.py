@@ -205,7 +205,7 @@ class _Typed:
         if self._schema is None:
             self.output_schema()
         structured = self._writer.write(value)
-        if may_have_binary_blocks(structured):
+        if self._writer.may_write_blocks and may_have_binary_blocks(structured):
             data = from_json(structured)
             content = _content_of(data)
             return {"content": content, "structuredContent": {"result": data} if self._wraps else data}
