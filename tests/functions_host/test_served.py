@@ -211,6 +211,21 @@ async def test_requests_without_initialize_are_answered(host: FunctionsHost, pat
     assert (context["arguments"], "sessionid" in context, "clientinfo" in context) == ({"name": "A"}, False, False)
 
 
+@pytest.mark.parametrize(
+    ("headers", "has_structure"),
+    [({}, True), ({"mcp-protocol-version": "2025-06-18"}, True), ({"mcp-protocol-version": "2025-03-26"}, False)],
+)
+async def test_a_request_that_names_no_revision_is_answered_in_that_of_the_extension(
+    host: FunctionsHost, headers: dict[str, str], has_structure: bool
+) -> None:
+    listed = await answer(host, Post(request_of("tools/list"), **headers))
+    tools = {tool["name"]: tool for tool in listed["result"]["tools"]}
+    assert ("_meta" in tools["echo"]) is has_structure
+    call = request_of("tools/call", {"name": "rich", "arguments": {"kind": "structured"}})
+    result = (await answer(host, Post(call, **headers)))["result"]
+    assert ("structuredContent" in result) is has_structure
+
+
 async def test_the_usual_names_of_this_machine_are_accepted(host: FunctionsHost) -> None:
     for name in ("localhost:7071", "127.0.0.1:7071", "0.0.0.0:7071"):
         assert (await host.exchange(Post(request_of("ping"), host=name))).status == 200

@@ -164,6 +164,10 @@ REVISIONS: dict[str, Revision] = {
 ASSUMED = "2025-03-26"
 """The revision of a request without MCP-Protocol-Version and session (2025-11-25 "basic/transports")."""
 
+ASSUMED_BY_AZURE = "2025-06-18"
+"""The revision in which Azure's MCP extension answers such a request: the newest one that it speaks, as its clients
+expect (extension 1.6.0, which does not read the header)."""
+
 
 def handshake_revision(revisions: Mapping[str, Revision], preferred: str | None = None) -> Revision | None:
     """Return *preferred* if it is one of *revisions* with a handshake, or else the newest one of them.

@@ -156,3 +156,19 @@ async def test_optional_sessions_serve_requests_with_and_without_a_session(
     assert session_id
     assert (await Peer(mcp, BATCHES, session_id=session_id).post(call)).text == session_id
     assert (await Peer(mcp, BATCHES, session_id="unknown").post(call)).status == 404
+
+
+@pytest.mark.parametrize(
+    ("optional", "revision", "has_structure"), [(True, "2025-06-18", True), (False, "2025-03-26", False)]
+)
+async def test_a_request_without_a_revision_and_a_session(optional: bool, revision: str, has_structure: bool) -> None:
+    sessions: Literal["signed"] | None = "signed" if optional else None
+    mcp = MCPServer("Sums", sessions=sessions, http=HTTPOptions(optional_sessions=optional))
+
+    @mcp.tool
+    def double(number: int) -> int:
+        return 2 * number
+
+    peer = Peer(mcp, revision)
+    answer = await peer.call("double", {"number": 2}, headers={"mcp-protocol-version": None})
+    assert ("structuredContent" in answer.result) is has_structure

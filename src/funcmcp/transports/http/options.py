@@ -76,7 +76,8 @@ class HTTPOptions:
         rates: Limits how many requests a caller may send in a time, such as `funcmcp.state.MemoryRates`. None sets no
             limit.
         optional_sessions: Serve requests of the handshake era that name no session, as clients of Azure's MCP extension
-            send them. Such a request stands alone: it can't be cancelled, and its client can't be asked anything.
+            send them. Such a request stands alone: it can't be cancelled, and its client can't be asked anything. One
+            without ``MCP-Protocol-Version`` is answered in revision 2025-06-18, as by the extension.
         page: Whether the endpoint answers browsers with a page that shows and calls the server's features. None
             answers those that connect to a loopback address under a loopback name. The environment variable
             ``FUNCMCP_PAGE`` (``on`` or ``off``) overrides it. See docs/guides/page.md.

@@ -26,7 +26,7 @@ from funcmcp.protocol import headers
 from funcmcp.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, MCPError
 from funcmcp.protocol.jsonrpc import Malformed, Notification, Response
 from funcmcp.protocol.replies import Reply, error_reply
-from funcmcp.protocol.revisions import ASSUMED, handshake_revision
+from funcmcp.protocol.revisions import ASSUMED, ASSUMED_BY_AZURE, handshake_revision
 from funcmcp.server.calls.channel import ClosedChannel
 from funcmcp.server.calls.context import RequestContext
 from funcmcp.server.calls.route import RoutedRequest
@@ -83,7 +83,7 @@ class HandshakeEra:
     Args:
         server: The server that handles the messages.
         sessions: The session store. With `NoSessions`, clients may send requests without `initialize`.
-        optional: Whether requests without a session id are served as with `NoSessions`.
+        optional: Whether requests without a session id are served, as Azure's MCP extension does.
     """
 
     def __init__(self, server: Server, sessions: SessionStore, *, optional: bool = False) -> None:
@@ -91,6 +91,7 @@ class HandshakeEra:
         self._sessions = sessions
         self._is_stateless = isinstance(sessions, NoSessions)
         self._is_optional = optional
+        self._assumed = ASSUMED_BY_AZURE if optional else ASSUMED
         self._is_live = isinstance(sessions, LiveSessions)
         self._find: Callable[[str], Handshake | None] | None = at_once(sessions, "get_at_once", before="get")
         self._clients: Clients[HandshakeClient] = Clients()
@@ -268,7 +269,7 @@ class HandshakeEra:
     def _client_without_session(self, checked: CheckedHeaders, message: RoutedBody) -> HandshakeClient | HttpResponse:
         """Return a client for one request without a session, or the response that rejects its revision."""
         if checked.version is None:  # before 2025-06-18 clients named their revision only in `initialize`
-            revision = handshake_revision(self._server.revisions, ASSUMED)
+            revision = handshake_revision(self._server.revisions, self._assumed)
         else:
             revision = self._server.revisions.get(checked.version)
         if revision is None or revision.per_request:
