@@ -20,7 +20,15 @@ import pytest_asyncio
 
 from funcmcp.functions_host.served import PATH, FunctionsHost, HostSettings
 from funcmcp.functions_host.workers.node import node_worker
-from funcmcp.functions_host.workers.worker import FunctionFailed, Invocation, LoadFailed, Value, WorkerGone
+from funcmcp.functions_host.workers.supervised import RestartPolicy, Supervised
+from funcmcp.functions_host.workers.worker import (
+    FunctionFailed,
+    Invocation,
+    LoadFailed,
+    Outcome,
+    Value,
+    WorkerGone,
+)
 from funcmcp.testing import Client
 from tests.functions_host.apps import write_node_app
 from tests.nodejs import node, package
@@ -111,7 +119,7 @@ async def kinds(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Proce
         yield worker
 
 
-def invocation(worker: ProcessWorker, function: str, **arguments: Any) -> Invocation:
+def invocation(worker: ProcessWorker | Supervised, function: str, **arguments: Any) -> Invocation:
     info = next(info for info in worker.functions if info.name == function)
     trigger = next(json.loads(text)["name"] for text in info.bindings if "Trigger" in text)
     text = Value("string", json.dumps({"name": function, "arguments": arguments}))
@@ -217,6 +225,31 @@ async def test_a_blocked_loop_answers_no_ping_and_is_ended(tmp_path: Path) -> No
         begin = time.monotonic()
         await worker.aclose()
         assert time.monotonic() - begin < 5
+
+
+WITHOUT_HOOKS = """
+const { app } = require("@azure/functions");
+
+app.mcpTool("text", { toolName: "text", description: "", toolProperties: {}, handler: async () => "hi" });
+app.mcpTool("spin", { toolName: "spin", description: "", toolProperties: {}, handler: async () => { for (;;) {} } });
+"""
+
+
+async def test_calls_behind_one_that_blocks_go_to_the_next_process(tmp_path: Path) -> None:
+    folder = write_node_app(tmp_path, {"index.js": WITHOUT_HOOKS})
+    worker = Supervised(
+        lambda: node_worker(folder, dict(os.environ), node=str(node())), RestartPolicy(ping_seconds=0.3, wait_seconds=5)
+    )
+    await worker.start()
+    try:
+        first = worker.pid
+        calls = [invocation(worker, "spin"), *(invocation(worker, "text") for _ in range(5))]
+        blocked, *answers = await asyncio.gather(*(worker.invoke(call, 0.3) for call in calls), return_exceptions=True)
+        assert isinstance(blocked, TimeoutError)
+        assert [answer.value.kind for answer in answers if isinstance(answer, Outcome)] == ["string"] * 5
+        assert worker.pid != first
+    finally:
+        await worker.aclose()
 
 
 @pytest.mark.parametrize(

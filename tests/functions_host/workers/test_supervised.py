@@ -62,6 +62,28 @@ async def hang(context) -> str:
 
 
 @tool
+async def block(context) -> str:
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    return str(os.getpid())
+
+
+@tool
+def occupy(context) -> str:
+    open("occupied", "w").close()
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    return str(os.getpid())
+
+
+@tool
+def threaded(context) -> str:
+    with open("calls", "a") as stream:
+        stream.write("t")
+    return str(os.getpid())
+
+
+@tool
 def die(context) -> str:
     os._exit(3)
 """
@@ -135,6 +157,71 @@ async def test_a_process_that_hangs_is_ended(folder: Path, caplog: pytest.LogCap
         assert await call(worker, "pid") != str(first)
         assert time.monotonic() - begin < 4
         assert "The function app does not answer. It is ended." in caplog.text
+
+
+async def test_calls_behind_one_that_blocks_go_to_the_next_process(folder: Path) -> None:
+    async with supervised(folder) as worker:
+        first = worker.pid
+        blocking = asyncio.ensure_future(call(worker, "hang", seconds=0.3))
+        behind = [asyncio.ensure_future(call(worker, "pid", seconds=0.3)) for _ in range(5)]  # in the same batch
+        await asyncio.sleep(0.1)
+        behind += [asyncio.ensure_future(call(worker, "pid", seconds=0.2)) for _ in range(5)]
+        with pytest.raises(TimeoutError):
+            await blocking
+        answers = await asyncio.gather(*behind)
+        assert set(answers) == {str(worker.pid)}
+        assert worker.pid != first
+        assert (folder / "calls").read_text() == "x" * 10  # each ran once
+
+
+async def test_large_calls_that_a_blocked_process_does_not_read_go_to_the_next_one(folder: Path) -> None:
+    async with supervised(folder) as worker:
+        first = worker.pid
+        blocking = asyncio.ensure_future(call(worker, "hang", seconds=0.5))
+        behind = [asyncio.ensure_future(call(worker, "pid", seconds=0.3, text="x" * 1_000_000)) for _ in range(3)]
+        with pytest.raises(TimeoutError):
+            await blocking
+        assert set(await asyncio.gather(*behind)) == {str(worker.pid)}
+        assert worker.pid != first
+        assert (folder / "calls").read_text() == "xxx"
+
+
+async def test_calls_behind_one_that_ends_in_time_for_the_ping_have_their_own_time(folder: Path) -> None:
+    policy = RestartPolicy(ping_seconds=20)
+    async with supervised(folder, policy) as worker:
+        first = worker.pid
+        blocking = asyncio.ensure_future(call(worker, "block", seconds=0.2))
+        behind = asyncio.ensure_future(call(worker, "pid", seconds=0.2))
+        with pytest.raises(TimeoutError):
+            await blocking
+        await asyncio.sleep(0.2)
+        assert not behind.done()
+        (folder / "go").touch()
+        assert await behind == str(first)
+        assert (folder / "calls").read_text() == "x"
+
+
+def wait_for(file: Path) -> None:
+    while not file.exists():
+        time.sleep(0.01)
+
+
+async def test_a_call_for_which_no_thread_is_free_is_cancelled_before_it_begins(tmp_path: Path) -> None:
+    folder = write_app(tmp_path, APP, settings={"PYTHON_THREADPOOL_THREAD_COUNT": "1"})
+    variables = {**os.environ, "PYTHON_THREADPOOL_THREAD_COUNT": "1"}
+    worker = Supervised(lambda: python_worker(folder, variables, engine="library"), QUICK)
+    await worker.start()
+    try:
+        occupying = asyncio.ensure_future(call(worker, "occupy"))
+        await asyncio.to_thread(wait_for, folder / "occupied")
+        with pytest.raises(TimeoutError):  # the process answers: it is busy and not blocked
+            await call(worker, "threaded", seconds=0.3)
+        (folder / "go").touch()
+        assert await occupying == str(worker.pid)
+        assert await call(worker, "threaded") == str(worker.pid)
+        assert (folder / "calls").read_text() == "t"  # the one that was cancelled did not run
+    finally:
+        await worker.aclose()
 
 
 async def test_closing_ends_a_process_that_hangs_as_well(folder: Path) -> None:

@@ -228,6 +228,12 @@ async function runHooks(name, context) {
     }
 }
 
+/** Say that a call begins. It leaves at once, because the app's code may block the loop or end the process. */
+function sendBegun(header) {
+    link.send({ m: "begun", id: header.id });
+    link.flush();
+}
+
 async function invoke(header, parts) {
     const { metadata, callback } = functions.get(header.f);
     const invocationId = header.iid || randomUUID();
@@ -254,10 +260,17 @@ async function invoke(header, parts) {
     const hookData = {};
     const before = { hookData, appHookData, inputs: found.inputs, functionCallback: callback, invocationContext: context };
     coreContext.state = "preInvocationHooks";
-    await runHooks("preInvocation", before);
+    const hasHooks = hooks.preInvocation.length > 0;
+    if (hasHooks) {
+        sendBegun(header);
+        await runHooks("preInvocation", before);
+    }
     const after = { hookData, appHookData, inputs: before.inputs, invocationContext: context, result: null, error: null };
     coreContext.state = "invocation";
     try {
+        if (!hasHooks) {
+            sendBegun(header); // not earlier: another call that has arrived with this one may block the loop
+        }
         after.result = await model.invokeFunction(context, before.inputs, before.functionCallback);
     } catch (error) {
         after.error = error;
@@ -285,15 +298,9 @@ function described(error) {
 }
 
 function receive(frames) {
-    const calls = frames.filter((frame) => frame.header.m === "invoke");
-    if (calls.length > 0) {
-        // Before any of them runs: a function may block the loop, or end the process.
-        link.send({ m: "begun", ids: calls.map((frame) => frame.header.id) });
-        link.flush();
-    }
     for (const { header, parts } of frames) {
         if (header.m === "ping") {
-            link.send({ m: "pong" });
+            setImmediate(() => link.send({ m: "pong" })); // behind the beginnings of the calls before it
         } else if (header.m === "invoke") {
             invoke(header, parts).catch((error) => link.send({ m: "error", id: header.id, ...described(error) }));
         }

@@ -22,13 +22,14 @@ from funcmcp.functions_host.workers.worker import (
     FunctionFailed,
     FunctionInfo,
     LoadFailed,
+    OpenCall,
     Outcome,
     Value,
     WorkerGone,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from funcmcp.functions_host.workers.child_process import Command
     from funcmcp.functions_host.workers.frames import Frame
@@ -102,21 +103,20 @@ class ProcessWorker:
         self.http_url = header.get("http")
         self.description = str(header.get("runtime", ""))
 
-    async def invoke(self, invocation: Invocation, seconds: float | None) -> Outcome:
-        """Call a function; see `Worker`."""
+    async def invoke(
+        self, invocation: Invocation, seconds: float | None, overdue: Callable[[], Awaitable[None]] | None = None
+    ) -> Outcome:
+        """Call a function; see `SingleWorker`."""
         link = self._link
         if link is None or link.transport is None:
             raise WorkerGone(begun=False)
         number = next(self._numbers)
-        call = _Call(asyncio.get_running_loop().create_future())
-        link.calls[number] = call
+        call = link.calls[number] = OpenCall(invocation.function)
         try:
-            await link.send(*_invoke_frame(number, invocation))
-            async with asyncio.timeout(seconds):
-                return await call.future
+            link.write(*_invoke_frame(number, invocation))
+            return await call.outcome(seconds, overdue)
         except (TimeoutError, asyncio.CancelledError):
-            if not link.closed.done():
-                await link.send({"m": "cancel", "id": number}, [])
+            link.write({"m": "cancel", "id": number}, [])
             raise
         finally:
             del link.calls[number]
@@ -127,7 +127,7 @@ class ProcessWorker:
         if link is None or link.closed.done():
             return False
         link.pong = asyncio.get_running_loop().create_future()
-        await link.send({"m": "ping"}, [])
+        link.write({"m": "ping"}, [])
         try:
             async with asyncio.timeout(seconds):
                 await link.pong
@@ -149,28 +149,17 @@ class ProcessWorker:
         await self._child.aclose()
 
 
-class _Call:
-    """A call that waits for its answer."""
-
-    __slots__ = ("begun", "future")
-
-    def __init__(self, future: asyncio.Future[Outcome]) -> None:
-        self.future = future
-        self.begun = False
-
-
 class _Link(asyncio.Protocol):
     """The host's end of the socket."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
         self.transport: asyncio.Transport | None = None
-        self.calls: dict[int, _Call] = {}
+        self.calls: dict[int, OpenCall] = {}
         self.loaded: asyncio.Future[dict[str, Any]] = loop.create_future()
         self.closed: asyncio.Future[None] = loop.create_future()
         self.pong: asyncio.Future[None] | None = None
         self._reader = FrameReader()
-        self._writable: asyncio.Future[None] | None = None
         self._receivers: dict[str, Callable[[Frame], None]] = {
             "begun": self._on_begun,
             "done": self._on_done,
@@ -199,7 +188,6 @@ class _Link(asyncio.Protocol):
         self.transport = None
         if not self.closed.done():
             self.closed.set_result(None)
-        self.resume_writing()
         if not self.loaded.done():
             self.loaded.set_exception(WorkerGone(begun=False))
             self.loaded.exception()  # nobody may wait for it any more
@@ -207,23 +195,13 @@ class _Link(asyncio.Protocol):
             if not call.future.done():
                 call.future.set_exception(WorkerGone(begun=call.begun))
 
-    def pause_writing(self) -> None:
-        """Let senders wait."""
-        self._writable = asyncio.get_running_loop().create_future()
+    def write(self, header: dict[str, Any], parts: list[bytes]) -> None:
+        """Send a frame unless the connection is closed. A worker that does not read gets it later, or never.
 
-    def resume_writing(self) -> None:
-        """Let senders go on."""
-        if self._writable is not None and not self._writable.done():
-            self._writable.set_result(None)
-        self._writable = None
-
-    async def send(self, header: dict[str, Any], parts: list[bytes]) -> None:
-        """Send a frame, and wait while the worker does not read."""
-        if self.transport is None:
-            raise WorkerGone(begun=False)
-        self.transport.write(encode_frame(header, parts))
-        if self._writable is not None:
-            await asyncio.shield(self._writable)
+        There is nothing to wait for: a caller waits for the answer to its call, and has one call.
+        """
+        if self.transport is not None:
+            self.transport.write(encode_frame(header, parts))
 
     def close(self) -> None:
         """Close the connection."""
@@ -239,10 +217,9 @@ class _Link(asyncio.Protocol):
             self.loaded.set_exception(LoadFailed(str(frame.header["error"])))
 
     def _on_begun(self, frame: Frame) -> None:
-        for number in frame.header["ids"]:
-            call = self.calls.get(number)
-            if call is not None:
-                call.begun = True
+        call = self.calls.get(frame.header["id"])
+        if call is not None:
+            call.begun = True
 
     def _on_done(self, frame: Frame) -> None:
         header, parts = frame

@@ -525,34 +525,34 @@ class Program:
 
     def receive(self) -> None:
         """Act on the frames that have arrived."""
-        begun = []
-        calls = []
         for header, parts in self._link.read():
             message = header["m"]
             if message == "invoke":
-                calls.append((header, parts))
-                if self._engine.is_async(header["f"]):
-                    begun.append(header["id"])
+                self._tasks[header["id"]] = asyncio.ensure_future(self._run(header, parts))
             elif message == "cancel":
-                task = self._tasks.get(header["id"])
-                if task is not None:
-                    task.cancel()
-            elif message == "ping":
-                self._link.send({"m": "pong"})
-        if begun:  # before any of them runs: a function may block the loop, or end the process
-            self._link.send({"m": "begun", "ids": begun})
-        for header, parts in calls:
-            self._tasks[header["id"]] = asyncio.ensure_future(self._run(header, parts))
+                self._cancel(header["id"])
+            elif message == "ping":  # the answer is behind the beginnings of the calls before it
+                asyncio.get_running_loop().call_soon(self._link.send, {"m": "pong"})
+
+    def _cancel(self, number: int) -> None:
+        task = self._tasks.get(number)
+        if task is not None:
+            task.cancel()
+            task.add_done_callback(lambda _: self._tasks.pop(number, None))  # one that has not begun runs nothing
 
     async def _run(self, header: dict[str, Any], parts: list[bytes]) -> None:
         number, name = header["id"], header["f"]
         call = Call(str(uuid.uuid4()), header["inputs"], header["meta"], parts, header.get("trace", ""))
         _invocation_id.set(call.invocation_id)
         self._log.functions[call.invocation_id] = name
+
+        def begin() -> None:
+            self._link.send({"m": "begun", "id": number})
+
         try:
-            answer, answer_parts = await self._engine.run(
-                name, call, lambda: self._link.send({"m": "begun", "ids": [number]})
-            )
+            if self._engine.is_async(name):
+                begin()  # the function may block the loop, or end the process
+            answer, answer_parts = await self._engine.run(name, call, begin)
             answer["id"] = number
             self._link.send(answer, answer_parts)
         except asyncio.CancelledError:
@@ -562,7 +562,8 @@ class Program:
                 raise
             self._link.send({"m": "error", "id": number, **described(error)})
         finally:
-            del self._tasks[number], self._log.functions[call.invocation_id]
+            self._tasks.pop(number, None)
+            del self._log.functions[call.invocation_id]
 
 
 def described(error: BaseException) -> dict[str, str]:

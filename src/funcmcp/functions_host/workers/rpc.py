@@ -42,13 +42,20 @@ from funcmcp.functions_host.workers.rpc_messages import (
     RpcFunctionMetadata,
     StreamingMessage,
 )
-from funcmcp.functions_host.workers.rpc_stream import ADDRESS, MAX_MESSAGE, MAX_TEXT, Call, Stream, start_server
+from funcmcp.functions_host.workers.rpc_stream import ADDRESS, MAX_MESSAGE, MAX_TEXT, Stream, start_server
 from funcmcp.functions_host.workers.rpc_values import write_typed_data
-from funcmcp.functions_host.workers.worker import FunctionFailed, FunctionInfo, LoadFailed, Outcome, WorkerGone
+from funcmcp.functions_host.workers.worker import (
+    FunctionFailed,
+    FunctionInfo,
+    LoadFailed,
+    OpenCall,
+    Outcome,
+    WorkerGone,
+)
 from funcmcp.protocol.durations import seconds_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from funcmcp.functions_host.workers.worker import Invocation
 
@@ -254,8 +261,10 @@ class RpcWorker:
             )
         return functions
 
-    async def invoke(self, invocation: Invocation, seconds: float | None) -> Outcome:
-        """Call a function; see `Worker`."""
+    async def invoke(
+        self, invocation: Invocation, seconds: float | None, overdue: Callable[[], Awaitable[None]] | None = None
+    ) -> Outcome:
+        """Call a function; see `SingleWorker`."""
         stream = self._stream
         if stream is None or not stream.is_connected:
             raise WorkerGone(begun=False)
@@ -263,12 +272,11 @@ class RpcWorker:
         if function_id is None:
             raise FunctionFailed(f"The app has no function {invocation.function!r}.")
         invocation_id = invocation.id or str(uuid.uuid4())
-        call = Call(invocation.function, asyncio.get_running_loop().create_future())
+        call = OpenCall(invocation.function)
         stream.calls[invocation_id] = call
         try:
             stream.send(_invocation_request(invocation, invocation_id, function_id, stream.capabilities), call)
-            async with asyncio.timeout(seconds):
-                return await call.future
+            return await call.outcome(seconds, overdue)
         except (TimeoutError, asyncio.CancelledError):
             if call.begun and stream.capabilities.get("HandlesInvocationCancelMessage"):
                 cancel = StreamingMessage()

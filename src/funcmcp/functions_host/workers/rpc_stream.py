@@ -29,7 +29,7 @@ from funcmcp.functions_host.workers.rpc_messages import (
     StreamingMessage,
 )
 from funcmcp.functions_host.workers.rpc_values import read_typed_data
-from funcmcp.functions_host.workers.worker import NULL, FunctionFailed, Outcome, Value, WorkerGone
+from funcmcp.functions_host.workers.worker import NULL, FunctionFailed, OpenCall, Outcome, Value, WorkerGone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -70,17 +70,6 @@ async def start_server(stream: Stream) -> tuple[Any, int]:
     return server, port
 
 
-class Call:
-    """A call that waits for its answer."""
-
-    __slots__ = ("begun", "function", "future")
-
-    def __init__(self, function: str, future: asyncio.Future[Outcome]) -> None:
-        self.function = function
-        self.future = future
-        self.begun = False
-
-
 class Stream:
     """The host's end of the stream.
 
@@ -93,7 +82,7 @@ class Stream:
 
     def __init__(self, worker_id: str, log_level: int, is_workers: Callable[[str], Awaitable[bool]]) -> None:
         self.capabilities: dict[str, str] = {}
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, OpenCall] = {}
         self.is_connected = False
         self.fault = ""
         """What is wrong with a message of the worker; empty if nothing is."""
@@ -104,11 +93,11 @@ class Stream:
         self._log_level = log_level
         self._is_workers = is_workers
         self._handler: asyncio.Task[Any] | None = None
-        self._outgoing: asyncio.Queue[tuple[bytes, Call | None]] = asyncio.Queue()
+        self._outgoing: asyncio.Queue[tuple[bytes, OpenCall | None]] = asyncio.Queue()
         self._incoming: asyncio.Queue[tuple[str, Any] | None] = asyncio.Queue()
         self._pong: asyncio.Future[None] | None = None
 
-    def send(self, message: Any, call: Call | None = None) -> None:
+    def send(self, message: Any, call: OpenCall | None = None) -> None:
         """Queue a message. *call* has begun when it is written."""
         self._outgoing.put_nowait((message.SerializeToString(), call))
 

@@ -6,7 +6,9 @@ delay. Meanwhile calls wait.
 
 A call whose process ends fails if the process had begun with it, because it may have had an effect. Otherwise the next
 process gets it. A call past its time is cancelled. If the process then does not answer a ping, it hangs and is ended; a
-missing answer alone is legal, because a plain function may block the event loop of a worker.
+missing answer alone is legal, because a plain function may block the event loop of a worker. A call that waits behind
+such a function until its own time is over has not begun: it waits for the outcome of the ping, and the next process
+gets it with all of its time.
 
 `WorkerPool` distributes calls over several of them.
 """
@@ -17,8 +19,10 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import math
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from funcmcp.functions_host.workers.worker import LoadFailed, Outcome, WorkerGone
@@ -78,7 +82,7 @@ class Supervised:
         self._away_since: float | None = None
         self._watch: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._checked: SingleWorker | None = None
+        self._checks: dict[SingleWorker, asyncio.Task[None]] = {}
         self._running: set[SingleWorker] = set()
         self.functions: Sequence[FunctionInfo] = ()
         self.description = ""
@@ -111,18 +115,20 @@ class Supervised:
     async def invoke(self, invocation: Invocation, seconds: float | None) -> Outcome:
         """Call a function; see `Worker`."""
         loop = asyncio.get_running_loop()
-        deadline = None if seconds is None else loop.time() + seconds
+        deadline = math.inf if seconds is None else loop.time() + seconds
         while True:
             worker = self._worker or await self._wait_for_worker()
-            remaining = None if deadline is None else max(0.0, deadline - loop.time())
+            remaining = None if seconds is None else max(0.0, deadline - loop.time())
             try:
-                return await worker.invoke(invocation, remaining)
+                return await worker.invoke(invocation, remaining, partial(self._end_if_blocked, worker))
             except WorkerGone as gone:
                 if gone.begun:
                     raise
                 if worker is self._worker:  # its end has not been seen yet
                     await asyncio.sleep(0)
                     self._lose(worker)
+                if seconds is not None and loop.time() >= deadline:
+                    deadline = loop.time() + seconds  # a blocked process took the time of the call, which has not begun
             except TimeoutError:
                 self._check(worker)
                 raise
@@ -219,19 +225,22 @@ class Supervised:
                     reason = str(error)
                     _log.error("The function app can't be loaded. %s", reason)
 
-    def _check(self, worker: SingleWorker) -> None:
-        """End a process that does not answer; look at one process once at a time."""
-        if self._checked is not worker:
-            self._checked = worker
-            self._spawn(self._end_if_hanging(worker))
+    def _check(self, worker: SingleWorker) -> asyncio.Task[None]:
+        """Return the task that ends a process if it does not answer; there is one at a time for each process."""
+        check = self._checks.get(worker)
+        if check is None:
+            check = self._checks[worker] = self._spawn(self._end_if_hanging(worker))
+            check.add_done_callback(lambda _: self._checks.pop(worker))
+        return check
+
+    async def _end_if_blocked(self, worker: SingleWorker) -> None:
+        """Wait until a process has answered or is ended."""
+        await asyncio.wait({self._check(worker)})
 
     async def _end_if_hanging(self, worker: SingleWorker) -> None:
-        try:
-            if not await worker.ping(self._policy.ping_seconds) and not worker.ended.done():
-                _log.error("The function app does not answer. It is ended.")
-                await self._end(worker)
-        finally:
-            self._checked = None
+        if not await worker.ping(self._policy.ping_seconds) and not worker.ended.done():
+            _log.error("The function app does not answer. It is ended.")
+            await self._end(worker)
 
     async def _drain(self, worker: SingleWorker) -> None:
         """Let the calls of a process finish, then end it."""

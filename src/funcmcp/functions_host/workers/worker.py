@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 
 class Value(NamedTuple):
@@ -136,6 +136,18 @@ class Worker(Protocol):
 class SingleWorker(Worker, Protocol):
     """A worker with one process, which is started once. `Supervised` starts the next one when it ends."""
 
+    async def invoke(
+        self, invocation: Invocation, seconds: float | None, overdue: Callable[[], Awaitable[None]] | None = None
+    ) -> Outcome:
+        """Call a function; see `Worker`.
+
+        Args:
+            invocation: The call.
+            seconds: The time that it may take; None for any.
+            overdue: Is awaited if the time is over and the worker has not begun with the call. It ends a worker that
+                does not answer, so that the call fails with `WorkerGone` and can go to another one.
+        """
+
     @property
     def description(self) -> str:
         """The language, its version and the library that runs the functions, for people."""
@@ -157,3 +169,58 @@ class SingleWorker(Worker, Protocol):
 
     async def idle(self) -> None:
         """Wait until no call is open, or the process has ended."""
+
+
+class OpenCall:
+    """A call that waits for its answer.
+
+    How it works. A timer expires the call. If the worker has begun with it by then, the call fails with TimeoutError.
+    Otherwise it has not used its time: *overdue* decides whether the worker is ended, and then the call fails with
+    `WorkerGone`. If the worker begins with it meanwhile, it has all of its time from then on.
+
+    Args:
+        function: The function's name.
+
+    Attributes:
+        function: The function's name.
+        future: Has the outcome, or the reason why there is none.
+        begun: Whether the worker has begun with it.
+    """
+
+    __slots__ = ("_late", "_timer", "begun", "function", "future")
+
+    def __init__(self, function: str) -> None:
+        self.function = function
+        self.future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self.begun = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._late: asyncio.Task[None] | None = None
+
+    async def outcome(self, seconds: float | None, overdue: Callable[[], Awaitable[None]] | None) -> Outcome:
+        """Return the outcome; see `SingleWorker.invoke`."""
+        if seconds is not None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._expire, seconds, overdue)
+        try:
+            return await self.future
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._late is not None:
+                self._late.cancel()
+
+    def _expire(self, seconds: float, overdue: Callable[[], Awaitable[None]] | None) -> None:
+        if self.begun or overdue is None:
+            self._fail()
+        else:
+            self._late = asyncio.create_task(self._wait_until_decided(seconds, overdue))
+
+    async def _wait_until_decided(self, seconds: float, overdue: Callable[[], Awaitable[None]]) -> None:
+        await overdue()
+        if self.begun:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._fail)
+        else:
+            self._fail()
+
+    def _fail(self) -> None:
+        if not self.future.done():
+            self.future.set_exception(TimeoutError())
