@@ -2,7 +2,7 @@
 # Without bytecode, each process would compile all its modules again: a half of the time of most tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run run-host test setup node servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz differential soak soak-tasks corpus shutdown clean
+.PHONY: run run-host test setup node servers .venv-3.13 .venv-lowest newest lint reference docs pictures bench profile fuzz differential soak soak-tasks corpus converters shutdown clean
 
 run: .venv/.ready
 	.venv/bin/funcmcp run samples/orders/server.py
@@ -28,6 +28,7 @@ servers: .venv/.ready
 	scripts/setup-fastmcp.sh
 	scripts/setup-differential.sh
 	scripts/setup-docs.sh
+	if [ "$$CI" = true ]; then scripts/setup-converters.sh; fi
 
 # The suite also runs on Python 3.13, where there is one.
 .venv-3.13: .venv/.ready
@@ -96,6 +97,11 @@ corpus: .venv/.ready
 	.venv/bin/python -m tests.corpus.run
 	.venv/bin/python -m tests.corpus.migration
 
+# Client libraries that convert the tools of servers for the APIs of models; writes docs/development/clients.md.
+converters: node
+	scripts/setup-converters.sh
+	.venv/bin/python -m tests.converters.run
+
 # Servers on which a client listens, ended by signals and reloads; writes the table of docs/development/shutdown.md.
 shutdown: .venv/.ready
 	scripts/setup-fastmcp.sh
@@ -109,5 +115,5 @@ shutdown: .venv/.ready
 	scripts/setup-python.sh .venv
 
 clean:
-	rm -rf .venv .venv-3.13 .venv-lowest .venv-newest .servers benchmarks/.venv* tests/node/node_modules tests/node/azurite/node_modules .site .hypothesis .fuzz .corpus .coverage
+	rm -rf .venv .venv-3.13 .venv-lowest .venv-newest .servers benchmarks/.venv* tests/node/node_modules tests/node/azurite/node_modules tests/node/converters/node_modules .site .hypothesis .fuzz .corpus .coverage
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

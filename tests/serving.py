@@ -62,7 +62,12 @@ class _Reader:
 
 @contextmanager
 def serve(
-    file: Path, *, attribute: str = "mcp", folder: Path | None = None, env: Mapping[str, str] | None = None
+    file: Path,
+    *,
+    attribute: str = "mcp",
+    folder: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    python: Path | None = None,
 ) -> Iterator[Served]:
     """Serve a module's ASGI application with uvicorn on a free loopback port until the block ends.
 
@@ -71,13 +76,14 @@ def serve(
         attribute: the application's name in it.
         folder: the process's working folder; the file's own by default.
         env: environment variables to set beside the inherited ones.
+        python: the interpreter, which has uvicorn; the running one by default.
 
     Raises:
         AssertionError: the server did not start, or did not stop within ten seconds of SIGTERM; its output is
             in the text. An error raised in the block gets the output as a note.
     """
     root, module = _module(file)
-    command = [sys.executable, "-m", "uvicorn", "--app-dir", str(root), "--port", "0", "--no-use-colors"]
+    command = [str(python or sys.executable), "-m", "uvicorn", "--app-dir", str(root), "--port", "0", "--no-use-colors"]
     with subprocess.Popen(
         [*command, f"{module}:{attribute}"],
         cwd=folder or file.parent,

@@ -22,6 +22,7 @@ BESIDE_THE_MIRROR = {
     "clients": "official clients",
     "cluster": "several processes and Redis",
     "conformance": "the official conformance suite",
+    "converters": "client libraries that convert tools for the APIs of models",
     "corpus": "servers written for other frameworks",
     "databases": "calls that write to real databases",
     "differential": "random tools against JSON Schema, pydantic and FastMCP",

@@ -1,0 +1,17 @@
+"""The ordinary tools on the official SDK, as an ASGI application.
+
+It runs in the environment genai3 of setup-converters.sh.
+"""
+
+from __future__ import annotations
+
+from mcp.server.mcpserver import Image, MCPServer
+
+from tests.converters import ordinary
+
+server = MCPServer("ordinary")
+for tool in [*ordinary.TOOLS, *ordinary.picture_tools(Image, lambda data: Image(data=data, format="png"))]:
+    server.tool()(tool.function)
+server.resource("report://today")(ordinary.report)
+server.prompt()(ordinary.suggest)
+mcp = server.streamable_http_app()
