@@ -38,11 +38,13 @@ class Library:
         name: Its name and version.
         module: Its module or script in `clients`.
         environment: The environment of scripts/setup-converters.sh, or the folder whose node_modules has it.
+        apis: The APIs that it declares tools for; "" if it declares none.
     """
 
     name: str
     module: str
     environment: str
+    apis: tuple[str, ...]
 
     @property
     def command(self) -> list[str]:
@@ -80,18 +82,18 @@ def python(environment: str) -> Path:
 
 
 LIBRARIES = (
-    Library("google-genai 3.6.1", "google_genai", "genai3"),
-    Library("google-adk 2.13.0", "google_adk", "sdk2"),
-    Library("langchain-mcp-adapters 0.3.2", "langchain", "sdk1"),
-    Library("openai-agents 0.24.0", "openai_agents", "sdk1"),
-    Library("semantic-kernel 1.45.0", "semantic_kernel", "sdk1"),
-    Library("mcp-use 1.7.1", "mcp_use", "sdk1"),
-    Library("llama-index-tools-mcp 0.6.0", "llama_index", "sdk2"),
-    Library("pydantic-ai 2.68.0", "pydantic_ai", "sdk2"),
-    Library("Python SDK 1.30.0", "python_sdk", "sdk1"),
-    Library("Python SDK 2.3.0", "python_sdk", "sdk2"),
-    Library("@langchain/mcp-adapters 1.1.4", "langchain_js.mjs", "tests/node/converters"),
-    Library("AI SDK 7.0.173", "ai_sdk.mjs", "tests/node/converters"),
-    Library("TypeScript SDK 1.32.2", "typescript_v1.mjs", "tests/node"),
-    Library("TypeScript SDK 2.4.0", "typescript_v2.mjs", "tests/node"),
+    Library("google-genai 3.6.1", "google_genai", "genai3", ("gemini",)),
+    Library("google-adk 2.13.0", "google_adk", "sdk2", ("gemini json",)),
+    Library("langchain-mcp-adapters 0.3.2", "langchain", "sdk1", ("openai", "gemini")),
+    Library("openai-agents 0.24.0", "openai_agents", "sdk1", ("openai", "openai strict")),
+    Library("semantic-kernel 1.45.0", "semantic_kernel", "sdk1", ("openai",)),
+    Library("mcp-use 1.7.1", "mcp_use", "sdk1", ("openai",)),
+    Library("llama-index-tools-mcp 0.6.0", "llama_index", "sdk2", ("openai",)),
+    Library("pydantic-ai 2.68.0", "pydantic_ai", "sdk2", ("openai", "gemini json")),
+    Library("Python SDK 1.30.0", "python_sdk", "sdk1", ("",)),
+    Library("Python SDK 2.3.0", "python_sdk", "sdk2", ("",)),
+    Library("@langchain/mcp-adapters 1.1.4", "langchain_js.mjs", "tests/node/converters", ("openai", "gemini")),
+    Library("AI SDK 7.0.173", "ai_sdk.mjs", "tests/node/converters", ("openai", "gemini", "anthropic")),
+    Library("TypeScript SDK 1.32.2", "typescript_v1.mjs", "tests/node", ("",)),
+    Library("TypeScript SDK 2.4.0", "typescript_v2.mjs", "tests/node", ("",)),
 )

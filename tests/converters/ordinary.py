@@ -16,7 +16,7 @@ from uuid import UUID
 from pydantic import AnyUrl, AwareDatetime, BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-_PNG = bytes.fromhex(
+PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
     "1f15c4890000000d49444154789c636060606000000005000178ad2a4f0000000049454e44ae426082"
 )
@@ -422,11 +422,11 @@ def picture_tools(image: type, make_image: Callable[[bytes], Any]) -> list[Ordin
 
     def picture() -> image:  # type: ignore[valid-type]
         """Return a picture."""
-        return make_image(_PNG)  # type: ignore[no-any-return]
+        return make_image(PNG)  # type: ignore[no-any-return]
 
     def pictures() -> list:  # type: ignore[type-arg]
         """Return a text and two pictures."""
-        return ["Two pictures", make_image(_PNG), make_image(_PNG)]
+        return ["Two pictures", make_image(PNG), make_image(PNG)]
 
     return [Ordinary(picture), Ordinary(pictures)]
 

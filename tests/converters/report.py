@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from tests.converters.known_faults import FAULTS
+from tests.converters.libraries import LIBRARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
 
 _GROUPS = ("ordinary", "FastMCP", "SDK", "samples", "corpus")
 _OWN = ("ordinary", "samples", "corpus")
+_API_NAMES = {
+    "": "",
+    "anthropic": "Claude",
+    "gemini": "Gemini",
+    "gemini json": "Gemini, JSON Schema",
+    "openai": "OpenAI",
+    "openai strict": "OpenAI, strict",
+}
 _HEAD = """\
 # Clients and their conversions of tools
 
@@ -66,19 +75,13 @@ These have no counterpart on funcmcp.
 """
 
 
-def page(served: Sequence[Served], found: Sequence[Problem], columns: Sequence[tuple[str, str]]) -> str:
-    """Return the page.
-
-    Args:
-        served: The servers.
-        found: The problems of all clients.
-        columns: Names of the clients, each with an API for which it declares tools.
-    """
+def page(served: Sequence[Served], found: Sequence[Problem]) -> str:
+    """Return the page for the problems of all clients with some servers."""
     totals = Counter[str]()
     for server in served:
         totals[server.source.group] += len(server.tools)
     lines = [
-        *_usable(totals, found, columns),
+        *_usable(totals, found),
         *_FAULTS.splitlines(),
         *_causes(found),
         *_TOOLS.splitlines(),
@@ -89,22 +92,30 @@ def page(served: Sequence[Served], found: Sequence[Problem], columns: Sequence[t
     return _HEAD.format(ordinary=totals["ordinary"], corpus=totals["corpus"]) + "\n".join(lines) + "\n"
 
 
-def _usable(totals: Counter[str], found: Sequence[Problem], columns: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _usable(totals: Counter[str], found: Sequence[Problem]) -> Iterator[str]:
     unusable: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
     for problem in found:
         if not problem.tool.startswith("<"):
             unusable[problem.library, problem.api, problem.group].add(problem.tool)
-    for library, api in columns:
-        counts = [f"{totals[group] - len(unusable[library, api, group])} of {totals[group]}" for group in _GROUPS]
-        yield f"| {library} | {api} | {' | '.join(counts)} |"
+    for library in LIBRARIES:
+        for api in library.apis:
+            counts = [totals[group] - len(unusable[library.name, api, group]) for group in _GROUPS]
+            cells = [f"{count} of {totals[group]}" for count, group in zip(counts, _GROUPS, strict=True)]
+            yield f"| {library.name} | {_API_NAMES[api]} | {' | '.join(cells)} |"
 
 
 def _causes(found: Sequence[Problem]) -> Iterator[str]:
     for number, fault in enumerate(FAULTS, 1):
         own = [problem for problem in found if problem.fault is fault and problem.group in _OWN]
-        clients = sorted({f"{problem.library} {problem.api}".strip() for problem in own})
+        clients = sorted({_client(problem) for problem in own})
         tools = {(problem.group, problem.tool) for problem in own if not problem.tool.startswith("<")}
         yield f"| {number} | {', '.join(clients)} | {fault.text} | {_source(fault)} | {len(tools) or ''} |"
+
+
+def _client(problem: Problem) -> str:
+    """Return the client without its version, and the API."""
+    name = problem.library.rpartition(" ")[0]
+    return f"{name} ({_API_NAMES[problem.api]})" if problem.api else name
 
 
 def _source(fault: Fault) -> str:
@@ -119,7 +130,7 @@ def _ordinary(found: Sequence[Problem]) -> Iterator[str]:
     for problem in found:
         if problem.group == "ordinary" and problem.fault is not None and not problem.tool.startswith("<"):
             number = FAULTS.index(problem.fault) + 1
-            tools[problem.tool].add(f"{problem.library} {problem.api}".strip() + f" ({number})")
+            tools[problem.tool].add(f"{_client(problem)} ({number})")
     for tool, clients in tools.items():
         yield f"| `{tool}` | {', '.join(sorted(clients))} |"
 
@@ -131,7 +142,7 @@ def _peers(found: Sequence[Problem]) -> Iterator[str]:
             tools[problem.library, problem.api, _short(problem.text)][problem.group].add(problem.tool)
     for (library, api, text), groups in tools.items():
         counts = " | ".join(str(len(groups[group]) or "") for group in ("FastMCP", "SDK"))
-        yield f"| {library} | {api} | {text} | {counts} |"
+        yield f"| {library} | {_API_NAMES[api]} | {text} | {counts} |"
 
 
 def _short(text: str) -> str:

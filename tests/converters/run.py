@@ -20,15 +20,13 @@ PAGE = REPOSITORY / "docs" / "development" / "clients.md"
 def main() -> int:
     """Write the page; return 1 if a tool of funcmcp is not usable without a known fault of the client."""
     found: list[Problem] = []
-    columns: list[tuple[str, str]] = []
-    with tempfile.TemporaryDirectory() as folder, serve_all((*OWN, *PEERS), Path(folder) / "orders.db") as served:
+    with tempfile.TemporaryDirectory() as folder, serve_all((*OWN, *PEERS), Path(folder)) as served:
         for library in LIBRARIES:
             played = library.play([server.plan for server in served])
-            columns += [(library.name, api) for api in played[0]["declared"]]
             for server, outcome in zip(served, played, strict=True):
-                found += problems(library.name, server, outcome)
+                found += problems(library, server, outcome)
             print(library.name, flush=True)
-        PAGE.write_text(page(served, found, columns), encoding="utf-8")
+        PAGE.write_text(page(served, found), encoding="utf-8")
     groups = {source.group for source in OWN}
     unexplained = [problem for problem in found if problem.group in groups and problem.fault is None]
     for problem in unexplained:

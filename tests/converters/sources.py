@@ -80,7 +80,8 @@ OWN = (
         },
     ),
     Source("samples", SAMPLES / "apps" / "server.py", {"place_order": {"table": 1, "dishes": ["soup"]}}),
-    Source("samples", SAMPLES / "azure" / "self_hosted" / "server.py", {"now": {}}),
+    Source("samples", SAMPLES / "audit_log" / "server.py", {"transfer": {"amount": 1, "to": "Ada"}}),
+    Source("samples", SAMPLES / "azure" / "own_endpoint" / "function_app.py", {"now": {}}),
     Source("corpus", HERE / "recorded.py", None),
 )
 """Servers on funcmcp."""
@@ -107,9 +108,10 @@ class Served:
 
 
 @contextmanager
-def serve_all(sources: Sequence[Source], database: Path) -> Iterator[list[Served]]:
-    """Serve several servers until the block ends. The orders sample writes to the database."""
-    environment = {"PYTHONPATH": str(REPOSITORY), "ORDERS_DB": str(database)}
+def serve_all(sources: Sequence[Source], folder: Path) -> Iterator[list[Served]]:
+    """Serve several servers until the block ends. Samples write their files to the folder."""
+    files = {"ORDERS_DB": str(folder / "orders.db"), "AUDIT_FILE": str(folder / "audit.jsonl")}
+    environment = {"PYTHONPATH": str(REPOSITORY), **files}
     with ExitStack() as stack:
         served = []
         for source in sources:

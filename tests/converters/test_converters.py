@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from base64 import b64encode
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.converters import ordinary
 from tests.converters.known_faults import FAULTS
 from tests.converters.libraries import LIBRARIES, Library
 from tests.converters.sources import OWN, Served, serve_all
@@ -26,29 +29,39 @@ pytestmark = [
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Served]]:
     for library in LIBRARIES:
         assert library.command
-    with serve_all(OWN, tmp_path_factory.mktemp("orders") / "orders.db") as served:
+    with serve_all(OWN, tmp_path_factory.mktemp("samples")) as served:
         yield served
 
 
 @pytest.fixture(scope="module")
-def problems_of(servers: list[Served]) -> Callable[[Library], list[Problem]]:
-    """Return the problems of a library with all servers."""
-    found: dict[str, list[Problem]] = {}
+def play(servers: list[Served]) -> Callable[[Library], list[dict[str, Any]]]:
+    """Return a function that returns what a library did with each server. Each library plays once."""
 
-    def play(library: Library) -> list[Problem]:
-        if library.name not in found:
-            played = library.play([server.plan for server in servers])
-            found[library.name] = [
-                problem
-                for server, outcome in zip(servers, played, strict=True)
-                for problem in problems(library.name, server, outcome)
-            ]
-        return found[library.name]
+    @functools.cache
+    def play_once(library: Library) -> list[dict[str, Any]]:
+        return library.play([server.plan for server in servers])
 
-    return play
+    return play_once
 
 
-@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.name)
+@pytest.fixture(scope="module")
+def problems_of(
+    servers: list[Served], play: Callable[[Library], list[dict[str, Any]]]
+) -> Callable[[Library], list[Problem]]:
+    """Return a function that returns the problems of a library with all servers."""
+
+    def find(library: Library) -> list[Problem]:
+        outcomes = zip(servers, play(library), strict=True)
+        return [problem for server, played in outcomes for problem in problems(library, server, played)]
+
+    return find
+
+
+def a_library(test: Callable[..., None]) -> Any:
+    return pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.name)(test)
+
+
+@a_library
 def test_every_tool_is_usable_but_for_known_faults_of_the_client(
     library: Library, problems_of: Callable[[Library], list[Problem]]
 ) -> None:
@@ -56,6 +69,16 @@ def test_every_tool_is_usable_but_for_known_faults_of_the_client(
     assert unexplained == []
 
 
-def test_each_known_fault_is_one_of_the_pinned_version(problems_of: Callable[[Library], list[Problem]]) -> None:
+@a_library
+def test_a_model_reads_each_picture_at_most_once(
+    library: Library, play: Callable[[Library], list[dict[str, Any]]]
+) -> None:
+    calls = play(library)[0]["calls"]
+    encoded = b64encode(ordinary.PNG).decode()
+    assert calls["picture"]["text"].count(encoded) <= 1
+    assert calls["pictures"]["text"].count(encoded) <= 2
+
+
+def test_each_known_fault_is_one_of_the_pinned_versions(problems_of: Callable[[Library], list[Problem]]) -> None:
     seen = {problem.fault for library in LIBRARIES for problem in problems_of(library)}
     assert [fault for fault in FAULTS if fault not in seen] == []

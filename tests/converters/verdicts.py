@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.converters.known_faults import Fault
+    from tests.converters.libraries import Library
     from tests.converters.sources import Served
 
 
@@ -55,21 +56,21 @@ class Problem:
         return f"{self.library} ({self.api}): {self.group} {self.tool}: {self.text}"
 
 
-def problems(library: str, served: Served, played: dict[str, Any]) -> Iterator[Problem]:
+def problems(library: Library, served: Served, played: dict[str, Any]) -> Iterator[Problem]:
     """Yield all problems of a client with one server."""
     group = served.source.group
-    for api, declared in played["declared"].items():
+    absent = {"fault": played.get("fault", "absent"), "line": played.get("line", "")}
+    for api in library.apis:
+        declared = played["declared"].get(api, {})
         for name, tool in served.tools.items():
-            for text in _declaration_problems(api, tool, declared.get(name, {"fault": "absent", "line": ""})):
-                yield Problem(library, api, group, name, text)
+            for text in _declaration_problems(api, tool, declared.get(name, absent)):
+                yield Problem(library.name, api, group, name, text)
         for name, call in played["calls"].items():
             if "fault" in call:
-                yield Problem(library, api, group, name, f"called: {_fault_text(call)}")
+                yield Problem(library.name, api, group, name, f"called: {_fault_text(call)}")
     for name in ("resource", "prompt"):
         if "fault" in played.get(name, {}):
-            yield Problem(library, "", group, f"<{name}>", _fault_text(played[name]))
-    if "fault" in played:
-        yield Problem(library, "", group, "<server>", _fault_text(played))
+            yield Problem(library.name, "", group, f"<{name}>", _fault_text(played[name]))
 
 
 def _declaration_problems(api: str, tool: dict[str, Any], declared: dict[str, Any]) -> Iterator[str]:
@@ -77,7 +78,7 @@ def _declaration_problems(api: str, tool: dict[str, Any], declared: dict[str, An
         yield _fault_text(declared)
         return
     declaration = declared["declaration"]
-    parameters = declaration.get("parameters") or declaration.get("parametersJsonSchema") or {"type": "object"}
+    parameters = declaration.get("parameters", {"type": "object"})
     yield from losses(tool["inputSchema"], parameters)
     is_loose = api == "openai strict" and not declaration.get("strict")
     yield from refusals("openai" if is_loose else api, declaration)

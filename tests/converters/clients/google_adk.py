@@ -1,4 +1,4 @@
-"""google-adk: MCP tools as declarations of Gemini's API."""
+"""google-adk: MCP tools as declarations of Gemini's API, in JSON Schema."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Connection:
         self._tools = {tool.name: tool for tool in tools}
 
     async def declarations(self) -> dict[str, dict[str, Any]]:
-        return {"gemini": playing.each(_declaration, list(self._tools.values()))}
+        return {"gemini json": playing.each(_declaration, list(self._tools.values()))}
 
     async def call(self, name: str, arguments: dict[str, Any]) -> str:
         session = await self._tools[name]._mcp_session_manager.create_session()
@@ -37,8 +37,8 @@ class Connection:
 
 
 def _declaration(tool: Any) -> dict[str, Any]:
-    declaration: dict[str, Any] = tool._get_declaration().model_dump(mode="json", by_alias=True, exclude_none=True)
-    return declaration
+    declaration = tool._get_declaration().model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {**declaration, "parameters": declaration["parametersJsonSchema"]}
 
 
 @asynccontextmanager
