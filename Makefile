@@ -100,6 +100,7 @@ corpus: .venv/.ready
 # Client libraries that convert the tools of servers for the APIs of models; writes docs/development/clients.md.
 converters: node
 	scripts/setup-converters.sh
+	scripts/setup-differential.sh
 	.venv/bin/python -m tests.converters.run
 
 # Servers on which a client listens, ended by signals and reloads; writes the table of docs/development/shutdown.md.

@@ -37,7 +37,7 @@ class Library:
     Attributes:
         name: Its name and version.
         module: Its module or script in `clients`.
-        environment: The environment of scripts/setup-converters.sh, or the folder whose node_modules has it.
+        environment: The virtual environment that has it, in .servers, or the folder of its node_modules, in tests.
         apis: The APIs that it declares tools for; "" if it declares none.
     """
 
@@ -49,8 +49,8 @@ class Library:
     @property
     def command(self) -> list[str]:
         """What plays plans with it. Skips the test, or fails it in CI, where the library is not installed."""
-        if self.environment.startswith("tests/node"):
-            folder = REPOSITORY / self.environment
+        if self.environment.startswith("node"):
+            folder = REPOSITORY / "tests" / self.environment
             require(f"{self.name} of setup-converters.sh", (folder / "node_modules" / ".ready").exists())
             return [str(nodejs.node()), str(HERE / "clients" / self.module), str(folder)]
         return [str(python(self.environment)), "-m", f"tests.converters.clients.{self.module}"]
@@ -73,27 +73,25 @@ class Library:
 
 
 def python(environment: str) -> Path:
-    """Return the Python of an environment of setup-converters.sh; skip the test, or fail in CI, if it is missing."""
-    folder = REPOSITORY / ".servers" / "converters" / environment
-    return require(
-        f"The environment {environment} of setup-converters.sh",
-        folder / "bin" / "python" if (folder / ".ready").exists() else None,
-    )
+    """Return the Python of a virtual environment in .servers; skip the test, or fail in CI, if it is missing."""
+    folder = REPOSITORY / ".servers" / environment
+    program = folder / "bin" / "python" if (folder / ".ready").exists() else None
+    return require(f"The virtual environment {environment} of .servers", program)
 
 
 LIBRARIES = (
-    Library("google-genai 3.6.1", "google_genai", "genai3", ("gemini",)),
-    Library("google-adk 2.13.0", "google_adk", "sdk2", ("gemini json",)),
-    Library("langchain-mcp-adapters 0.3.2", "langchain", "sdk1", ("openai", "gemini")),
-    Library("openai-agents 0.24.0", "openai_agents", "sdk1", ("openai", "openai strict")),
-    Library("semantic-kernel 1.45.0", "semantic_kernel", "sdk1", ("openai",)),
-    Library("mcp-use 1.7.1", "mcp_use", "sdk1", ("openai",)),
-    Library("llama-index-tools-mcp 0.6.0", "llama_index", "sdk2", ("openai",)),
-    Library("pydantic-ai 2.68.0", "pydantic_ai", "sdk2", ("openai", "gemini json")),
-    Library("Python SDK 1.30.0", "python_sdk", "sdk1", ("",)),
-    Library("Python SDK 2.3.0", "python_sdk", "sdk2", ("",)),
-    Library("@langchain/mcp-adapters 1.1.4", "langchain_js.mjs", "tests/node/converters", ("openai", "gemini")),
-    Library("AI SDK 7.0.173", "ai_sdk.mjs", "tests/node/converters", ("openai", "gemini", "anthropic")),
-    Library("TypeScript SDK 1.32.2", "typescript_v1.mjs", "tests/node", ("",)),
-    Library("TypeScript SDK 2.4.0", "typescript_v2.mjs", "tests/node", ("",)),
+    Library("google-genai 3.6.1", "google_genai", "converters/genai3", ("gemini",)),
+    Library("google-adk 2.13.0", "google_adk", "converters/sdk2", ("gemini json",)),
+    Library("langchain-mcp-adapters 0.3.2", "langchain", "converters/sdk1", ("openai", "gemini")),
+    Library("openai-agents 0.24.0", "openai_agents", "converters/sdk1", ("openai", "openai strict")),
+    Library("semantic-kernel 1.45.0", "semantic_kernel", "converters/sdk1", ("openai",)),
+    Library("mcp-use 1.7.1", "mcp_use", "converters/sdk1", ("openai",)),
+    Library("llama-index-tools-mcp 0.6.0", "llama_index", "converters/sdk2", ("openai",)),
+    Library("pydantic-ai 2.68.0", "pydantic_ai", "converters/sdk2", ("openai", "gemini json")),
+    Library("Python SDK 1.30.0", "python_sdk", "converters/sdk1", ("",)),
+    Library("Python SDK 2.3.0", "python_sdk", "converters/sdk2", ("",)),
+    Library("@langchain/mcp-adapters 1.1.4", "langchain_js.mjs", "node/converters", ("openai", "gemini")),
+    Library("AI SDK 7.0.173", "ai_sdk.mjs", "node/converters", ("openai", "gemini", "anthropic")),
+    Library("TypeScript SDK 1.32.2", "typescript_v1.mjs", "node", ("",)),
+    Library("TypeScript SDK 2.4.0", "typescript_v2.mjs", "node", ("",)),
 )

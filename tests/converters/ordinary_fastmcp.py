@@ -1,4 +1,7 @@
-"""The ordinary tools on FastMCP, as an ASGI application. It runs in the environment genai3 of setup-converters.sh."""
+"""The ordinary tools on FastMCP, as an ASGI application.
+
+It runs in the environment of scripts/setup-differential.sh.
+"""
 
 from __future__ import annotations
 

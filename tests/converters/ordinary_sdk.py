@@ -1,6 +1,6 @@
 """The ordinary tools on the official SDK, as an ASGI application.
 
-It runs in the environment genai3 of setup-converters.sh.
+It runs in the environment of scripts/setup-differential.sh.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Source:
         group: The column of the table that counts its tools.
         file: The module with the server, or an ASGI application, as `mcp`.
         calls: Arguments by tool. None for examples of some recorded tools.
-        environment: The environment of setup-converters.sh that runs it; the tests' own by default.
+        environment: The virtual environment in .servers that runs it; the tests' own by default.
         others: `resource` and `prompt` of its plan.
     """
 
@@ -86,8 +86,8 @@ OWN = (
 )
 """Servers on funcmcp."""
 PEERS = (
-    Source("FastMCP", HERE / "ordinary_fastmcp.py", _ORDINARY_CALLS, "genai3", _ORDINARY_OTHERS),
-    Source("SDK", HERE / "ordinary_sdk.py", _ORDINARY_CALLS, "genai3", _ORDINARY_OTHERS),
+    Source("FastMCP", HERE / "ordinary_fastmcp.py", _ORDINARY_CALLS, "differential", _ORDINARY_OTHERS),
+    Source("SDK", HERE / "ordinary_sdk.py", _ORDINARY_CALLS, "differential", _ORDINARY_OTHERS),
 )
 """The ordinary tools on other frameworks."""
 
