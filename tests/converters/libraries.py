@@ -91,7 +91,7 @@ LIBRARIES = (
     Library("Python SDK 1.30.0", "python_sdk", "converters/sdk1", ("",)),
     Library("Python SDK 2.3.0", "python_sdk", "converters/sdk2", ("",)),
     Library("@langchain/mcp-adapters 1.1.4", "langchain_js.mjs", "node/converters", ("openai", "gemini")),
-    Library("AI SDK 7.0.173", "ai_sdk.mjs", "node/converters", ("openai", "gemini", "anthropic")),
+    Library("AI SDK 7.0.173", "ai_sdk.mjs", "node/converters", ("openai", "gemini json", "anthropic")),
     Library("TypeScript SDK 1.32.2", "typescript_v1.mjs", "node", ("",)),
     Library("TypeScript SDK 2.4.0", "typescript_v2.mjs", "node", ("",)),
 )

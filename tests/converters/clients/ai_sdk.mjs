@@ -12,9 +12,12 @@ const APIS = {
     model: (fetch) => createOpenAI({ apiKey: "none", fetch })("gpt-5"),
     declaration: ({ tools: [tool] }) => tool,
   },
-  gemini: {
+  "gemini json": {
     model: (fetch) => createGoogleGenerativeAI({ apiKey: "none", fetch })("gemini-3-pro"),
-    declaration: ({ tools }) => [tools].flat()[0].functionDeclarations[0],
+    declaration: ({ tools: [{ functionDeclarations: [{ parametersJsonSchema, ...tool }] }] }) => ({
+      ...tool,
+      parameters: parametersJsonSchema,
+    }),
   },
   anthropic: {
     model: (fetch) => createAnthropic({ apiKey: "none", fetch })("claude-sonnet-4-5"),
