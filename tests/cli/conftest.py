@@ -165,6 +165,14 @@ async def stream(context: ToolContext) -> None:
     print("begun", flush=True)
     await asyncio.Event().wait()
 ''',
+    "hanging_without_alarm.py": """
+from hanging import mcp
+
+from funcmcp.transports import exit_deadline
+
+# On a loaded machine the alarm, which comes a moment after the thread that ends the process, may be first.
+exit_deadline._ALARM_SECONDS = 1000.0
+""",
     "faulty.py": '''
 from funcmcp import MCPServer
 

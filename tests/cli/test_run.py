@@ -41,8 +41,8 @@ async def call(url: str, tool: str, **options: Any) -> dict[str, Any]:
 class Hanging:
     """A server with a call in flight that never ends, and that has been told to stop."""
 
-    def __init__(self, stack: contextlib.ExitStack, folder: Path, tool: str, *options: str) -> None:
-        self.process, url = stack.enter_context(served(folder, "hanging.py", *options))
+    def __init__(self, stack: contextlib.ExitStack, folder: Path, file: str, tool: str, *options: str) -> None:
+        self.process, url = stack.enter_context(served(folder, file, *options))
         command = [*FUNCMCP, "call", url, tool]
         self.caller = stack.enter_context(running(command, folder=folder))
         self.process.line_with("begun")
@@ -212,8 +212,9 @@ def test_sigterm_ends_it_in_time_whatever_hangs(folder: Path) -> None:
     """All at once, because each takes its nine seconds. Worker processes are there where the lock is never free."""
     tools = ["thread", "executor", "block", "spin", "stream"]
     with contextlib.ExitStack() as stack:
-        hanging = {tool: Hanging(stack, folder, tool) for tool in tools}
-        hanging["workers"] = Hanging(stack, folder, "backtrack_in_a_thread", "--workers", "2")
+        file = "hanging_without_alarm.py"
+        hanging = {tool: Hanging(stack, folder, file, tool) for tool in tools}
+        hanging["workers"] = Hanging(stack, folder, file, "backtrack_in_a_thread", "--workers", "2")
         codes = {name: server.process.ended() for name, server in hanging.items()}
         callers = {name: server.caller.ended() for name, server in hanging.items()}
     assert codes == dict.fromkeys(hanging, 0)
@@ -225,7 +226,7 @@ def test_sigterm_ends_it_in_time_whatever_hangs(folder: Path) -> None:
 
 def test_sigterm_ends_it_in_time_even_in_a_c_function_on_the_event_loop(folder: Path) -> None:
     with contextlib.ExitStack() as stack:
-        assert Hanging(stack, folder, "backtrack").process.ended() == -signal.SIGALRM
+        assert Hanging(stack, folder, "hanging.py", "backtrack").process.ended() == -signal.SIGALRM
 
 
 def test_a_port_in_use_is_one_clear_line(folder: Path) -> None:
