@@ -8,6 +8,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from tests import nodejs
+from tests.patience import PATIENCE
 from tests.requirements import require
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1
 
 _PROGRAM = nodejs.HOME / "azurite" / "node_modules" / "azurite" / "dist" / "src" / "azurite.js"
 _LISTENING = re.compile(r"Azurite (\w+) service is successfully listening at http://127\.0\.0\.1:(\d+)")
-_STOP_SECONDS = 10
 
 
 class Azurite:
@@ -81,7 +81,7 @@ class Azurite:
         process, self._process = self._process, None
         if process is not None:
             process.kill()  # its data is in memory
-            process.wait(_STOP_SECONDS)
+            process.wait(PATIENCE)
             assert process.stdout is not None
             process.stdout.close()
         self._folder.cleanup()

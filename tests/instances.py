@@ -7,12 +7,13 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from tests.patience import PATIENCE
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     import httpx2
 
-PATIENCE = 10.0
 NEWEST = "2025-11-25"
 PER_REQUEST = "2026-07-28"
 INITIALIZE = {

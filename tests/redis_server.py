@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.patience import PATIENCE
 from tests.requirements import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROGRAMS = Path(__file__).parents[1] / ".servers" / "bin"
-
-_STOP_SECONDS = 10
 
 
 def program(name: str) -> str:
@@ -65,7 +64,7 @@ class RedisServer:
         if process is not None:
             process.send_signal(signal.SIGCONT)
             process.send_signal(number)
-            process.wait(_STOP_SECONDS)
+            process.wait(PATIENCE)
             assert process.stdout is not None
             process.stdout.close()
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.patience import PATIENCE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import IO
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-_START_SECONDS = 20
-_STOP_SECONDS = 10
 _LISTENING = re.compile(r"running on (http://[\w.:\[\]]+)")
 
 
@@ -104,7 +104,7 @@ def serve(
             raise
         finally:
             _stop(process, reader)
-            thread.join(_STOP_SECONDS)
+            thread.join(PATIENCE)
 
 
 def _module(file: Path) -> tuple[Path, str]:
@@ -116,16 +116,16 @@ def _module(file: Path) -> tuple[Path, str]:
 
 
 def _started(file: Path, reader: _Reader) -> Served:
-    reader.settled.wait(_START_SECONDS)
+    reader.settled.wait(PATIENCE)
     if reader.origin is None:
-        raise AssertionError(f"{file} did not start within {_START_SECONDS} s")
+        raise AssertionError(f"{file} did not start within {PATIENCE} s")
     return Served(reader.origin, reader.lines)
 
 
 def _stop(process: subprocess.Popen[str], reader: _Reader) -> None:
     process.terminate()
     try:
-        process.wait(_STOP_SECONDS)
+        process.wait(PATIENCE)
     except subprocess.TimeoutExpired:
         process.kill()
         raise AssertionError(f"the server did not stop on SIGTERM:\n{_text(reader)}") from None

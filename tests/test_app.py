@@ -17,6 +17,7 @@ from funcmcp.state.seal import KEY_BYTES, KeyRing
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.state.sessions.signed import SignedSessions
 from tests import schemas
+from tests.patience import PATIENCE
 from tests.server_options import grouped
 from tests.wire.peer import HANDSHAKE, Peer, exchange, initialize
 
@@ -279,7 +280,9 @@ def test_a_mistake_at_registration_says_what_to_write() -> None:
 )
 def test_a_missing_extra_is_named_with_the_command_that_installs_it(library: str, code: str, extra: str) -> None:
     script = f"import sys; sys.modules[{library!r}] = None\nfrom funcmcp import MCPServer\n{code}"
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     last = ended.stderr.splitlines()[-1]
     assert (ended.returncode, last.endswith(f': pip install "funcmcp[{extra}]"')) == (1, True), last
 

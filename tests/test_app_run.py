@@ -16,7 +16,8 @@ from mcp import Client
 from mcp.client.sse import sse_client
 
 from funcmcp import MCPServer
-from tests.cli.processes import PYTHON, START_SECONDS, STOP_SECONDS, environment, running
+from tests.cli.processes import PYTHON, environment, running
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +47,7 @@ def script(folder: Path, line: str) -> Path:
 
 
 async def greeting(target: Any, **options: Any) -> str:
-    async with Client(target, read_timeout_seconds=START_SECONDS, **options) as client:
+    async with Client(target, read_timeout_seconds=PATIENCE, **options) as client:
         result = await client.call_tool("greet", {"name": "Ada"})
     text: str = result.content[0].text  # type: ignore[union-attr] # a text, or the test fails
     return text
@@ -60,7 +61,7 @@ def answer_to_ping(command: list[str], env: dict[str, str] | None = None) -> sub
         env=environment(env),
         capture_output=True,
         text=True,
-        timeout=START_SECONDS,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -93,7 +94,7 @@ def test_a_server_whose_tools_import_it_again_says_where_they_are(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=START_SECONDS,
+        timeout=PATIENCE,
         check=True,
     )
     expected = f"Shop has no tools, resources or prompts, but the server {module}.mcp has some. "
@@ -123,7 +124,7 @@ def test_a_person_at_a_terminal_reads_one_line_that_says_how_to_serve_http(tmp_p
             assert process.stderr is not None
             first_line = process.stderr.readline()
             os.write(ours, b"\x04")  # Ctrl+D
-            _, remaining = process.communicate(timeout=STOP_SECONDS)
+            _, remaining = process.communicate(timeout=PATIENCE)
         finally:
             process.kill()
             os.close(ours)
@@ -216,7 +217,7 @@ def test_a_port_in_use_is_said_by_a_thread_as_well(capfd: pytest.CaptureFixture[
     with socket.create_server(("127.0.0.1", 0)) as taken:
         thread = threading.Thread(target=serve, args=[taken.getsockname()[1]])
         thread.start()
-        thread.join(START_SECONDS)
+        thread.join(PATIENCE)
     assert "it is in use by another program" in capfd.readouterr().err
 
 
@@ -247,7 +248,7 @@ def test_run_serves_in_a_thread_that_is_not_the_main_one(tmp_path: Path) -> None
 
 def test_without_uvicorn_http_is_one_line_with_the_command_that_installs_it() -> None:
     code = "import sys; sys.modules['uvicorn'] = None\nfrom funcmcp import MCPServer\nMCPServer('Greeter').run('http')"
-    ended = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=START_SECONDS, check=False)
+    ended = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == 'uvicorn is not installed. To serve HTTP: pip install "funcmcp[server]"\n'
 

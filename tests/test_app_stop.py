@@ -14,6 +14,7 @@ import pytest
 from funcmcp import MCPServer
 from funcmcp.testing import Client
 from tests.cli.processes import PYTHON, environment
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -203,5 +204,5 @@ def test_a_server_on_stdio_can_be_stopped_and_started_again(tmp_path: Path, end:
         process.stdin.write(line)
         process.stdin.flush()
         lines += ["opened", *process.stderr.read().splitlines()]
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
     assert lines == ["opened", "closed", *word, "opened", "closed", *word, "continues"]

@@ -11,6 +11,7 @@ from funcmcp import CancellationToken, MCPServer, RegistrationError, ToolContext
 from funcmcp.protocol.tasks import EXTENSION
 from funcmcp.serving import serving_of
 from funcmcp.tasks import MemoryTasks, SQLiteTasks, TaskOptions
+from tests.patience import PATIENCE
 from tests.server.task_parts import ask, create, get, until
 
 if TYPE_CHECKING:
@@ -112,9 +113,9 @@ async def test_a_plain_function_learns_of_its_cancellation() -> None:
         return "stopped"
 
     task_id = await create(mcp._server, "crunch")
-    await asyncio.wait_for(started.wait(), 5)
+    await asyncio.wait_for(started.wait(), PATIENCE)
     await ask(mcp._server, "tasks/cancel", {"taskId": task_id})
-    await asyncio.wait_for(stopped.wait(), 5)
+    await asyncio.wait_for(stopped.wait(), PATIENCE)
     assert (await get(mcp._server, task_id))["status"] == "cancelled"
     await serving_of(mcp).aclose()
 

@@ -29,7 +29,8 @@ from funcmcp.serving import serving_of
 from funcmcp.tasks import TaskOptions
 from funcmcp.testing import Client, accept, post, read_messages
 from funcmcp.transports.connection import Connection
-from tests.server.parts import NEWEST, PATIENCE, PER_REQUEST
+from tests.patience import PATIENCE
+from tests.server.parts import NEWEST, PER_REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -429,7 +430,7 @@ assert server.answer == server._respond
 print([name for name in sys.modules if "opentelemetry" in name])
 """
     run = subprocess.run(
-        [sys.executable, "-c", script % TRACEPARENT], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script % TRACEPARENT], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert run.stdout.strip() == "[]"
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "funcmcp"
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -57,7 +59,7 @@ def test_packages_of_azure_are_imported_in_its_adapters_alone() -> None:
 def loaded(code: str) -> set[str]:
     """Return the modules that a fresh interpreter has loaded after running code."""
     script = f"{code}\nimport sys; print(*sys.modules, sep='\\n')"
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=PATIENCE)
     return set(run.stdout.split())
 
 
@@ -115,7 +117,7 @@ def test_a_function_app_without_sign_in_loads_no_authentication() -> None:
 def tracked() -> list[Path]:
     listing = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE,
     )  # fmt: skip
     if listing.returncode:
         pytest.skip("not a git checkout")

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "funcmcp"
 LAZY_MODULES = [
@@ -100,7 +102,7 @@ def test_there_are_at_most_28_names_at_the_top_level() -> None:
 def loaded(code: str) -> set[str]:
     """Return the modules that a fresh interpreter has loaded after running code."""
     script = f"{code}\nimport sys; print(*sys.modules, sep='\\n')"
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=PATIENCE)
     return set(run.stdout.split())
 
 

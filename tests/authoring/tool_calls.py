@@ -13,6 +13,7 @@ from funcmcp.server.calls.context import RequestContext
 from funcmcp.server.calls.route import RoutedRequest
 from funcmcp.server.catalog.features import JSONResult
 from funcmcp.server.connections.client import Client
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from funcmcp.server.calls.context import HTTPRequestInfo
     from funcmcp.server.catalog.features import Tool
 
-PATIENCE = 10.0
 EVERYTHING: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 
 

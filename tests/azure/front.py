@@ -20,7 +20,8 @@ import httpx2
 
 from funcmcp.adapters.azure.settings import route_prefix
 from tests.azure.queue import listen
-from tests.azure.worker import SECONDS, FunctionsWorker, LoadError, http_input
+from tests.azure.worker import FunctionsWorker, LoadError, http_input
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -64,7 +65,7 @@ class Front:
     def __init__(self) -> None:
         self._worker = FunctionsWorker(Path(os.environ["FUNCTION_APP"]))
         self._routes: list[Route] = []
-        self._http = httpx2.AsyncClient(timeout=60, trust_env=False)
+        self._http = httpx2.AsyncClient(timeout=PATIENCE, trust_env=False)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Serve one scope."""
@@ -108,7 +109,7 @@ class Front:
         if self._worker.stream_url is None:
             return
         port = urlsplit(self._worker.stream_url).port
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 try:
                     _, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -14,7 +14,8 @@ from funcmcp import HTTPOptions, MCPServer
 from funcmcp.serving import serving_of
 from funcmcp.transports.http.messages import HttpResponse
 from tests.azure.serving import write_app, write_sample
-from tests.azure.worker import SECONDS, http_input, needs_worker, worker
+from tests.azure.worker import http_input, needs_worker, worker
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -176,7 +177,7 @@ def test_a_deployed_app_answers_on_its_own_name_at_once_and_on_no_other(tmp_path
 def test_32_first_requests_at_once_start_the_services_once(tmp_path: Path, notes: Path) -> None:
     with worker(write_app(tmp_path, SERVER), env={**DEPLOYED, "NOTES": str(notes)}) as loaded:
         calls = [loaded.submit("mcp", {"req": where()}) for _ in range(32)]
-        answers = [json.loads(call.result(SECONDS).value["body"]) for call in calls]
+        answers = [json.loads(call.result(PATIENCE).value["body"]) for call in calls]
     assert {answer["result"]["content"][0]["text"] for answer in answers} == {f"{URL}?x=1"}
     assert notes.read_text().split().count("opened") == 1
     assert notes.read_text().split().count("entered") == 1
@@ -312,7 +313,7 @@ def test_the_binding_json_is_complete(tmp_path: Path) -> None:
     show = "\nfor f in app.get_functions(): print(f.get_raw_bindings()[0])"
     folder = write_app(tmp_path, GUARDED + show)
     run = subprocess.run(
-        [sys.executable, "function_app.py"], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "function_app.py"], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert run.returncode == 0, run.stderr
     assert [json.loads(line) for line in run.stdout.splitlines()] == [
@@ -338,6 +339,6 @@ def test_a_server_whose_metadata_nobody_would_find_is_refused(tmp_path: Path) ->
     )
     folder = write_app(tmp_path, code, prefix="api")
     run = subprocess.run(
-        [sys.executable, "function_app.py"], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "function_app.py"], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert '"routePrefix": "" in host.json' in run.stderr

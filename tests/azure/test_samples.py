@@ -10,6 +10,7 @@ import httpx2
 
 from tests.azure.worker import needs_worker, worker
 from tests.cli.processes import running
+from tests.patience import PATIENCE
 from tests.serving import REPOSITORY
 
 SAMPLES = REPOSITORY / "samples/azure"
@@ -45,7 +46,7 @@ def test_the_self_hosted_server_listens_where_the_host_wants_and_answers_on_the_
     with running([sys.executable, *settings["arguments"]], folder=folder, env=env) as process:
         url = process.endpoint()
         assert url == f"http://127.0.0.1:{port}/mcp"
-        with httpx2.Client(trust_env=False, timeout=30) as http:
+        with httpx2.Client(trust_env=False, timeout=PATIENCE) as http:
             answers = [http.post(url, json=INITIALIZE, headers={"Host": host}) for host in (HOST, "evil.example.com")]
     assert [answer.status_code for answer in answers] == [200, 421]
 

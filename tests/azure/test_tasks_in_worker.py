@@ -16,6 +16,7 @@ from azure.storage.queue import QueueClient
 
 from tests.azure.queue import queue_input, queue_metadata
 from tests.azure.worker import http_input, needs_worker, worker_of
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -185,7 +186,7 @@ def test_of_two_deliveries_at_once_one_runs_the_tool(shop: Shop) -> None:
     (message,) = shop.messages()
     metadata = queue_metadata()
     futures = [shop.worker.submit("mcp_tasks", {"message": queue_input(message)}, metadata) for _ in range(3)]
-    assert [future.result(30).error for future in futures] == [None] * 3
+    assert [future.result(PATIENCE).error for future in futures] == [None] * 3
     assert shop.counts() == ["7"]
 
 
@@ -229,7 +230,7 @@ def test_a_cancelled_task_ends_its_run(shop: Shop) -> None:
     while not shop.container.get_blob_client(shop.blob_of(message)).download_blob().readall().count(b'"claimed":true'):
         time.sleep(0.02)
     shop.request("tasks/cancel", task_id, {"taskId": task_id})
-    assert running.result(30).error is None
+    assert running.result(PATIENCE).error is None
     assert shop.get(task_id)["status"] == "cancelled"
 
 

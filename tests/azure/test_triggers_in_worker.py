@@ -10,6 +10,7 @@ import pytest
 from tests.azure.host import read_binding, read_prompt, read_resource, read_tool
 from tests.azure.messages import TypedData
 from tests.azure.worker import LoadError, needs_worker, worker_of
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,7 +170,7 @@ def test_a_resource_that_is_not_there_is_a_failed_invocation_with_words_for_the_
 
 def test_32_calls_of_a_plain_function_run_at_once_and_start_its_services_once(many: Worker) -> None:
     futures = [many.submit("tool_meet", context(name="meet", arguments={"number": n})) for n in range(32)]
-    results = [read_tool(value_of(future.result(60)))["structuredContent"]["result"] for future in futures]
+    results = [read_tool(value_of(future.result(PATIENCE)))["structuredContent"]["result"] for future in futures]
     assert results == [[number, 2] for number in range(32)]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.azure.messages import TypedData
 from tests.azure.worker import LoadError, http_input, needs_worker, worker_of
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,8 +53,8 @@ def test_a_trigger_of_mcp_gets_its_context_as_text_and_a_failing_function_says_w
     with worker_of(BARE, tmp_path) as worker:
         say = worker.submit("say", {"context": TypedData(string='{"name":"say"}')})
         broken = worker.submit("broken", {"req": http_input("GET", "http://localhost/api/broken")})
-        assert say.result(30).value == '{"name":"say"}'
-        assert broken.result(30).error == "ValueError: boom"
+        assert say.result(PATIENCE).value == '{"name":"say"}'
+        assert broken.result(PATIENCE).error == "ValueError: boom"
 
 
 def test_an_app_that_can_not_be_loaded_is_told_as_the_host_would_log_it(tmp_path: Path) -> None:

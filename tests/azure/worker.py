@@ -26,14 +26,13 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from tests.azure.messages import PROTOS, Message, StatusResult, TypedData, invocation, streaming_message
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import IO
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SECONDS = 30
-"""How long a test waits for the worker."""
 
 needs_worker = pytest.mark.skipif(
     sys.version_info < (3, 13),
@@ -197,7 +196,7 @@ class Worker:
         self._reader = threading.Thread(target=self._read, daemon=True)
         started = self._waiting[-1] = Future()
         self._reader.start()
-        self.functions = {row["name"]: Function(**row) for row in started.result(SECONDS)}
+        self.functions = {row["name"]: Function(**row) for row in started.result(PATIENCE)}
 
     def submit(
         self, name: str, inputs: Mapping[str, TypedData], metadata: Mapping[str, TypedData] | None = None
@@ -219,7 +218,7 @@ class Worker:
         self, name: str, inputs: Mapping[str, TypedData], metadata: Mapping[str, TypedData] | None = None
     ) -> Invoked:
         """Invoke a function and wait for its end."""
-        return self.submit(name, inputs, metadata).result(SECONDS)
+        return self.submit(name, inputs, metadata).result(PATIENCE)
 
     def invoke_http(
         self, name: str, method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes = b""
@@ -238,7 +237,7 @@ class Worker:
 
     def exit_code(self) -> int:
         """Wait for the process's end and return its exit code; a signal's number is negative."""
-        return self._process.wait(SECONDS)
+        return self._process.wait(PATIENCE)
 
     def _read(self) -> None:
         for line in self._process.stdout or ():
@@ -281,7 +280,7 @@ def worker(folder: Path, *, env: Mapping[str, str] | None = None) -> Iterator[Wo
         finally:
             process.terminate()
             try:
-                process.wait(10)
+                process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise

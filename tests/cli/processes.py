@@ -12,15 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
+from tests.patience import PATIENCE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 PYTHON = sys.executable
 FUNCMCP = (PYTHON, "-m", "funcmcp.cli.main")
-START_SECONDS = 30
-STOP_SECONDS = 12
-"""Ten seconds are promised; two are for a busy machine."""
 
 _ENDPOINT = re.compile(r"http://\S+")
 _OUTPUT_VARIABLES = {
@@ -52,7 +51,7 @@ def funcmcp(
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -75,7 +74,7 @@ class Running:
     def line_with(self, text: str) -> str:
         """Wait for a line that contains a text, after those that were waited for before."""
         while True:
-            line = self._coming.get(timeout=START_SECONDS)
+            line = self._coming.get(timeout=PATIENCE)
             assert line is not None, f"{text!r} never came:\n{self.output}"
             if text in line:
                 return line
@@ -88,15 +87,15 @@ class Running:
 
     def ended(self) -> int:
         """Wait until the process has ended, and return its exit code."""
-        code = self.process.wait(STOP_SECONDS)
+        code = self.process.wait(PATIENCE)
         assert self._thread is not None
-        self._thread.join(STOP_SECONDS)
+        self._thread.join(PATIENCE)
         return code
 
     def join(self) -> None:
         """Wait until all output has been read."""
         if self._thread is not None:
-            self._thread.join(STOP_SECONDS)
+            self._thread.join(PATIENCE)
 
     @property
     def output(self) -> str:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cli.forking import funcmcp
-from tests.cli.processes import FUNCMCP, START_SECONDS, environment, running
+from tests.cli.processes import FUNCMCP, environment, running
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -181,7 +182,7 @@ class Terminal:
         """Wait for a text on the terminal, after those that were waited for before."""
         seen = ""
         while text not in seen:
-            assert select.select([self._ours], [], [], START_SECONDS)[0], f"{text!r} never came: {self.shown!r}"
+            assert select.select([self._ours], [], [], PATIENCE)[0], f"{text!r} never came: {self.shown!r}"
             part = COLOUR.sub("", os.read(self._ours, 65536).decode())
             seen += part
             self.shown += part
@@ -210,7 +211,7 @@ def test_a_question_is_asked_at_the_terminal_field_by_field(folder: Path) -> Non
         ):
             terminal.read_until(question)
             terminal.type(text)
-        output = terminal.process.communicate(timeout=START_SECONDS)[0]
+        output = terminal.process.communicate(timeout=PATIENCE)[0]
     finally:
         terminal.close()
     assert output == "accept: size='large' guests=3 note=None sure=True\n"
@@ -223,7 +224,7 @@ def test_a_question_can_be_declined_at_the_terminal(folder: Path, url: str) -> N
     try:
         terminal.read_until("Answer? [y/n] (y): ")
         terminal.type("n")
-        assert terminal.process.communicate(timeout=START_SECONDS)[0] == "decline: None\n"
+        assert terminal.process.communicate(timeout=PATIENCE)[0] == "decline: None\n"
     finally:
         terminal.close()
 
@@ -247,7 +248,7 @@ def test_progress_is_shown_in_a_terminal_and_the_result_stays_plain(folder: Path
     terminal = Terminal(folder, "call", "kinds.py" if where == "target" else url, "count")
     try:
         terminal.read_until("3/3")
-        assert terminal.process.communicate(timeout=START_SECONDS)[0] == "counted\n"
+        assert terminal.process.communicate(timeout=PATIENCE)[0] == "counted\n"
     finally:
         terminal.close()
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cli.forking import funcmcp
-from tests.cli.processes import FUNCMCP, START_SECONDS, running
+from tests.cli.processes import FUNCMCP, running
 from tests.cli.test_call import Terminal
 from tests.client.servers import answering
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +114,7 @@ def test_a_terminal_shows_the_status_and_the_questions_of_a_task(task_folder: Pa
     terminal = Terminal(task_folder, "call", url, "read")
     try:
         terminal.read_until("reading (1 of 2)")
-        assert terminal.process.communicate(timeout=START_SECONDS)[0] == "done\n"
+        assert terminal.process.communicate(timeout=PATIENCE)[0] == "done\n"
     finally:
         terminal.close()
     terminal = Terminal(task_folder, "call", url, "ask")
@@ -121,7 +122,7 @@ def test_a_terminal_shows_the_status_and_the_questions_of_a_task(task_folder: Pa
         for question, text in (("Answer? [y/n] (y): ", "y"), ("name: ", "Ada")):
             terminal.read_until(question)
             terminal.type(text)
-        assert terminal.process.communicate(timeout=START_SECONDS)[0] == "Hello, Ada\n"
+        assert terminal.process.communicate(timeout=PATIENCE)[0] == "Hello, Ada\n"
     finally:
         terminal.close()
 
@@ -132,7 +133,7 @@ def test_ctrl_c_cancels_the_task(task_folder: Path, url: str) -> None:
         terminal.read_until("hanging (1 of 2)")
         terminal.process.send_signal(signal.SIGINT)
         terminal.read_until("Cancelling the task. Ctrl+C again ends the command at once.")
-        assert terminal.process.communicate(timeout=START_SECONDS)[0] == ""
+        assert terminal.process.communicate(timeout=PATIENCE)[0] == ""
         assert terminal.process.returncode == 130
     finally:
         terminal.close()
@@ -154,7 +155,7 @@ def test_a_second_ctrl_c_ends_the_command_at_once(task_folder: Path) -> None:
 
     def respond(message: dict[str, Any]) -> tuple[int, str, bytes]:
         if message["method"] == "tasks/cancel":
-            over.wait(START_SECONDS)
+            over.wait(PATIENCE)
         body = {"jsonrpc": "2.0", "id": message["id"], "result": results.get(message["method"], {})}
         return 200, "application/json", json.dumps(body).encode()
 
@@ -166,7 +167,7 @@ def test_a_second_ctrl_c_ends_the_command_at_once(task_folder: Path) -> None:
             terminal.read_until("Cancelling the task")
             started = time.monotonic()
             terminal.process.send_signal(signal.SIGINT)
-            assert terminal.process.wait(START_SECONDS) == 130
+            assert terminal.process.wait(PATIENCE) == 130
             assert time.monotonic() - started < 1.5  # the cancellation may take 2 seconds, and closing 5 more
         finally:
             over.set()

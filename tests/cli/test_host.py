@@ -26,6 +26,7 @@ from tests.cli.processes import FUNCMCP, PYTHON, funcmcp, running
 from tests.functions_host.apps import KINDS, write_app
 from tests.functions_host.workers.test_process import is_running
 from tests.nodejs import node, package
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +96,7 @@ def test_the_official_typescript_client(host: tuple[Running, str], tmp_path: Pat
     script = modules / ".cache" / "functions_host_client.mjs"
     script.parent.mkdir(exist_ok=True)
     script.write_text(TYPESCRIPT)
-    found = subprocess.run([node(), script, host[1]], capture_output=True, text=True, timeout=60, check=True)
+    found = subprocess.run([node(), script, host[1]], capture_output=True, text=True, timeout=PATIENCE, check=True)
     answers = json.loads(found.stdout)
     assert "echo" in answers["tools"]
     assert answers["result"]["structuredContent"] == {"a": 1}
@@ -314,7 +315,7 @@ def answers_of(port: int, method: str, path: str) -> bytes:
     """Return what is sent for a request and for a second one behind it on the same connection."""
     lines = f"{method} /api/{path} HTTP/1.1\r\nHost: localhost\r\n\r\n"
     lines += "GET /api/status/201 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
         connection.sendall(lines.encode())
         return b"".join(iter(lambda: connection.recv(65536), b""))
 

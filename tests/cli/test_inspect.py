@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.forking import funcmcp
 from tests.cli.processes import FUNCMCP, environment, running
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +89,7 @@ def test_there_are_colours_in_a_terminal_and_none_in_a_pipe(folder: Path) -> Non
             env=environment({"TERM": "xterm-256color"}),
             stdin=subprocess.DEVNULL,
             stdout=theirs,
-            timeout=60,
+            timeout=PATIENCE,
             check=True,
         )
         assert b"\x1b[" in os.read(ours, 65536)

@@ -9,15 +9,16 @@ import pytest
 
 from funcmcp import __version__
 from tests.cli.processes import PYTHON, funcmcp
+from tests.patience import PATIENCE
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def test_the_console_script_prints_the_version() -> None:
     script = Path(PYTHON).with_name("funcmcp")
-    shown = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60, check=True)
+    shown = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert shown.stdout == f"funcmcp {__version__}\n"
 
 

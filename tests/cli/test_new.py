@@ -23,6 +23,7 @@ from tests.azure.messages import TypedData
 from tests.azure.serving import serve_app
 from tests.azure.worker import needs_worker, worker
 from tests.cli.processes import FUNCMCP, PYTHON, environment, funcmcp, running
+from tests.patience import PATIENCE
 from tests.requirements import require
 from tests.serving import REPOSITORY
 
@@ -115,7 +116,7 @@ async def test_funcmcp_run_answers_a_client(any_project: Path) -> None:
 def test_its_own_tests_pass(any_project: Path) -> None:
     command = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio"]
     run = subprocess.run(
-        command, cwd=any_project, env=environment(), capture_output=True, text=True, timeout=60, check=False
+        command, cwd=any_project, env=environment(), capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert "3 passed" in run.stdout
@@ -163,7 +164,7 @@ async def test_the_command_of_the_container_serves_the_host_names_of_the_environ
     with running(local, folder=projects["none"], env={"FUNCMCP_ALLOWED_HOSTS": "shop.example"}) as process:
         address = urlsplit(process.endpoint()).netloc
         for name in ("shop.example", "other.example"):
-            connection = HTTPConnection(address, timeout=10)
+            connection = HTTPConnection(address, timeout=PATIENCE)
             headers = {
                 "Host": name,
                 "Content-Type": "application/json",
@@ -232,7 +233,7 @@ def test_with_an_application_of_entra_callers_must_sign_in(projects: dict[str, P
     shown += "print(r.resource, *r.authorization_servers, *r.scopes)"
     run = subprocess.run(
         [PYTHON, "-c", shown], cwd=projects[hosting], env=environment(settings), capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=PATIENCE, check=False,
     )  # fmt: skip
     issuer, scope = f"https://login.microsoftonline.com/{TENANT}/v2.0", f"api://{CLIENT}/user_impersonation"
     assert run.stdout == f"http://localhost:7071/mcp {issuer} {scope}\n", run.stderr
@@ -423,7 +424,7 @@ def test_azure_lets_users_in_through_named_client_applications_only(projects: di
 def test_the_wheel_has_the_templates_and_the_page(tmp_path: Path) -> None:
     require("hatchling", find_spec("hatchling"))
     command = [PYTHON, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, timeout=PATIENCE)
     (wheel,) = tmp_path.glob("*.whl")
     source = REPOSITORY / "src"
     templates = {str(path.relative_to(source)) for path in source.rglob("*.template")}

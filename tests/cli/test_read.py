@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.forking import funcmcp
 from tests.cli.processes import FUNCMCP, environment, running
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,7 @@ def url(folder: Path) -> Iterator[str]:
 def output(folder: Path, *arguments: str) -> bytes:
     """Return what a command writes into a pipe, byte by byte."""
     ended = subprocess.run(
-        [*FUNCMCP, *arguments], cwd=folder, env=environment(), capture_output=True, timeout=60, check=True
+        [*FUNCMCP, *arguments], cwd=folder, env=environment(), capture_output=True, timeout=PATIENCE, check=True
     )
     return ended.stdout
 
@@ -36,7 +37,9 @@ def output(folder: Path, *arguments: str) -> bytes:
 def shown_in_a_terminal(folder: Path, *arguments: str) -> str:
     ours, theirs = pty.openpty()
     try:
-        subprocess.run([*FUNCMCP, *arguments], cwd=folder, env=environment(), stdout=theirs, timeout=60, check=True)
+        subprocess.run(
+            [*FUNCMCP, *arguments], cwd=folder, env=environment(), stdout=theirs, timeout=PATIENCE, check=True
+        )
         return os.read(ours, 65536).decode()
     finally:
         os.close(ours)

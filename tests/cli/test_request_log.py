@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cli.processes import FUNCMCP, START_SECONDS, STOP_SECONDS, environment, funcmcp, running
+from tests.cli.processes import FUNCMCP, environment, funcmcp, running
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +77,7 @@ class Terminal:
     def line(self, pattern: str) -> str:
         """Wait for a whole line that matches a pattern."""
         with self._changed:
-            assert self._changed.wait_for(lambda: self._matching(pattern), START_SECONDS), self._text
+            assert self._changed.wait_for(lambda: self._matching(pattern), PATIENCE), self._text
             return self._matching(pattern)[0]
 
     def _matching(self, pattern: str) -> list[str]:
@@ -89,7 +90,7 @@ class Terminal:
 
 
 def send(address: str, method: str, params: dict[str, Any], *, verb: str = "POST", path: str = "/mcp") -> int:
-    connection = http.client.HTTPConnection(address, timeout=START_SECONDS)
+    connection = http.client.HTTPConnection(address, timeout=PATIENCE)
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     connection.request(verb, path, json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}), headers)
     response = connection.getresponse()
@@ -114,7 +115,7 @@ def at_a_terminal(server: Path, *options: str) -> Iterator[Terminal]:
             yield Terminal(process, ours)
         finally:
             process.terminate()
-            process.wait(STOP_SECONDS)
+            process.wait(PATIENCE)
             os.close(ours)
 
 

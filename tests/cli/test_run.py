@@ -17,7 +17,8 @@ import httpx2
 import pytest
 
 from funcmcp.client import Client
-from tests.cli.processes import FUNCMCP, STOP_SECONDS, Running, environment, funcmcp, running
+from tests.cli.processes import FUNCMCP, Running, environment, funcmcp, running
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +114,7 @@ class Worker:
     """A connection, which stays at the worker process that accepted it."""
 
     def __init__(self, stack: contextlib.ExitStack, url: str) -> None:
-        connection = http.client.HTTPConnection(url.split("/")[2], timeout=STOP_SECONDS)
+        connection = http.client.HTTPConnection(url.split("/")[2], timeout=PATIENCE)
         self._connection = stack.enter_context(contextlib.closing(connection))
 
     def begin(self) -> str:
@@ -177,7 +178,7 @@ def post(url: str, method: str, params: dict[str, Any], session: str = "") -> tu
     """Send a request; return the session that was begun, and the answer."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     headers = {"content-type": "application/json", "mcp-session-id": session}
-    with contextlib.closing(http.client.HTTPConnection(url.split("/")[2], timeout=STOP_SECONDS)) as connection:
+    with contextlib.closing(http.client.HTTPConnection(url.split("/")[2], timeout=PATIENCE)) as connection:
         connection.request("POST", "/mcp", body, headers)
         response = connection.getresponse()
         return response.getheader("mcp-session-id", ""), json.loads(response.read())
@@ -192,7 +193,7 @@ async def test_a_signal_lets_a_call_in_flight_finish_and_ends_with_code_0(
         calling = asyncio.create_task(call(url, "work"))
         await asyncio.to_thread(process.line_with, "begun")
         process.process.send_signal(number)
-        result = await asyncio.wait_for(calling, STOP_SECONDS)
+        result = await asyncio.wait_for(calling, PATIENCE)
         code = await asyncio.to_thread(process.ended)
     assert (code, result["content"][0]["text"]) == (0, "finished")
     assert "Traceback" not in process.output
@@ -261,7 +262,7 @@ def test_a_host_that_is_none_is_one_clear_line(folder: Path) -> None:
 def status_for(url: str, host: str) -> int:
     """Return the status of a ping with a Host header of one's own."""
     answer = httpx2.post(
-        url, headers={"host": host}, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}, timeout=STOP_SECONDS
+        url, headers={"host": host}, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}, timeout=PATIENCE
     )
     return answer.status_code
 
@@ -317,7 +318,7 @@ def test_it_serves_on_an_ipv6_address(folder: Path) -> None:
 
 def test_the_page_can_be_switched_off(folder: Path) -> None:
     with served(folder, "server.py", "--no-page") as (_, url):
-        response = httpx2.get(url, headers={"accept": "text/html"}, timeout=STOP_SECONDS)
+        response = httpx2.get(url, headers={"accept": "text/html"}, timeout=PATIENCE)
     assert (response.status_code, response.headers["content-type"]) == (405, "application/json")
 
 
@@ -373,7 +374,7 @@ def test_ctrl_c_in_a_terminal_reaches_all_processes_and_prints_no_traceback(fold
         try:
             assert b"http://" in process.stdout.readline()
             os.killpg(process.pid, signal.SIGINT)
-            assert process.wait(STOP_SECONDS) == 0
+            assert process.wait(PATIENCE) == 0
             assert process.stdout.read() == b""
         finally:
             process.kill()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp.client import Client
-from tests.cli.processes import FUNCMCP, STOP_SECONDS, funcmcp, running
+from tests.cli.processes import FUNCMCP, funcmcp, running
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +46,7 @@ async def test_a_worker_runs_the_tasks_of_a_process_that_only_serves_and_sigterm
     only_serves = {"FUNCMCP_TASK_CONCURRENCY": "0"}
     with running(serve, folder=tmp_path, env=only_serves) as server:
         url = server.endpoint()
-        async with Client(url, timeout=STOP_SECONDS) as client:
+        async with Client(url, timeout=PATIENCE) as client:
             first = await client.start_tool("pid")
             command = [*FUNCMCP, "worker", "server.py", "--concurrency", "3"]
             with running(command, folder=tmp_path, env=only_serves) as worker:

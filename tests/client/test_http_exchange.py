@@ -25,6 +25,7 @@ from funcmcp.client.streamable_http import post
 from tests import schemas
 from tests.cli.processes import FUNCMCP, running
 from tests.client.servers import OK, answering, redirect, results_of, sending
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,7 +140,7 @@ async def test_a_call_that_takes_too_long_is_cancelled_at_the_server(url: str, r
         before = (await client.call_tool("count_cancelled")).structured_content["result"]
         with pytest.raises(TimeoutError, match=r"tools/call got no response within 0\.2 seconds"):
             await client.call_tool("wait", timeout=0.2)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while (await client.call_tool("count_cancelled")).structured_content["result"] == before:  # noqa: ASYNC110 - the server is another process
                 await asyncio.sleep(0.02)
 

@@ -21,6 +21,7 @@ from funcmcp.client import (
 )
 from funcmcp.client.stdio import StdioTransport, default_environment
 from tests import schemas
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,7 +154,7 @@ async def test_a_call_that_takes_too_long_is_cancelled_over_stdio(server: Path, 
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while (await client.call_tool("count_cancelled")).structured_content["result"] < 2:  # noqa: ASYNC110 - the server is another process
                 await asyncio.sleep(0.02)
 
@@ -342,7 +343,7 @@ async def test_a_process_that_ignores_the_end_of_stdin_and_sigterm_is_killed() -
 
     await transport.connect(receive)
     await asyncio.sleep(0.5)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await transport.aclose()
     with pytest.raises(ConnectionFailedError):
         await transport.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, {})

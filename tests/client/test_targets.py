@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from funcmcp.client import Client, HTTPEndpoint, StdioCommand
+from tests.patience import PATIENCE
 
 
 def test_a_command_needs_a_program() -> None:
@@ -49,5 +50,5 @@ def test_headers_are_for_http() -> None:
 )
 def test_a_target_loads_only_what_it_needs(target: str, absent: set[str]) -> None:
     code = f"from funcmcp.client import Client, StdioCommand; Client({target}); import sys; print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert not set(run.stdout.split()) & absent

@@ -23,7 +23,8 @@ from funcmcp.serving import serving_of
 from funcmcp.tasks import TaskOptions
 from funcmcp.testing import accept
 from funcmcp.transports.http.messages import HttpResponse
-from tests.server.parts import NEWEST, PATIENCE, PER_REQUEST
+from tests.patience import PATIENCE
+from tests.server.parts import NEWEST, PER_REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -17,12 +17,12 @@ from mcp import StdioServerParameters
 from mcp.client.sse import sse_client
 
 from tests import nodejs
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HERE = Path(__file__).parent
-_CLIENT_SECONDS = 90
 
 Transport: TypeAlias = Literal["http", "sse", "stdio", "websocket"]
 
@@ -112,7 +112,7 @@ def play_node(script: str, target: Target, mode: str, plan: Sequence[Step]) -> P
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=_CLIENT_SECONDS,
+        timeout=PATIENCE,
         check=False,
     )
     assert finished.returncode == 0, finished.stderr

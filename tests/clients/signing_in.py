@@ -18,6 +18,7 @@ from samples.orders.restaurant import OrderService
 from samples.signin.authorization import AuthorizationServer
 from samples.signin.server import signed_in
 from samples.signin.settings import SCOPES
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     import socket
@@ -30,7 +31,6 @@ HOST = "127.0.0.1"
 BACK = "http://127.0.0.1:1/back"
 """Where a client's users go back to; the browser stops there."""
 
-_STOP_SECONDS = 10
 _TICKET = re.compile(r'name="ticket" value="([\w-]+)"')
 
 
@@ -158,7 +158,7 @@ def _serving(app: Any, listener: socket.socket) -> Iterator[None]:
         yield
     finally:
         server.should_exit = True
-        thread.join(_STOP_SECONDS)
+        thread.join(PATIENCE)
         listener.close()
         assert not thread.is_alive()
 

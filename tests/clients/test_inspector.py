@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests import nodejs
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +38,7 @@ class Inspector:
             env=self._environment,
             text=True,
             encoding="utf-8",
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
         printed = finished.stdout or finished.stderr
@@ -64,7 +65,7 @@ def test_the_inspector_starts_a_file_that_calls_run_and_calls_its_tool(tmp_path:
         capture_output=True,
         env={**os.environ, "HOME": str(tmp_path), "PATH": f"{nodejs.node().parent}{os.pathsep}{os.environ['PATH']}"},
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert finished.returncode == 0, finished.stderr

@@ -18,6 +18,7 @@ from pydantic import AnyUrl
 
 from tests import nodejs
 from tests.clients.signing_in import BACK, SignIn, agree, serve_sign_in
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,6 @@ ORDER: dict[str, Any] = {
     "arguments": {"customerId": "ada", "items": [{"itemId": "margherita", "quantity": 1}]},
 }
 PER_REQUEST = "2026-07-28"
-_NODE_SECONDS = 60
 
 
 class Memory:
@@ -70,7 +70,7 @@ def python_provider(url: str, memory: Memory, *, decision: str = "allow") -> OAu
 async def play_python(url: str, mode: str, calls: list[dict[str, Any]]) -> tuple[list[Any], dict[str, Any]]:
     """Sign in with the Python SDK, and call."""
     memory = Memory()
-    async with httpx2.AsyncClient(auth=python_provider(url, memory), timeout=20) as http:
+    async with httpx2.AsyncClient(auth=python_provider(url, memory), timeout=PATIENCE) as http:
         transport = streamable_http_client(url, http_client=http)
         async with Client(transport, mode=mode, read_timeout_seconds=20) as client:
             results = [
@@ -85,7 +85,7 @@ def play_typescript(sdk: str, url: str, mode: str, calls: list[dict[str, Any]]) 
     """Sign in with a TypeScript SDK, and call."""
     script = nodejs.HOME.parent / "clients" / "typescript_sign_in.mjs"
     command = [str(nodejs.node()), str(script), str(nodejs.HOME), sdk, url, BACK, mode, json.dumps(calls)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=_NODE_SECONDS, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert run.returncode == 0, run.stderr
     said = json.loads(run.stdout)
     return said["results"], said["tokens"]
@@ -172,7 +172,7 @@ async def test_a_token_that_is_over_is_refreshed_without_the_user(sign_in: SignI
     memory = Memory()
     provider = python_provider(sign_in.url, memory)
     async with (
-        httpx2.AsyncClient(auth=provider, timeout=20) as http,
+        httpx2.AsyncClient(auth=provider, timeout=PATIENCE) as http,
         Client(streamable_http_client(sign_in.url, http_client=http), mode="legacy") as client,
     ):
         await client.call_tool(**MENU)
@@ -188,7 +188,7 @@ async def test_a_token_that_is_over_is_refreshed_without_the_user(sign_in: SignI
 
 async def test_where_the_user_does_not_agree_the_client_gets_nothing(sign_in: SignIn) -> None:
     provider = python_provider(sign_in.url, Memory(), decision="deny")
-    async with httpx2.AsyncClient(auth=provider, timeout=20) as http:
+    async with httpx2.AsyncClient(auth=provider, timeout=PATIENCE) as http:
         with pytest.raises(OAuthFlowError):
             await http.post(sign_in.url, json={"jsonrpc": "2.0", "id": 1, "method": "ping"})
     assert not sign_in.those("POST /token")

@@ -11,6 +11,7 @@ import pytest
 from tests import nodejs
 from tests.clients.plan import HERE
 from tests.clients.test_inspector import Inspector
+from tests.patience import PATIENCE
 from tests.requirements import require
 from tests.serving import REPOSITORY
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from tests.clients.plan import Target, Transport
 
-_SECONDS = 60
 FASTMCP = REPOSITORY / ".servers/fastmcp/bin/python"
 COMPUTED = "Computed pi for 0.2 seconds."
 
@@ -33,7 +33,7 @@ def url(everything: Callable[[Transport], Target]) -> str:
 def output_of(*command: str) -> dict[str, Any]:
     """Return the JSON object that a program prints."""
     ended = subprocess.run(
-        command, capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS, check=False, cwd="/"
+        command, capture_output=True, text=True, encoding="utf-8", timeout=PATIENCE, check=False, cwd="/"
     )
     assert ended.returncode == 0, ended.stderr
     printed: dict[str, Any] = json.loads(ended.stdout)

@@ -8,7 +8,8 @@ import httpx2
 import pytest
 
 from tests.cluster.serving import instances
-from tests.instances import PATIENCE, Caller
+from tests.instances import Caller
+from tests.patience import PATIENCE
 from tests.redis_server import redis_server
 
 if TYPE_CHECKING:

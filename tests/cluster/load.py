@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tests.instances import INITIALIZE, text_of
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from tests.cluster.tokens import Tokens
 
-RECOVERY = 5.0
-"""Seconds in which what a fault has hit must be well again."""
 
 NOT_NOW = frozenset({502, 503, 504})
 """What the proxy says of an instance that has died, and an instance of a Redis that is away."""
@@ -141,7 +140,7 @@ class Load:
         """Send a request, again where it is not possible now, and return its answer."""
         request_id = random.getrandbits(32)
         body = json.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}).encode()
-        async with asyncio.timeout(RECOVERY):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 status, headers, answer = await self._send("POST", self._head(caller, session_id), body)
                 if status not in NOT_NOW:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from tests.patience import PATIENCE
 from tests.redis_server import program
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ backend instances
     default-server check inter 200ms fall 1 rise 1
 {instances}
 """
-
-_STOP_SECONDS = 10
 
 
 @contextmanager
@@ -70,4 +69,4 @@ def proxied(
                 yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
             finally:
                 process.terminate()
-                process.wait(_STOP_SECONDS)
+                process.wait(PATIENCE)

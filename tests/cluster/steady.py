@@ -15,7 +15,7 @@ from mcp import Client, MCPDeprecationWarning, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from tests import nodejs
-from tests.cluster.load import RECOVERY
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from mcp.client import ClientRequestContext
@@ -60,7 +60,7 @@ class Use:
     url: str
     headers: dict[str, str]
     mode: str
-    recovery: float = RECOVERY
+    recovery: float = PATIENCE
     longest: float = _LONGEST_CALL
 
 

@@ -18,12 +18,13 @@ import httpx2
 import pytest
 
 from tests.clients.players import HANDSHAKE, PER_REQUEST
-from tests.cluster.load import NOT_NOW, RECOVERY, Load
+from tests.cluster.load import NOT_NOW, Load
 from tests.cluster.proxy import proxied
 from tests.cluster.serving import instances
 from tests.cluster.steady import Use, use_python, use_typescript
 from tests.cluster.tokens import Tokens
-from tests.instances import PATIENCE, Caller, text_of
+from tests.instances import Caller, text_of
+from tests.patience import PATIENCE
 from tests.redis_server import redis_server
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Trial:
 
     async def until(self, status: int, url: str, message: dict[str, Any]) -> None:
         """Send a message until it is answered; what is said before must be that it is not possible now."""
-        async with asyncio.timeout(RECOVERY):
+        async with asyncio.timeout(PATIENCE):
             while (response := await self.caller.post(url, message)).status_code != status:
                 assert response.status_code in NOT_NOW
                 await asyncio.sleep(0.05)
@@ -94,7 +95,7 @@ class Trial:
         with suppress(httpx2.HTTPError):
             while await dead.message() is not None:
                 pass
-        async with asyncio.timeout(RECOVERY), self.caller.stream(self.urls[-1]) as stream:
+        async with asyncio.timeout(PATIENCE), self.caller.stream(self.urls[-1]) as stream:
             assert stream.response.status_code == 200
             await self.touch(stream)
 
@@ -153,7 +154,7 @@ async def test_no_session_is_lost_or_mixed_up_when_instances_and_redis_die(
     _, proxy, _, tokens = served
     over = asyncio.Event()
     modes = {HANDSHAKE: "legacy", PER_REQUEST: PER_REQUEST}
-    async with httpx2.AsyncClient(timeout=PATIENCE, trust_env=False) as http, asyncio.timeout(60):
+    async with httpx2.AsyncClient(timeout=PATIENCE, trust_env=False) as http, asyncio.timeout(PATIENCE):
         trial = Trial(*served, http)
         clients: list[tuple[str, str, asyncio.Task[Steady]]] = []
         async with asyncio.TaskGroup() as group:

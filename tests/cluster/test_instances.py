@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.instances import PATIENCE, per_request, text_of
+from tests.instances import per_request, text_of
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from typing import Any

@@ -10,7 +10,8 @@ import pytest
 
 from tests.cluster.serving import instances
 from tests.cluster.tokens import Tokens
-from tests.instances import PATIENCE, Caller, per_request, text_of
+from tests.instances import Caller, per_request, text_of
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

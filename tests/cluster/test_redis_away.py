@@ -12,6 +12,7 @@ import pytest
 from funcmcp.adapters.redis.link import RedisLink
 from tests.cluster.serving import instances
 from tests.instances import INITIALIZE, per_request, text_of
+from tests.patience import PATIENCE
 from tests.redis_server import redis_server
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
     Do = Callable[[Any], Awaitable[None]]
 
-RECOVERY = 5.0
-"""Seconds after which all must be well again."""
 
 ADD = per_request("tools/call", name="add", arguments={"a": 1, "b": 2})
 FAULTS = pytest.mark.parametrize("fault", ["stop", "kill", "pause"])
@@ -59,7 +58,7 @@ def take_away(redis: RedisServer, fault: str) -> None:
 def bring_back(redis: RedisServer, fault: str) -> float:
     """Bring Redis back; return until when all must be well again."""
     (redis.resume if fault == "pause" else redis.start)()
-    return monotonic() + RECOVERY
+    return monotonic() + PATIENCE
 
 
 def assert_refused(response: httpx2.Response, request_id: int | None) -> None:
@@ -187,7 +186,7 @@ async def test_a_redis_that_is_unwell_loses_no_session_and_gives_no_wrong_answer
         else:
             assert_refused(response, call["id"])
     for url in shops:
-        await is_well(caller, url, monotonic() + RECOVERY)
+        await is_well(caller, url, monotonic() + PATIENCE)
     await caller.begin(shops[1])
     await link.aclose()
 

@@ -20,6 +20,7 @@ from funcmcp.serving import serving_of
 from funcmcp.tasks import RedisTasks
 from tests.cluster.task_worker import Ledger, make_server
 from tests.instances import Caller, per_request
+from tests.patience import PATIENCE
 from tests.redis_server import redis_server
 from tests.server.task_parts import DECLARED, ask, create, get
 from tests.serving import REPOSITORY
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from tests.redis_server import RedisServer
 
 TASKS = 40
-PATIENCE = 30.0
 STOPPED = "The server was stopped while the tool ran. Part of its work may be done."
 ENDED = ("completed", "failed", "cancelled")
 

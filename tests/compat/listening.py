@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from tests.patience import PATIENCE
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
@@ -34,7 +36,7 @@ async def listening(
 
     monkeypatch.setattr(uvicorn.Server, "startup", reporting)
     serving = asyncio.ensure_future(serve(mcp))
-    await asyncio.wait({started, serving}, timeout=20, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({started, serving}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
     if serving.done():
         serving.result()
     running = started.result()

@@ -21,6 +21,7 @@ from funcmcp.compat import AccessToken, FastMCP, MCPServer, StaticTokenVerifier,
 from funcmcp.compat.auth import native_auth
 from funcmcp.tasks import SQLiteTasks
 from tests.compat.token_cases import CASES
+from tests.patience import PATIENCE
 from tests.requirements import require
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def answers_of(python: str, frameworks: str) -> Answers:
     """Return the answers of all servers to all cases and headers."""
     credentials = {**{name: f"Bearer {name}" for name in CASES}, **HEADERS}
     answers: Answers = {}
-    with serving(python, frameworks) as url, httpx2.Client(timeout=30) as client:
+    with serving(python, frameworks) as url, httpx2.Client(timeout=PATIENCE) as client:
         for server in SERVERS:
             for name, header in credentials.items():
                 headers = {"accept": "application/json, text/event-stream", "connection": "close"}

@@ -13,6 +13,7 @@ import pytest
 from funcmcp.compat import Context, Depends, FastMCP, MCPServer
 from funcmcp.testing import Client
 from tests.compat.unknown_arguments_client import PROMPTS, TOOLS, errors_of, register
+from tests.patience import PATIENCE
 from tests.requirements import require
 
 REPOSITORY = Path(__file__).parents[2]
@@ -28,7 +29,7 @@ def original(framework: str) -> list[bool]:
         capture_output=True,
         check=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         cwd=REPOSITORY,
     )
     errors: list[bool] = json.loads(ended.stdout)

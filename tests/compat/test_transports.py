@@ -23,6 +23,7 @@ from starlette.routing import Mount
 
 from funcmcp.compat import Context, FastMCP, get_http_request
 from tests.compat.listening import listening, under_uvicorn
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -129,7 +130,7 @@ def test_a_server_runs_on_stdio_as_it_did(tmp_path: Path) -> None:
     initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     lines = "".join(json.dumps(message) + "\n" for message in (initialize, initialized, CALL))
     run = subprocess.run(
-        [sys.executable, str(script)], input=lines, capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, str(script)], input=lines, capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     answers = [json.loads(line) for line in run.stdout.splitlines()]
     assert answers[0]["result"]["serverInfo"]["name"] == "Demo"

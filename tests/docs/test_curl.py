@@ -9,6 +9,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tests.patience import PATIENCE
 from tests.serving import serve
 
 PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "eras.md").read_text(encoding="utf-8")
@@ -34,7 +35,7 @@ def test_the_curl_command_calls_the_tool(tmp_path: Path) -> None:
     server.write_text(fenced("python\n"), encoding="utf-8")
     url, headers, request = curl()
     with serve(server) as served:
-        connection = HTTPConnection(urlsplit(served.origin).netloc, timeout=10)
+        connection = HTTPConnection(urlsplit(served.origin).netloc, timeout=PATIENCE)
         connection.request("POST", urlsplit(url).path, request, headers)
         response = connection.getresponse()
         body = json.load(response)

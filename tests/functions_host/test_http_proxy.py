@@ -18,6 +18,7 @@ import pytest_asyncio
 from tests.cli.processes import FUNCMCP, running
 from tests.functions_host.apps import write_node_app
 from tests.nodejs import node
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -104,7 +105,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest_asyncio.fixture(loop_scope="module")
 async def http(process: Running) -> AsyncIterator[httpx2.AsyncClient]:
     origin: str = process.origin  # type: ignore[attr-defined]
-    async with httpx2.AsyncClient(base_url=f"{origin}/api", timeout=20, trust_env=False) as client:
+    async with httpx2.AsyncClient(base_url=f"{origin}/api", timeout=PATIENCE, trust_env=False) as client:
         yield client
 
 

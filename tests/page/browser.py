@@ -15,13 +15,13 @@ import uvicorn
 
 from funcmcp.adapters.uvicorn.server import listen, origin_of
 from tests import nodejs
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 HERE = Path(__file__).parent
 HOST = "127.0.0.1"
-_STOP_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def running_browser() -> Iterator[Browser]:
         finally:
             assert process.stdin is not None
             process.stdin.close()
-            process.wait(_STOP_SECONDS)
+            process.wait(PATIENCE)
 
 
 @contextmanager
@@ -88,6 +88,6 @@ def serving(app: Any, path: str = "/mcp") -> Iterator[str]:
         yield f"{origin_of(HOST, listener)}{path}"
     finally:
         server.should_exit = True
-        thread.join(_STOP_SECONDS)
+        thread.join(PATIENCE)
         listener.close()
         assert not thread.is_alive()

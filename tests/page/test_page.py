@@ -12,6 +12,7 @@ from funcmcp.cli.install.clients import CLIENTS
 from funcmcp.cli.install.entries import Server, entry_for
 from tests.page.browser import Browser, running_browser, serving
 from tests.page.features import Features
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -243,7 +244,7 @@ def test_cancel_ends_the_call_at_the_server(browser: Browser, url: str, features
         """,
         {"url": url},
     )
-    assert features.cancelled.wait(5)
+    assert features.cancelled.wait(PATIENCE)
 
 
 def test_thousands_of_messages_do_not_block_the_page(browser: Browser, url: str, features: Features) -> None:
@@ -268,7 +269,7 @@ def test_thousands_of_messages_do_not_block_the_page(browser: Browser, url: str,
         """,
         {"url": url},
     )
-    assert features.cancelled.wait(5)
+    assert features.cancelled.wait(PATIENCE)
     assert seen["seconds"] < 8
     assert seen["lines"] == 1000
     assert "3,500 earlier messages are not shown." in seen["exchange"]

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.requirements import require
 from tests.serving import REPOSITORY, serve
 
-_SECONDS = 90
 _HTTPS = "the server listens on this machine; a proxy in front of it has the certificate"
 _STREAMS = "with signed sessions, the default, no stream is open that could carry the notification"
 EXPECTED_FAILURES = {
@@ -47,7 +47,7 @@ def audit(file: Path, folder: Path) -> list[dict[str, Any]]:
     """Return the result of each rule that mcpscore applied to a server."""
     with serve(file, env={"ORDERS_DB": str(folder / "orders.db")}) as served:
         command = [str(Path(sys.executable).with_name("mcpscore")), "--no-config", "--json", served.url]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, cwd=folder, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=folder, check=False)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert (report["partial"], report["transport"]) == (False, "streamable-http")

@@ -18,6 +18,7 @@ from funcmcp import ToolError
 from funcmcp.testing import Client
 from samples.orders.restaurant import MENU, CreateOrder, OrderService
 from samples.orders.server import mcp
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -367,7 +368,7 @@ def test_processes_that_start_at_the_same_time_seed_the_menu_once(file: Path) ->
             assert process.stdin is not None
             process.stdin.write("\n")
             process.stdin.flush()
-        seen = [process.communicate(timeout=60)[0] for process in processes]
+        seen = [process.communicate(timeout=PATIENCE)[0] for process in processes]
     finally:
         for process in processes:
             process.kill()

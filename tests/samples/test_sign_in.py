@@ -13,6 +13,7 @@ import pytest
 from samples.signin.grants import Agreement, Client, OAuth
 from samples.signin.settings import READ, SCOPES, WRITE
 from tests.clients.signing_in import BACK, SignIn, agree, serve_sign_in
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -31,7 +32,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignIn]:
 
 @pytest.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(timeout=20) as client:
+    async with httpx2.AsyncClient(timeout=PATIENCE) as client:
         yield client
 
 

@@ -19,6 +19,7 @@ from funcmcp.server.dispatch import Server
 from funcmcp.server.options import ServerOptions
 from funcmcp.state.seal import KeyRing
 from tests import schemas
+from tests.patience import PATIENCE
 from tests.server_options import grouped
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from funcmcp.state.bus import Bus
     from funcmcp.state.tasks.store import TaskStore
 
-PATIENCE = 5.0
-"""Seconds that any wait of a test may last before it counts as lost."""
 
 NEWEST = "2025-11-25"
 PER_REQUEST = "2026-07-28"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.auth.principal import Principal
 from funcmcp.protocol.tasks import EXTENSION
 from funcmcp.state.tasks.memory import MemoryTasks
-from tests.server.parts import NEWEST, PATIENCE, PER_REQUEST, answer, context, server
+from tests.patience import PATIENCE
+from tests.server.parts import NEWEST, PER_REQUEST, answer, context, server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -16,7 +16,8 @@ from funcmcp.server.catalog.lookup import Lookup
 from funcmcp.server.dispatch import Server
 from funcmcp.server.handlers.resources import may_read
 from funcmcp.server.options import ServerOptions
-from tests.server.parts import KEYS, PATIENCE, prompt, resource, template, tool
+from tests.patience import PATIENCE
+from tests.server.parts import KEYS, prompt, resource, template, tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from funcmcp.server.run import Run, RunCancelledError, Waiting, begin
-from tests.server.parts import PATIENCE
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator

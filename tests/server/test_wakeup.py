@@ -8,7 +8,7 @@ import time
 import pytest
 
 from funcmcp.server.wakeup import Wakeup
-from tests.server.parts import PATIENCE
+from tests.patience import PATIENCE
 
 
 async def test_a_signal_that_came_first_is_not_lost_and_stays_until_it_is_cleared() -> None:

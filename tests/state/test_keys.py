@@ -11,6 +11,7 @@ import pytest
 
 from funcmcp.state.keys import configured_keys, hkdf, shared_by_children
 from funcmcp.state.seal import KeyRing
+from tests.patience import PATIENCE
 
 FIRST, SECOND = b"\xfb\xff" * 20, b"second" * 6
 BOTH = ",".join(base64.urlsafe_b64encode(secret).decode().rstrip("=") for secret in (FIRST, SECOND))
@@ -122,7 +123,7 @@ def test_a_server_with_keys_that_are_none_is_not_made() -> None:
         env={**os.environ, "FUNCMCP_KEYS": "hunter2"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert ended.returncode == 1

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
-from tests.instances import PATIENCE, Caller, per_request, text_of
+from tests.instances import Caller, per_request, text_of
+from tests.patience import PATIENCE
 from tests.serving import serve
 
 if TYPE_CHECKING:

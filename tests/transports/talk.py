@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from funcmcp.protocol.revisions import REVISIONS
 from funcmcp.serving import serving_of
 from funcmcp.transports.connection import Connection
+from tests.patience import PATIENCE
 from tests.schemas import validate
 from tests.wire.offering import offer
-from tests.wire.peer import HANDSHAKE, META, PATIENCE, PER_REQUEST, initialize, to_bytes
+from tests.wire.peer import HANDSHAKE, META, PER_REQUEST, initialize, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.adapters.asgi.test_application_servers import COMMANDS, serving
+from tests.patience import PATIENCE
 from tests.transports.websocket_client import Client
-from tests.wire.peer import HANDSHAKE, PATIENCE, initialize
+from tests.wire.peer import HANDSHAKE, initialize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.transports.talk import Talk, accept, cancelled, talk, text
-from tests.wire.peer import BATCHES, ERAS, HANDSHAKE, HANDSHAKES, PATIENCE, PER_REQUEST, initialize, to_bytes
+from tests.wire.peer import BATCHES, ERAS, HANDSHAKE, HANDSHAKES, PER_REQUEST, initialize, to_bytes
 
 ONE_WITHOUT_HANDSHAKE = (PER_REQUEST,)
 

@@ -14,10 +14,11 @@ from funcmcp.serving import serving_of
 from funcmcp.testing import MemoryRequest
 from funcmcp.transports.connection import Connection
 from tests import rules
+from tests.patience import PATIENCE
 from tests.transports.http.endpoints.test_http_sse import HOST, JSON, OLD, Stream, call, exchange
 from tests.transports.test_websocket import Opened
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, CAROL, METADATA, Shop, open_shop
-from tests.wire.peer import ERAS, HANDSHAKE, META, PATIENCE, PER_REQUEST, initialize, to_bytes
+from tests.wire.peer import ERAS, HANDSHAKE, META, PER_REQUEST, initialize, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

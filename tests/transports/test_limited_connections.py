@@ -15,13 +15,14 @@ from funcmcp.serving import serving_of
 from funcmcp.state.rates import MemoryRates
 from funcmcp.transports import stdio
 from tests import rules
+from tests.patience import PATIENCE
 from tests.transports.http.endpoints.test_http_sse import HOST, JSON, Stream, call, exchange, opened, served
 from tests.transports.test_known_callers import accepted, signed
 from tests.transports.test_websocket import Opened
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, open_shop
 from tests.wire.gates import Gates
 from tests.wire.offering import add_held_tools, offer
-from tests.wire.peer import ERAS, HANDSHAKE, PATIENCE, Peer, Slow, initialize
+from tests.wire.peer import ERAS, HANDSHAKE, Peer, Slow, initialize
 
 if TYPE_CHECKING:
     from funcmcp import MCPServer

@@ -16,7 +16,8 @@ from typing import IO, TYPE_CHECKING, Any
 import pytest
 
 from funcmcp.transports.stdio import LineSplitter
-from tests.cli.processes import FUNCMCP, PYTHON, START_SECONDS, STOP_SECONDS, environment
+from tests.cli.processes import FUNCMCP, PYTHON, environment
+from tests.patience import PATIENCE
 from tests.schemas import validate
 from tests.wire.peer import ERAS, HANDSHAKE, META, PER_REQUEST, initialize
 
@@ -165,7 +166,7 @@ class Spoken:
 
     def hear(self) -> Any:
         """Return the next message, which must be valid."""
-        line = self.answers.get(timeout=START_SECONDS)
+        line = self.answers.get(timeout=PATIENCE)
         assert line is not None, f"the server ended:\n{self.log()}"
         message = json.loads(line)
         validate(message, self.revision)
@@ -174,7 +175,7 @@ class Spoken:
     def wait_for(self, text: str) -> None:
         """Wait for a line on stderr."""
         while True:
-            line = self.said.get(timeout=START_SECONDS)
+            line = self.said.get(timeout=PATIENCE)
             assert line is not None, f"{text!r} never came"
             if text in line.decode():
                 return
@@ -206,22 +207,22 @@ class Spoken:
 
     def ended(self) -> int:
         """Wait until the process has ended; return its exit code."""
-        code = self.process.wait(STOP_SECONDS)
+        code = self.process.wait(PATIENCE)
         for thread in self._threads:
-            thread.join(STOP_SECONDS)
+            thread.join(PATIENCE)
         return code
 
     def log(self) -> str:
         """Return what is left of stderr, once the process has ended."""
         lines = []
-        while (line := self.said.get(timeout=STOP_SECONDS)) is not None:
+        while (line := self.said.get(timeout=PATIENCE)) is not None:
             lines.append(line.decode())
         return "".join(lines)
 
     def rest(self) -> list[bytes]:
         """Return what is left of stdout, once the process has ended."""
         lines = []
-        while (line := self.answers.get(timeout=STOP_SECONDS)) is not None:
+        while (line := self.answers.get(timeout=PATIENCE)) is not None:
             lines.append(line)
         return lines
 
@@ -374,7 +375,7 @@ def test_stdin_and_stdout_may_be_files(server: Path, tmp_path: Path) -> None:
     asked.write_text("".join(json.dumps({**call, "id": number}) + "\n" for number in range(200)))
     with asked.open("rb") as source, answered.open("wb") as sink:
         ended = subprocess.run(
-            command(server), stdin=source, stdout=sink, stderr=subprocess.PIPE, timeout=START_SECONDS, check=False
+            command(server), stdin=source, stdout=sink, stderr=subprocess.PIPE, timeout=PATIENCE, check=False
         )
     assert ended.returncode == 0
     answers = [json.loads(line)["id"] for line in answered.read_text().splitlines()]
@@ -392,7 +393,7 @@ def test_at_a_terminal_it_says_what_it_waits_for(server: Path) -> None:
             assert process.stdout is not None
             assert json.loads(process.stdout.readline())["result"] == {}
             os.write(ours, b"\x04")  # Ctrl+D
-            _, said = process.communicate(timeout=STOP_SECONDS)
+            _, said = process.communicate(timeout=PATIENCE)
             assert process.returncode == 0
             assert b"Streams waits for JSON-RPC messages" in said
         finally:
@@ -449,7 +450,7 @@ def test_a_client_that_no_longer_reads_ends_it_quietly(server: Path) -> None:
             process.stdout.close()
             process.stdin.write(b'{"jsonrpc":"2.0","id":2,"method":"ping"}\n')
             process.stdin.flush()
-            assert process.wait(STOP_SECONDS) == 0
+            assert process.wait(PATIENCE) == 0
             assert b"Traceback" not in process.stderr.read()
         finally:
             process.kill()
@@ -480,7 +481,7 @@ def test_a_stream_that_is_not_open_is_one_clear_line(server: Path, name: str) ->
     ended = subprocess.run(
         ["/bin/sh", "-c", line, "sh", *command(server)],
         stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        env=environment(), timeout=START_SECONDS, check=False,
+        env=environment(), timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert ended.returncode == 1
     assert ended.stderr == f"{name} is not open. With --stdio the server exchanges messages with its client there.\n"
@@ -493,7 +494,7 @@ def test_a_closed_stderr_does_not_get_into_the_messages(server: Path) -> None:
     ) as process:  # fmt: skip
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "noisy"}}
         asked = "".join(json.dumps(one) + "\n" for one in (initialize(HANDSHAKE), call))
-        out, _ = process.communicate(asked.encode(), timeout=START_SECONDS)
+        out, _ = process.communicate(asked.encode(), timeout=PATIENCE)
     answers = [json.loads(line) for line in out.splitlines()]
     assert (process.returncode, text(answers[1])) == (0, "quiet")
 
@@ -511,7 +512,7 @@ def test_a_closed_stderr_does_not_get_into_the_messages(server: Path) -> None:
 def test_options_of_http_are_refused(server: Path, options: list[str], named: str) -> None:
     ended = subprocess.run(
         [*command(server), *options], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment(),
-        timeout=START_SECONDS, check=False,
+        timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert (ended.returncode, ended.stdout) == (2, "")
     assert named in ended.stderr

@@ -15,10 +15,11 @@ from funcmcp.server.limits import Limits
 from funcmcp.serving import serving_of
 from tests import rules
 from tests.cli.processes import FUNCMCP, Running, running
+from tests.patience import PATIENCE
 from tests.schemas import validate
 from tests.transports.websocket_client import Client
 from tests.wire.offering import Offering, offer
-from tests.wire.peer import ERAS, HANDSHAKE, META, PATIENCE, PER_REQUEST, initialize
+from tests.wire.peer import ERAS, HANDSHAKE, META, PER_REQUEST, initialize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

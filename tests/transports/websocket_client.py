@@ -18,7 +18,7 @@ from wsproto.events import (
     TextMessage,
 )
 
-from tests.wire.peer import PATIENCE
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

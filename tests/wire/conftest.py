@@ -14,8 +14,9 @@ from funcmcp.adapters.asgi.application import served_by
 from funcmcp.adapters.uvicorn.direct_path import direct_path
 from funcmcp.adapters.uvicorn.protocols import http_protocol
 from funcmcp.server.limits import Limits
+from tests.patience import PATIENCE
 from tests.wire.offering import Offering, offer, offer_all
-from tests.wire.peer import HANDSHAKE, PATIENCE, PER_REQUEST
+from tests.wire.peer import HANDSHAKE, PER_REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

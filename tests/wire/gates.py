@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from tests.wire.peer import PATIENCE
+from tests.patience import PATIENCE
 
 Moment: TypeAlias = Literal["arrived", "left", "cancelled"]
 

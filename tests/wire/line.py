@@ -7,7 +7,8 @@ import socket
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tests.wire.peer import PATIENCE, Answer, to_bytes
+from tests.patience import PATIENCE
+from tests.wire.peer import Answer, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from tests.patience import PATIENCE
 from tests.schemas import HANDSHAKE_REVISIONS, PER_REQUEST_REVISION, REVISIONS, validate
 from tests.wire.direct import DirectConnection, goes_direct
 
@@ -29,8 +30,6 @@ BATCHES: Final = "2025-03-26"
 ALL: Final = REVISIONS
 HANDSHAKES: Final = HANDSHAKE_REVISIONS
 
-PATIENCE: Final = 10.0
-"""Seconds after which a test gives up waiting."""
 
 META: Final = "io.modelcontextprotocol/"
 ACCEPT_BOTH: Final = "application/json, text/event-stream"

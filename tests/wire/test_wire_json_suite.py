@@ -17,8 +17,9 @@ import pytest
 
 from tests import rules
 from tests.nodejs import HOME
+from tests.patience import PATIENCE
 from tests.requirements import require
-from tests.wire.peer import ERAS, PATIENCE, PER_REQUEST, connect
+from tests.wire.peer import ERAS, PER_REQUEST, connect
 
 if TYPE_CHECKING:
     from tests.wire.offering import Offering

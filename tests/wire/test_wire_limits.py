@@ -14,6 +14,7 @@ from funcmcp.serving import serving_of
 from funcmcp.state.rates import MemoryRates
 from funcmcp.state.sessions.memory import MemorySessions
 from tests import rules
+from tests.patience import PATIENCE
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, open_shop
 from tests.wire.gates import Gates
 from tests.wire.offering import add_held_tools, nothing, offer
@@ -21,7 +22,6 @@ from tests.wire.peer import (
     BATCHES,
     ERAS,
     HANDSHAKE,
-    PATIENCE,
     PER_REQUEST,
     Exchange,
     Peer,

@@ -16,9 +16,10 @@ from funcmcp.auth.principal import Principal
 from funcmcp.auth.tokens.bearer import BearerTokens
 from funcmcp.auth.tokens.keys import StaticKeys
 from tests.auth.making_tokens import AUDIENCE, ISSUER, Clock, claims, public, sign
+from tests.patience import PATIENCE
 from tests.serving import serve
 from tests.wire.callers import Shop
-from tests.wire.peer import PATIENCE, PER_REQUEST, exchange, to_bytes
+from tests.wire.peer import PER_REQUEST, exchange, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

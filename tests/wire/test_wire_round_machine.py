@@ -20,8 +20,9 @@ from funcmcp import MCPServer, ToolContext
 from funcmcp.server.calls import rounds
 from funcmcp.state.seal import KeyRing
 from funcmcp.state.sessions.signed import SignedSessions
+from tests.patience import PATIENCE
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, KEYS, Caller
-from tests.wire.peer import PATIENCE, PER_REQUEST
+from tests.wire.peer import PER_REQUEST
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

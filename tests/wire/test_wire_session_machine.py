@@ -20,8 +20,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from funcmcp.state.seal import KeyRing
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.state.sessions.signed import SignedSessions
+from tests.patience import PATIENCE
 from tests.wire.callers import ALICE, BOB, BOBS_NEXT, CAROL, Caller, open_shop
-from tests.wire.peer import HANDSHAKES, PATIENCE
+from tests.wire.peer import HANDSHAKES
 from tests.wire.peer import initialize as initialize_message
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from funcmcp.state.tasks.record import TaskKey
 from funcmcp.tasks import MemoryTasks, TaskLimits
 from tests.clock import Clock
 from tests.instances import Caller, per_request
-from tests.server.parts import PATIENCE
+from tests.patience import PATIENCE
 from tests.server.task_parts import DECLARED
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from funcmcp.adapters.asgi.application import ASGIApplication, ASGIRequest, Clie
 from funcmcp.server.limits import Limits
 from funcmcp.transports.http.messages import BodyTooLargeError, HttpRequest, HttpResponse
 from tests import schemas
-from tests.server.parts import PATIENCE, PER_REQUEST, text_result, tool
+from tests.patience import PATIENCE
+from tests.server.parts import PER_REQUEST, text_result, tool
 from tests.transports.http.endpoint import Endpoint, mirrored, per_request
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.processes import START_SECONDS, Running, running
+from tests.cli.processes import Running, running
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,8 +62,8 @@ fastapi.mount("/shop", mcp)
 
 def connected(address: str) -> http.client.HTTPConnection:
     """Return a connection: worker processes may accept it only some time after uvicorn has named the address."""
-    connection = http.client.HTTPConnection(address, timeout=START_SECONDS)
-    for _ in range(START_SECONDS * 10):
+    connection = http.client.HTTPConnection(address, timeout=PATIENCE)
+    for _ in range(PATIENCE * 10):
         try:
             connection.connect()
         except ConnectionRefusedError:

@@ -17,12 +17,12 @@ import pytest
 
 from tests import schemas
 from tests.cluster.proxy import proxied
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-PATIENCE = 30
 SERVER = """
 from funcmcp import MCPServer, ToolContext
 

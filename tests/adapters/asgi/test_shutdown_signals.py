@@ -15,13 +15,13 @@ import uvloop
 
 from funcmcp.adapters.asgi.shutdown_signals import SIGNALS, ShutdownSignals
 from tests import shutdown
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import FrameType
 
-PATIENCE = 60.0
 HYPERCORN_WORKER = "hypercorn"
 """A server whose workers get no signal. It cancels the streams after its own time."""
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.azure.serving import serve_app, write_app
 from tests.azure.worker import LoadError, needs_worker, worker_of
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +78,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def http(served: Served) -> Iterator[httpx2.Client]:
-    with httpx2.Client(base_url=f"{served.origin}/api", timeout=30, trust_env=False) as client:
+    with httpx2.Client(base_url=f"{served.origin}/api", timeout=PATIENCE, trust_env=False) as client:
         yield client
 
 

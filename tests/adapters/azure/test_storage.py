@@ -13,6 +13,7 @@ import pytest
 from funcmcp.adapters.azure import storage
 from funcmcp.adapters.azure.storage import Clients, Storage, StorageSettings, check_packages, storage_settings
 from funcmcp.state.sessions.store import StoreUnavailableError
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -133,7 +134,7 @@ async def test_a_storage_that_is_away_fails_in_a_bounded_time_and_is_logged_once
     away = Storage("STORAGE", "x-1", "x-1", timeout=0.2)
     for _ in range(2):
         with pytest.raises(StoreUnavailableError):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 await away.read("a")
     assert await away.receive(1, 1) == []
     messages = [record.message for record in caplog.records if record.name == "funcmcp"]

@@ -18,6 +18,7 @@ from funcmcp.adapters.azure.task_blobs import name_of
 from funcmcp.adapters.azure.tasks import AzureTasks
 from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks.record import NewTask, Outcome, TaskKey
+from tests.patience import PATIENCE
 from tests.state.tasks.contract import CALL, OWNER, RESULT, TaskStoreContract, new_task
 from tests.state.tasks.machine import TaskStoreMachine
 
@@ -401,7 +402,7 @@ async def test_while_the_storage_is_away_everything_fails_in_a_bounded_time(
         away.cancel(task.key),
     ):
         with pytest.raises(StoreUnavailableError):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 await step
     await away.aclose()
     assert await store.finish(claim, RESULT)

@@ -14,6 +14,7 @@ from funcmcp.adapters.redis.rates import RedisRates
 from funcmcp.adapters.redis.revocations import RedisRevocations
 from funcmcp.adapters.redis.sessions import RedisSessions
 from funcmcp.state.sessions.store import Handshake, SessionKey, StoreUnavailableError
+from tests.patience import PATIENCE
 from tests.redis_forwarder import forwarder
 from tests.redis_server import redis_server
 
@@ -91,7 +92,7 @@ def test_a_bus_hears_on_after_its_connection_is_reset(
         await here.ready()
         for number in range(5):
             assert forwarding.reset()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 while True:
                     try:
                         await there.send("topic", {"number": number})
@@ -169,7 +170,7 @@ def test_a_bus_never_goes_on_from_a_position_that_is_not_one(forwarding: Forward
         callbacks["XREAD"] = lambda reply, **options: next(replies, None) or parse(reply, **options)
         await here.ready()
         await there.send("topic", {"number": 1})
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert await heard.get() == {"number": 1}
         await here.aclose()
         await there.aclose()

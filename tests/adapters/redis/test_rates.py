@@ -13,6 +13,7 @@ from funcmcp.adapters.redis.rates import RedisRates
 from funcmcp.adapters.redis.sessions import RedisSessions
 from funcmcp.state.sessions.store import Handshake, SessionsFullError
 from tests import rules
+from tests.patience import PATIENCE
 from tests.redis_server import redis_server
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ async def test_a_session_that_is_over_makes_room_and_one_in_use_does_not(links: 
     sessions = RedisSessions(links[0], idle=0.5, per_principal=2)
     used = await sessions.create(OURS)
     await sessions.create(OURS)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while True:
             assert await sessions.get(used) == OURS
             try:

@@ -19,6 +19,7 @@ from funcmcp.state.seal import KeyRing
 from funcmcp.state.sessions.ended import digest_of
 from funcmcp.state.sessions.signed import SignedSessions
 from funcmcp.state.sessions.store import Handshake, Notes, SessionKey, SessionsFullError, StoreUnavailableError
+from tests.patience import PATIENCE
 from tests.redis_server import redis_server
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 HANDSHAKE = Handshake("2025-11-25", {"roots": {}}, {"name": "client", "version": "1"}, "somebody")
 ANONYMOUS = Handshake("2025-11-25", {"roots": {}}, {"name": "client", "version": "1"})
-PATIENCE = 10.0
 
 
 @pytest.fixture
@@ -543,7 +543,7 @@ async def test_redis_away_is_told_in_time_and_it_comes_back_by_itself(fault: str
             lambda: bus.send("topic", {}),
             lambda: RedisRevocations(links[1]).has(session_id),
         ):
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(PATIENCE):
                 with pytest.raises(StoreUnavailableError):
                     await work()
 

@@ -16,6 +16,7 @@ from funcmcp.adapters.redis.link import RedisLink
 from funcmcp.adapters.redis.tasks import RedisTasks
 from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks.store import TaskLimits
+from tests.patience import PATIENCE
 from tests.redis_server import redis_server
 from tests.state.tasks.contract import CALL, OWNER, RESULT, TaskStoreContract, claim_one, new_task
 from tests.state.tasks.machine import TaskStoreMachine
@@ -102,7 +103,7 @@ async def other(server: RedisServer, store: RedisTasks) -> AsyncIterator[RedisTa
 async def test_a_process_with_room_claims_its_new_task_without_the_stream(
     store: RedisTasks, other: RedisTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "_WAIT", 5.0)
+    monkeypatch.setattr(tasks, "_WAIT", 10 * PATIENCE)
     claiming = await begin_claim(store, 2)
     task = new_task(attempts=2)
     record = await store.create(task)
@@ -191,12 +192,12 @@ async def test_a_store_that_is_closed_releases_tasks_that_no_worker_has_begun(
 async def test_a_new_task_wakes_one_waiting_worker_of_another_process(
     store: RedisTasks, other: RedisTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "_WAIT", 5.0)
+    monkeypatch.setattr(tasks, "_WAIT", 10 * PATIENCE)
     claiming = [await begin_claim(other, 1)]
     third = RedisTasks(store._link)
     claiming.append(await begin_claim(third, 1))
     await asyncio.gather(*(store.create(new_task()) for _ in range(2)))
-    async with asyncio.timeout(4):
+    async with asyncio.timeout(PATIENCE):
         assert [list(claims) for claims in await asyncio.gather(*claiming)] == [[], []]  # both have got a signal
         claims = [*await other.claim(1), *await third.claim(1)]
     assert len({claim.key for claim in claims}) == 2
@@ -205,13 +206,13 @@ async def test_a_new_task_wakes_one_waiting_worker_of_another_process(
 async def test_a_worker_that_waits_no_more_passes_a_signal_on(
     store: RedisTasks, other: RedisTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "_WAIT", 5.0)
+    monkeypatch.setattr(tasks, "_WAIT", 10 * PATIENCE)
     claiming = await begin_claim(store, 1)
     await store.create(new_task())
     assert len(await claiming) == 1  # this worker is busy now, and its connection still waits for a signal
     task = new_task()
     await other.create(task)
-    async with asyncio.timeout(4):
+    async with asyncio.timeout(PATIENCE):
         claim = await claim_one(other)
         assert claim.key == task.key
         assert store._signal is not None

@@ -18,6 +18,7 @@ import uvicorn
 from funcmcp.adapters.uvicorn.bounded_connection import SLICE_BYTES
 from funcmcp.adapters.uvicorn.protocols import http_protocol
 from funcmcp.server.limits import Limits
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     Parser: TypeAlias = Literal["httptools", "h11"]
 
-PATIENCE = 10.0
 SHORT = 0.05
 """Seconds after which the servers of these tests lose patience, if they do."""
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from funcmcp.adapters.uvicorn.h11_protocol import ROUND_BYTES
 from funcmcp.server.limits import Limits
-from tests.adapters.uvicorn.test_bounded_connection import OK, PATIENCE, Application, connected, running
+from tests.adapters.uvicorn.test_bounded_connection import OK, Application, connected, running
+from tests.patience import PATIENCE
 
 CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -50,5 +51,5 @@ def test_a_flood_of_small_chunks_does_not_buy_more_time() -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             while time.monotonic() < end:
                 line.sendall(b"1\r\nx\r\n" * 10_000)
-        assert app.gone.wait(1)
+        assert app.gone.wait(PATIENCE)
     assert time.monotonic() < end

@@ -20,6 +20,7 @@ from funcmcp.adapters.uvicorn.h11_protocol import H11ServerProtocol
 from funcmcp.adapters.uvicorn.httptools_protocol import HttpToolsServerProtocol
 from funcmcp.adapters.uvicorn.protocols import http_protocol, websocket_protocol
 from funcmcp.server.limits import Limits
+from tests.patience import PATIENCE
 from tests.wire.conftest import running_server
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     Parser: TypeAlias = Literal["httptools", "h11"]
 
-PATIENCE = 10.0
 MOST = 4000
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 GOOD = b"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: %d\r\n%b\r\n%b"

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp.adapters.uvicorn.server import AddressError, listen, origin_of, serve, serve_processes
-from tests.cli.processes import PYTHON, STOP_SECONDS, Running, running
+from tests.cli.processes import PYTHON, Running, running
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,12 +131,12 @@ class Answer(threading.Thread):
             self.outcome = error
 
     def result(self) -> tuple[int, bytes] | Exception:
-        self.join(STOP_SECONDS)
+        self.join(PATIENCE)
         return self.outcome
 
 
 def get(port: int, path: str = "/", headers: dict[str, str] | None = None) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     with contextlib.closing(connection):
         connection.request("GET", path, headers=headers or {})
         response = connection.getresponse()
@@ -224,7 +225,7 @@ def test_where_nobody_else_announces_the_origin_a_line_does(script: Path) -> Non
 
 def test_answers_name_neither_server_nor_version(script: Path) -> None:
     with started(script, "serve") as (_, port):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         with contextlib.closing(connection):
             connection.request("GET", "/")
             assert connection.getresponse().getheader("server") is None

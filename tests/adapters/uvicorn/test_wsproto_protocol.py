@@ -19,8 +19,8 @@ from funcmcp.adapters.uvicorn.protocols import websocket_protocol
 from funcmcp.adapters.uvicorn.wsproto_protocol import MAX_FRAGMENTS
 from funcmcp.server.limits import Limits
 from tests import rules
+from tests.patience import PATIENCE
 from tests.wire.conftest import running_server
-from tests.wire.peer import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,6 +18,7 @@ from funcmcp.auth.tokens.compact import TokenError, read
 from funcmcp.auth.tokens.jwks import JWKS
 from tests.auth.issuer import certificate, serving
 from tests.auth.making_tokens import AUDIENCE, ISSUER, Clock, bearing, claims, key, public, sign
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 FIRST = read(sign(claims()))
 SECOND = read(sign(claims(), signer=key("RSA", "second"), header={"kid": "second"}))
 UNKNOWN = [read(sign(claims(), header={"kid": f"unknown-{number}"})) for number in range(20)]
-PATIENCE = 20
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from funcmcp.auth.tokens.compact import TokenError, read
 from funcmcp.auth.tokens.keys import StaticKeys, UnfitKeyError, read_key
 from tests.auth import vectors
 from tests.auth.making_tokens import claims, key, pem, public, sign, text
+from tests.patience import PATIENCE
 
 _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data" / "wycheproof"
 FOLDER = Path(os.environ.get("WYCHEPROOF", _BESIDE))
@@ -200,7 +201,7 @@ def test_the_repr_of_a_key_does_not_show_it() -> None:
 
 def test_without_the_extra_the_error_says_what_to_install() -> None:
     code = "import sys; sys.modules['joserfc'] = None; import funcmcp.auth.tokens.bearer"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert run.stderr.splitlines()[-1].endswith('Checking tokens needs: pip install "funcmcp[auth]"')
 
 
@@ -211,4 +212,4 @@ def test_api_keys_load_no_cryptography_and_given_keys_no_http_client() -> None:
         "import funcmcp.auth.entra_id\n"
         "assert 'joserfc' in sys.modules and 'httpx2' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+    subprocess.run([sys.executable, "-c", code], timeout=PATIENCE, check=True)

@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 from funcmcp.authoring.calling.feature_context import CancellationToken, ToolContext
 from funcmcp.authoring.calling.questions import Elicit, ListRoots, Sample
 from funcmcp.protocol.errors import MissingClientCapability, ToolError
-from tests.authoring.tool_calls import PATIENCE, Peer, call, context, tool_of
+from tests.authoring.tool_calls import Peer, call, context, tool_of
+from tests.patience import PATIENCE
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "elicitation/create": {"action": "accept", "content": {"name": "Ada"}},

@@ -16,7 +16,8 @@ from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.features import JSONResult
 from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.server.run import begin
-from tests.authoring.tool_calls import PATIENCE, call, context, run, tool_of
+from tests.authoring.tool_calls import call, context, run, tool_of
+from tests.patience import PATIENCE
 
 
 async def test_a_plain_function_runs_in_a_thread_and_an_async_one_on_the_loop() -> None:

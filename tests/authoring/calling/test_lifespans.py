@@ -19,7 +19,8 @@ from funcmcp import MCPServer, ToolContext
 from funcmcp.authoring.calling.lifespans import LifespanError
 from funcmcp.client import Client
 from funcmcp.serving import serving_of
-from tests.cli.processes import PYTHON, START_SECONDS, environment, running
+from tests.cli.processes import PYTHON, environment, running
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -420,7 +421,7 @@ def run(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=START_SECONDS,
+        timeout=PATIENCE,
         check=False,
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from funcmcp.authoring.calling.threads import Threads
-from tests.authoring.tool_calls import PATIENCE
+from tests.patience import PATIENCE
 
 WHERE: contextvars.ContextVar[str] = contextvars.ContextVar("WHERE", default="nowhere")
 

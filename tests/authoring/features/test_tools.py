@@ -23,6 +23,7 @@ from funcmcp.server.catalog.features import Tool
 from funcmcp.server.catalog.registry import RegistrationError
 from tests.authoring import tool_calls as calling
 from tests.authoring.tool_calls import tool_of
+from tests.patience import PATIENCE
 
 
 def AddNumbers(a: int, b: int) -> int:  # noqa: N802 - the point of the test
@@ -399,7 +400,7 @@ def test_registering_builds_no_validator_and_loads_no_pydantic() -> None:
         "heavy = {'pydantic', 'svcs', 'jsonschema_rs', 'email_validator'}\n"
         "assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)
 
 
 def test_a_made_tool_is_what_the_server_knows() -> None:

@@ -15,6 +15,7 @@ from funcmcp.authoring.values.handwritten_schema import schema_checker
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.registry import RegistrationError
 from tests.authoring.tool_calls import call, schema_of, tool_of
+from tests.patience import PATIENCE
 
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -173,7 +174,7 @@ def test_the_library_is_not_loaded_when_a_tool_is_registered() -> None:
         "def f(arguments): ...\n"
         "assert 'jsonschema_rs' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)
 
 
 BOUNDED = """
@@ -191,7 +192,7 @@ def errors_in_a_process(schema: dict[str, Any], value: Any) -> list[list[str]]:
         input=json.dumps([schema, value]),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=True,
     )
     lines: list[list[str]] = json.loads(done.stdout)

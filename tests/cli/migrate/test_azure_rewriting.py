@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.processes import funcmcp
+from tests.patience import PATIENCE
 from tests.requirements import require
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def test_tools_are_rewritten_and_registered_again(tmp_path: Path) -> None:
         "import function_app as f\nfor g in f.app.get_functions(): print(g.get_function_name(), g.get_trigger().type)"
     )
     shown = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     expected = ["ping httpTrigger", "tool_addNumbers mcpToolTrigger", "tool_hello mcpToolTrigger"]
     assert sorted(shown.stdout.splitlines()) == expected

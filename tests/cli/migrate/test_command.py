@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.processes import PYTHON, funcmcp
+from tests.patience import PATIENCE
 from tests.requirements import require
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def test_without_libcst_the_command_names_the_extra(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert shown.returncode == 1

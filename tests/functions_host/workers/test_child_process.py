@@ -13,6 +13,7 @@ import pytest
 
 from funcmcp.functions_host.workers.child_process import ChildProcess, Command, program_path, until_parent_ends
 from funcmcp.functions_host.workers.worker import LoadFailed
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +45,7 @@ async def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypa
     process = child(tmp_path, code)
     await process.start([])
     await asyncio.sleep(0.2)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         await process.aclose()
     assert process.exit_code == -signal.SIGKILL
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from funcmcp.functions_host.workers.connection_owner import Endpoint, belongs_to_session, has_owners
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,7 +120,7 @@ IN_A_CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {CO
 def test_the_kernel_tells_it_of_real_connections(code: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as other:
         server.accept()[0].close()
-        server.settimeout(20)
+        server.settimeout(PATIENCE)
         with connected(code, server.getsockname()[1]) as pid:
             connection, client = server.accept()
             with connection:

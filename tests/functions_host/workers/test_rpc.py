@@ -23,6 +23,7 @@ from funcmcp.functions_host.workers.supervised import RestartPolicy, Supervised
 from funcmcp.functions_host.workers.worker import FunctionFailed, Invocation, LoadFailed, Value, WorkerGone
 from tests.functions_host.workers.rpc_stranger import connect
 from tests.functions_host.workers.test_process import is_running
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -233,7 +234,7 @@ async def test_a_program_with_the_workers_id_is_refused(
             user,
         ]
         ended = await asyncio.to_thread(
-            subprocess.run, stranger, capture_output=True, text=True, timeout=30, check=True
+            subprocess.run, stranger, capture_output=True, text=True, timeout=PATIENCE, check=True
         )
         assert ended.stdout == "PERMISSION_DENIED\n"
         assert "A program that is not the worker has connected" in caplog.text
@@ -309,7 +310,7 @@ async def test_a_worker_that_hangs_is_ended_after_a_call(scenario: str, tmp_path
         first = supervised.pid
         with pytest.raises(TimeoutError):
             await supervised.invoke(invocation("hang"), 0.2)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while supervised.pid in {None, first}:  # noqa: ASYNC110 - the supervisor has no event for it
                 await asyncio.sleep(0.02)
         outcome = await supervised.invoke(invocation("print"), 10)

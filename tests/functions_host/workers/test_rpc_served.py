@@ -21,6 +21,7 @@ from funcmcp.functions_host.workers.worker import LoadFailed
 from funcmcp.testing import Client
 from tests.functions_host.test_served import Post
 from tests.functions_host.workers.test_rpc import COMMAND, app_folder
+from tests.patience import PATIENCE
 from tests.requirements import require
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ async def test_microsofts_worker_answers_http_requests(microsofts: FunctionsHost
 async def test_microsofts_worker_is_started_again(microsofts: FunctionsHost) -> None:
     process = microsofts.worker.pids[0]
     os.kill(process, signal.SIGKILL)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while microsofts.worker.pids in ([], [process]):  # noqa: ASYNC110 - the supervisor has no event for it
             await asyncio.sleep(0.02)
     async with client_of(microsofts) as client:

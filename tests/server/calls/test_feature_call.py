@@ -9,10 +9,10 @@ import pytest
 
 from funcmcp.protocol.errors import InvalidParams, MCPError, ToolError
 from tests import schemas
+from tests.patience import PATIENCE
 from tests.server.parts import (
     ASK_NAME,
     NEWEST,
-    PATIENCE,
     PER_REQUEST,
     Recorder,
     answer,

@@ -11,7 +11,7 @@ from funcmcp.protocol.jsonrpc import Response
 from funcmcp.server.connections.cancellation import cancel_requested
 from funcmcp.server.connections.conversation import Conversation
 from funcmcp.server.run import Run
-from tests.server.parts import PATIENCE
+from tests.patience import PATIENCE
 
 
 def response(request_id: str | int | None) -> Response:

@@ -11,7 +11,8 @@ import pytest
 from funcmcp.protocol.errors import ToolError
 from funcmcp.protocol.jsonrpc import Response
 from funcmcp.server.connections.conversation import Conversation
-from tests.server.parts import ASK_CAPITAL, ASK_NAME, PATIENCE
+from tests.patience import PATIENCE
+from tests.server.parts import ASK_CAPITAL, ASK_NAME
 
 QUESTIONS = {"name": ASK_NAME, "capital": ASK_CAPITAL}
 NAME = {"action": "accept", "content": {"name": "Ada"}}

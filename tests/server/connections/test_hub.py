@@ -12,7 +12,7 @@ import pytest
 from funcmcp.server.connections.hub import PROMPTS, RESOURCES, TOOLS, Change, Hub, Listener, updated
 from funcmcp.state.bus import RESUMED, LocalBus
 from tests import schemas
-from tests.server.parts import PATIENCE
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,8 @@ from funcmcp.server.connections.session_clients import Clients, SessionClient
 from funcmcp.server.run import Run, RunCancelledError
 from funcmcp.state.bus import RESUMED
 from funcmcp.state.sessions.store import Handshake, Notes, SessionKey, StoreUnavailableError
-from tests.server.parts import ASK_NAME, NEWEST, PATIENCE
+from tests.patience import PATIENCE
+from tests.server.parts import ASK_NAME, NEWEST
 from tests.state.shared import SharedMemory, SharedMemorySessions
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from funcmcp.server.connections.hub import updated
 from funcmcp.server.connections.subscribed_uris import MAX_URIS
 from funcmcp.server.limits import LimitReachedError, Limits
 from tests import rules, schemas
+from tests.patience import PATIENCE
 from tests.server.parts import (
     NEWEST,
-    PATIENCE,
     PER_REQUEST,
     answer,
     context,

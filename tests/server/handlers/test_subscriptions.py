@@ -17,18 +17,8 @@ from funcmcp.server.connections.subscribed_uris import MAX_URIS
 from funcmcp.server.limits import LimitReachedError, Limits
 from funcmcp.state.bus import RESUMED
 from tests import rules, schemas
-from tests.server.parts import (
-    PATIENCE,
-    PER_REQUEST,
-    Recorder,
-    answer,
-    context,
-    prompt,
-    reply_to,
-    resource,
-    server,
-    tool,
-)
+from tests.patience import PATIENCE
+from tests.server.parts import PER_REQUEST, Recorder, answer, context, prompt, reply_to, resource, server, tool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -25,7 +25,8 @@ from funcmcp.state.tasks.record import TaskKey
 from funcmcp.state.tasks.store import TaskLimits
 from tests import schemas
 from tests.clock import Clock
-from tests.server.parts import ASK_NAME, NEWEST, PATIENCE, PER_REQUEST, Recorder, reply_to, server, text_result, tool
+from tests.patience import PATIENCE
+from tests.server.parts import ASK_NAME, NEWEST, PER_REQUEST, Recorder, reply_to, server, text_result, tool
 from tests.server.task_parts import ALICE, BOB, ERAS, HTTP, ask, asking, create, get, serving, until
 
 if TYPE_CHECKING:
@@ -538,7 +539,7 @@ async def test_tasks_result_waits_for_the_end() -> None:
         assert not waiting.done()
         assert served.load.runs.used == 0
         go.set()
-        async with asyncio.timeout(1.5):
+        async with asyncio.timeout(PATIENCE):
             result = (await waiting)["result"]
         related = {"io.modelcontextprotocol/related-task": {"taskId": task_id}}
         assert result == {**text_result("done"), "_meta": {"own": 1, **related}}

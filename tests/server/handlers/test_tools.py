@@ -13,10 +13,10 @@ from funcmcp.protocol.errors import MCPError, ToolError
 from funcmcp.server.catalog.features import JSONResult, Tool
 from funcmcp.server.catalog.registry import RegistrationError
 from tests import schemas
+from tests.patience import PATIENCE
 from tests.server.parts import (
     ASK_NAME,
     NEWEST,
-    PATIENCE,
     PER_REQUEST,
     Recorder,
     answer,

@@ -18,7 +18,8 @@ from funcmcp.state.tasks.memory import MemoryTasks
 from funcmcp.state.tasks.record import TaskKey
 from funcmcp.state.tasks.sqlite import SQLiteTasks
 from tests.clock import Clock
-from tests.server.parts import PATIENCE, context, reply_to, server, text_result, tool
+from tests.patience import PATIENCE
+from tests.server.parts import context, reply_to, server, text_result, tool
 from tests.server.task_parts import ask, asking, create, get, serving, until
 
 if TYPE_CHECKING:

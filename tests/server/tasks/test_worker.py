@@ -13,7 +13,7 @@ from funcmcp.server.tasks.worker import NoOutcome, TaskWorker, _Run
 from funcmcp.state.sessions.store import StoreUnavailableError
 from funcmcp.state.tasks.memory import MemoryTasks
 from funcmcp.state.tasks.record import NewTask, Outcome, Question, TaskKey
-from tests.server.parts import PATIENCE
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,6 +13,7 @@ import pytest
 
 from funcmcp.state.sessions.ended import VARIABLE, EndedSessions, digest_of, shared_with_workers
 from funcmcp.state.sessions.store import SessionsFullError
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from tests.clock import Clock
@@ -79,7 +80,7 @@ def test_processes_that_write_at_the_same_time_lose_nothing() -> None:
         children = [
             subprocess.Popen([*command, name, "400"], env={**os.environ, **environment}) for name in ("a", "b", "c")
         ]
-        assert [child.wait(30) for child in children] == [0, 0, 0]
+        assert [child.wait(PATIENCE) for child in children] == [0, 0, 0]
         assert all(digest_of(f"{name} {number}") in here for name in ("a", "b", "c") for number in range(400))
         path = Path(environment[VARIABLE])
     assert not path.exists()

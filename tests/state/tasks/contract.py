@@ -11,6 +11,7 @@ import pytest
 from funcmcp.protocol.codec import decode
 from funcmcp.state.tasks.record import OUTCOME_BYTES, NewTask, Outcome, Question, TaskKey
 from funcmcp.state.tasks.store import TaskLimits, TasksFullError, TaskStore, position
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from funcmcp.state.tasks.record import Claim
@@ -491,7 +492,7 @@ class TaskStoreContract:
                 claimed.extend(claim.key for claim in claims)
                 assert all([await worker.finish(claim, RESULT) for claim in claims])
 
-        await asyncio.wait_for(asyncio.gather(*(work(worker) for worker in workers)), 30)
+        await asyncio.wait_for(asyncio.gather(*(work(worker) for worker in workers)), PATIENCE)
         assert sorted(claimed) == sorted(task.key for task in tasks)
 
     async def test_of_two_cancellations_and_a_finish_at_once_one_succeeds(self, store: TaskStore) -> None:

@@ -12,7 +12,8 @@ from funcmcp.testing import MemoryRequest
 from funcmcp.transports.http.endpoints.streamable import StreamableHTTP
 from funcmcp.transports.http.options import HTTPOptions
 from tests import schemas
-from tests.server.parts import CAPABILITIES, KEYS, NEWEST, PATIENCE, PER_REQUEST, VERSION, server
+from tests.patience import PATIENCE
+from tests.server.parts import CAPABILITIES, KEYS, NEWEST, PER_REQUEST, VERSION, server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from funcmcp import InvalidParams, MCPServer, ToolError, content
 from tests.azure.host import HostError, read_prompt, read_resource, read_tool
 from tests.azure.triggers import Triggers
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -426,7 +427,7 @@ async def test_plain_functions_run_beside_the_event_loop_and_beside_each_other()
         return together.wait(30)  # passes only if eight calls are in here at once
 
     triggers = Triggers(mcp)
-    values = await asyncio.wait_for(asyncio.gather(*(triggers.call("meet") for _ in range(8))), 60)
+    values = await asyncio.wait_for(asyncio.gather(*(triggers.call("meet") for _ in range(8))), PATIENCE)
     assert sorted(read_tool(value)["structuredContent"]["result"] for value in values) == list(range(8))
 
 

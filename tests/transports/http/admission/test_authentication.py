@@ -19,6 +19,7 @@ from funcmcp.serving import serving_of
 from funcmcp.testing import Client, MemoryRequest, post
 from funcmcp.transports.http.admission.authentication import Authentication
 from tests.auth.making_tokens import AUDIENCE, ISSUER, NOW, Clock, claims, public, sign
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,7 +116,7 @@ async def test_an_authenticator_that_never_answers_is_500_and_holds_up_no_place(
 
     monkeypatch.setattr("funcmcp.transports.http.admission.authentication.DECISION_TIMEOUT", 0.01)
     mcp = MCPServer("Orders", auth=Auth(hang, lists="open"))
-    response = await asyncio.wait_for(post(serving_of(mcp).exchange, "/mcp", b"{}", {}), 10)
+    response = await asyncio.wait_for(post(serving_of(mcp).exchange, "/mcp", b"{}", {}), PATIENCE)
     assert response.status == 500
     assert "feature=authenticator exception=TimeoutError" in caplog.text
     assert serving_of(mcp).server.load.requests.used == 0

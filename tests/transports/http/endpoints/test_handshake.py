@@ -13,7 +13,8 @@ from funcmcp.server.connections.hub import TOOLS
 from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.state.sessions.store import Handshake, SessionKey
 from tests import rules, schemas
-from tests.server.parts import ASK_NAME, NEWEST, PATIENCE, PER_REQUEST, text_result, tool
+from tests.patience import PATIENCE
+from tests.server.parts import ASK_NAME, NEWEST, PER_REQUEST, text_result, tool
 from tests.transports.http.endpoint import INITIALIZE, Endpoint, Got, events, next_message, read_all, request
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ from funcmcp.server.limits import Limits
 from funcmcp.serving import serving_of
 from funcmcp.transports.connection import AT_ONCE
 from tests import rules
-from tests.cli.processes import FUNCMCP, STOP_SECONDS, running
+from tests.cli.processes import FUNCMCP, running
+from tests.patience import PATIENCE
 from tests.schemas import validate
 from tests.wire.offering import Offering, offer
-from tests.wire.peer import PATIENCE, Answer, Exchange, initialize, to_bytes
+from tests.wire.peer import Answer, Exchange, initialize, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -413,12 +414,12 @@ def test_a_signal_lets_calls_in_flight_be_answered_on_the_stream(tmp_path: Path)
     with contextlib.ExitStack() as stack:
         process = stack.enter_context(running([*FUNCMCP, "run", str(file), "--port", "0"]))
         address = urlsplit(process.endpoint()).netloc
-        stream = stack.enter_context(contextlib.closing(http.client.HTTPConnection(address, timeout=STOP_SECONDS)))
+        stream = stack.enter_context(contextlib.closing(http.client.HTTPConnection(address, timeout=PATIENCE)))
         stream.request("GET", "/sse")
         events = stream.getresponse()
         endpoint = _data(events)
         for message in (initialize(OLD), call("work")):
-            posts = stack.enter_context(contextlib.closing(http.client.HTTPConnection(address, timeout=STOP_SECONDS)))
+            posts = stack.enter_context(contextlib.closing(http.client.HTTPConnection(address, timeout=PATIENCE)))
             posts.request("POST", endpoint, json.dumps(message), {"content-type": "application/json"})
             assert posts.getresponse().status == 202
         _data(events)

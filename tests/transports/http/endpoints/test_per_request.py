@@ -13,7 +13,8 @@ from funcmcp.server.catalog.task_options import TaskOptions
 from funcmcp.state.tasks.memory import MemoryTasks
 from funcmcp.transports.http.streams import disconnect
 from tests import schemas
-from tests.server.parts import ASK_NAME, CAPABILITIES, NEWEST, PATIENCE, PER_REQUEST, VERSION, text_result, tool
+from tests.patience import PATIENCE
+from tests.server.parts import ASK_NAME, CAPABILITIES, NEWEST, PER_REQUEST, VERSION, text_result, tool
 from tests.transports.http.endpoint import Endpoint, Got, events, mirrored, next_message, per_request, request
 
 if TYPE_CHECKING:

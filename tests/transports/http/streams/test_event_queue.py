@@ -9,7 +9,7 @@ import pytest
 
 from funcmcp.transports.http.streams import sse
 from funcmcp.transports.http.streams.event_queue import EventQueue
-from tests.server.parts import PATIENCE
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,8 @@ from funcmcp.server.connections.hub import TOOLS, updated
 from funcmcp.state.bus import RESUMED
 from funcmcp.testing import MemoryRequest
 from funcmcp.transports.http.streams import remote_streams, sse
-from tests.server.parts import PATIENCE, resource, text_result, tool
+from tests.patience import PATIENCE
+from tests.server.parts import resource, text_result, tool
 from tests.state.shared import SharedMemory, SharedMemorySessions
 from tests.transports.http.endpoint import Endpoint, events, request
 

@@ -19,7 +19,8 @@ from funcmcp.transports.http.streams import sse
 from funcmcp.transports.http.streams.disconnect import DisconnectWatch
 from funcmcp.transports.http.streams.request_stream import StreamChannel, stream_response
 from tests import rules, schemas
-from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST, PATIENCE
+from tests.patience import PATIENCE
+from tests.server.parts import ASK_CAPITAL, ASK_NAME, NEWEST
 from tests.transports.http.endpoint import events, next_message, read_all
 
 if TYPE_CHECKING:

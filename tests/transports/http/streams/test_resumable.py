@@ -15,7 +15,8 @@ from funcmcp.state.sessions.memory import MemorySessions
 from funcmcp.state.sessions.store import SessionKey
 from funcmcp.transports.http.streams import resumable, sse
 from tests import rules
-from tests.server.parts import PATIENCE, resource, text_result, tool
+from tests.patience import PATIENCE
+from tests.server.parts import resource, text_result, tool
 from tests.transports.http.endpoint import Endpoint, events, request
 
 if TYPE_CHECKING:
