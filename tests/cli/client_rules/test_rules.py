@@ -96,7 +96,7 @@ CASES: dict[str, tuple[Any, Any, list[str]]] = {
         ["#/$defs/Node refers to #/$defs/Node"],
     ),
     "one-of": (taking({"oneOf": [STRING]}), taking({"anyOf": [STRING]}), ["inputSchema/properties/a"]),
-    "all-of": (taking({"allOf": [STRING]}), taking({"anyOf": [STRING]}), ["inputSchema/properties/a"]),
+    "all-of": (taking({"allOf": [INTEGER]}), taking({"anyOf": [INTEGER]}), ["inputSchema/properties/a"]),
     "no-items": (
         taking({"type": "array", "prefixItems": [STRING]}),
         taking({"type": "array", "prefixItems": [STRING], "items": STRING}),
@@ -151,6 +151,11 @@ CASES: dict[str, tuple[Any, Any, list[str]]] = {
         taking({**STRING, "format": "uri"}),
         taking({**STRING, "format": "uuid"}),
         ["inputSchema/properties/a: uri"],
+    ),
+    "gemini-format": (
+        taking({**STRING, "format": "uuid"}),
+        taking({**STRING, "format": "date-time"}),
+        ["inputSchema/properties/a: uuid"],
     ),
     "no-type": (
         taking({"description": "Anything."}),

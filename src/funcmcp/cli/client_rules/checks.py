@@ -33,6 +33,7 @@ MAX_ENUM_VALUES = 200
 MAX_STRICT_PROPERTIES = 100
 MAX_STRICT_LEVELS = 5
 OPENAI_FORMATS = frozenset({"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"})
+_GEMINI_FORMATS = frozenset({"date-time"})
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]*")
 _CLAUDE_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -255,6 +256,11 @@ def unknown_format(subject: Subject) -> Iterator[str]:
 def openai_format(subject: Subject) -> Iterator[str]:
     """Check that the formats of the input schema are those of OpenAI's strict mode."""
     yield from _formats("inputSchema", subject.input_parts, OPENAI_FORMATS)
+
+
+def gemini_format(subject: Subject) -> Iterator[str]:
+    """Check that the formats of the input schema are those that the Gemini API accepted first."""
+    yield from _formats("inputSchema", subject.input_parts, _GEMINI_FORMATS)
 
 
 def _formats(member: str, parts: list[SchemaPart], allowed: frozenset[str]) -> Iterator[str]:

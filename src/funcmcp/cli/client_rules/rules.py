@@ -62,6 +62,7 @@ _GEMINI = (
     "com.google.cloud.vertexai.api.FunctionDeclarationOrBuilder"
 )
 _GOOGLE_GENAI = "https://pypi.org/project/google-genai/3.6.1/"
+_LANGCHAIN_CORE = "https://pypi.org/project/langchain-core/1.8.3/"
 _LANGCHAIN_GOOGLE = "https://pypi.org/project/langchain-google-genai/4.4.2/"
 _LLAMA_INDEX = "https://pypi.org/project/llama-index-tools-mcp/0.6.0/"
 _MCP_USE = "https://pypi.org/project/mcp-use/1.7.1/"
@@ -231,7 +232,7 @@ RULES = (
         accepts="A $ref names a definition in the $defs at the top, and the name needs no escapes.",
         effect="The conversion of the list fails with KeyError, or the argument has no type.",
         advice="Move what is referred to into $defs.",
-        sources=(_GOOGLE_GENAI, _MCP_USE, "https://pypi.org/project/langchain-core/1.8.3/"),
+        sources=(_GOOGLE_GENAI, _MCP_USE, _LANGCHAIN_CORE),
         check=checks.reference,
     ),
     Rule(
@@ -250,12 +251,12 @@ RULES = (
         word="recursion",
         kind="tool",
         loss="server",
-        clients=("LlamaIndex", "mcp-use", "google-genai"),
-        seen="llama-index-tools-mcp 0.6.0, mcp-use 1.7.1, google-genai 3.6.1",
+        clients=("LlamaIndex", "mcp-use", "google-genai", "langchain-mcp-adapters"),
+        seen="llama-index-tools-mcp 0.6.0, mcp-use 1.7.1, google-genai 3.6.1, langchain-core 1.8.3",
         accepts="No definition refers to itself.",
-        effect="The conversion of the list fails with RecursionError. google-genai leaves parts out.",
+        effect="The conversion of the list fails with RecursionError. google-genai and LangChain leave parts out.",
         advice="Limit the depth with separate types, or take the value as text.",
-        sources=(_LLAMA_INDEX, _MCP_USE, _GOOGLE_GENAI),
+        sources=(_LLAMA_INDEX, _MCP_USE, _GOOGLE_GENAI, _LANGCHAIN_CORE),
         check=checks.recursion,
     ),
     Rule(
@@ -460,6 +461,18 @@ RULES = (
             f"{_GITHUB}/posit-dev/chatlas/pull/255",
         ),
         check=checks.openai_format,
+    ),
+    Rule(
+        word="gemini-format",
+        kind="tool",
+        loss="detail",
+        clients=("Gemini API with google-genai and Gemini CLI",),
+        seen="Gemini CLI 0.1.5 in June 2025, google-genai 3.6.1",
+        accepts="The format of a text is date-time. Many clients remove other formats for this API.",
+        effect="The API refused the request in 2025.",
+        advice="Leave the format out if your clients send it to this API.",
+        sources=(f"{_GITHUB}/google-gemini/gemini-cli/issues/2237", _GOOGLE_GENAI),
+        check=checks.gemini_format,
     ),
     Rule(
         word="no-type",
