@@ -283,11 +283,12 @@ def _validating(schema: dict[str, Any], *, lax: bool) -> Callable[[Any], Any]:
     from funcmcp.authoring.values.pydantic_schemas import is_plain, validator  # noqa: PLC0415 - loads pydantic
 
     built = validator(locating_errors(strings_first(schema)))
-    strict = None if lax else True  # None leaves the choice to the types, which may be strict themselves
-    if is_plain(schema):
-        return partial(built.validate_python, strict=strict)
     from_json = built.validate_json
-    return lambda value: from_json(to_json(value), strict=strict)
+    if lax:  # strict types remain strict, but dates, sets and the like of strict models are read from JSON
+        return built.validate_python if is_plain(schema) else lambda value: from_json(to_json(value))
+    if is_plain(schema):
+        return partial(built.validate_python, strict=True)
+    return lambda value: from_json(to_json(value), strict=True)
 
 
 def _with_integers(value: Any) -> Any:
