@@ -15,9 +15,10 @@ from funcmcp.authoring.signatures.choices import (
     choices_of,
     distinct_json,
     expected_json,
-    flag_limit,
+    has_unnamed_bits,
     is_same_json,
     json_value,
+    sum_of,
 )
 
 
@@ -128,6 +129,6 @@ def test_the_texts_of_a_types_choices(annotation: Any, texts: list[str]) -> None
     assert choices_of(annotation) == texts
 
 
-def test_a_flag_with_unnamed_bits_has_no_limit() -> None:
-    assert flag_limit(Access) == 5
-    assert flag_limit(OpenAccess) is None
+def test_an_int_flag_may_have_bits_without_names() -> None:
+    assert (sum_of(Access), has_unnamed_bits(Access)) == (5, False)
+    assert (sum_of(OpenAccess), has_unnamed_bits(OpenAccess)) == (1, True)

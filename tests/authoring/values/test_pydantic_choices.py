@@ -13,10 +13,11 @@ from pydantic import BaseModel, Discriminator, Field, Tag
 
 from funcmcp import MCPServer
 from funcmcp.authoring.signatures.choices import choice_text, json_value
+from funcmcp.authoring.values import pydantic_choices
 from funcmcp.protocol.errors import ToolError
 from funcmcp.server.catalog.registry import RegistrationError
 from funcmcp.serving import serving_of
-from tests.authoring.tool_calls import call, schema_of, tool_of
+from tests.authoring.tool_calls import call, run, schema_of, tool_of
 from tests.server.parts import answer, context
 
 
@@ -127,7 +128,7 @@ CHOICES: list[tuple[Any, Any]] = [
     (Access, Access.READ),
     (Access, Access.READ | Access.RUN),
     (Access, Access(0)),
-    (OpenAccess, OpenAccess(9)),
+    (OpenAccess, OpenAccess(3)),
     (Modes, Modes.FAST),
     (Loose, Loose.RED),
     (Literal[Colour.RED], Colour.RED),
@@ -183,7 +184,7 @@ async def test_a_choice_is_its_text_in_prompts_completions_and_uris(annotation: 
     mcp.resource("choices://{it}")(read)
     server = serving_of(mcp).server
     text = choice_text(choice)
-    if choice not in {Access.READ | Access.RUN, Access(0), OpenAccess(9)}:
+    if choice not in {Access.READ | Access.RUN, Access(0), OpenAccess(3)}:
         asked = {"ref": {"type": "ref/prompt", "name": "prompt"}, "argument": {"name": "it", "value": ""}}
         completed = await answer(server, context("completion/complete", asked))
         assert text in completed["result"]["completion"]["values"]
@@ -216,6 +217,7 @@ async def test_a_choice_is_its_text_in_prompts_completions_and_uris(annotation: 
         (Access, True, "it: must be a sum of 1, 2 or 4"),
         (Access, "3", "it: must be a sum of 1, 2 or 4"),
         (OpenAccess, -1, "it: must be a sum of 1 or 2"),
+        (OpenAccess, 4, "it: must be a sum of 1 or 2"),
         (Loose, "blue", 'it: must be "red"'),
         (Careless, 7, "it: must be 1"),
         (Careless, "two", "it: must be 1"),
@@ -321,8 +323,9 @@ async def test_errors_about_a_discriminator_are_json(annotation: Any, value: Any
 
 
 def test_the_schema_of_flags_is_a_sum() -> None:
-    def tool(access: Access, open_access: OpenAccess) -> None: ...
+    def tool(access: Access, open_access: OpenAccess) -> OpenAccess: ...
 
+    assert tool_of(tool).describe()["outputSchema"]["properties"]["result"].keys() == {"type", "description", "minimum"}
     assert schema_of(tool)["properties"] == {
         "access": {
             "type": "integer",
@@ -330,8 +333,29 @@ def test_the_schema_of_flags_is_a_sum() -> None:
             "minimum": 0,
             "maximum": 7,
         },
-        "open_access": {"type": "integer", "description": "A sum of READ = 1, WRITE = 2", "minimum": 0},
+        "open_access": {"type": "integer", "description": "A sum of READ = 1, WRITE = 2", "minimum": 0, "maximum": 3},
     }
+
+
+async def test_a_result_may_have_bits_without_names() -> None:
+    def tool() -> OpenAccess:
+        return OpenAccess(9)
+
+    assert (await call(tool))["structuredContent"] == {"result": 9}
+
+
+async def test_clients_can_not_make_python_keep_any_number_of_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = Flag("Wide", [(f"BIT_{number}", 1 << number) for number in range(40)])
+    monkeypatch.setattr(pydantic_choices, "MAX_COMBINATIONS", 60)
+    got: list[Any] = []
+    made = tool_of(echoing(wide, got))
+    for number in range(20):
+        await run(made, {"it": 3 << number})
+    for number in (3, 1, 3 << 19):
+        await run(made, {"it": number})
+    with pytest.raises(ToolError, match="Too many different combinations of Wide have been sent"):
+        await run(made, {"it": 7})
+    assert len(got) == 23
 
 
 def test_the_schema_of_an_enum_has_its_docstring_and_each_value_once() -> None:

@@ -130,11 +130,14 @@ def choices_of(annotation: Any) -> list[str]:
         return []  # the type's schema can't be created, which says why
 
 
-def flag_limit(kind: type[Flag]) -> int | None:
-    """Return the largest value of a flag; None if it may have bits without names, as each IntFlag may."""
-    if vars(kind)["_boundary_"] is FlagBoundary.KEEP:  # where Python keeps it, without a public name
-        return None
-    limit = 0
+def sum_of(kind: type[Flag]) -> int:
+    """Return the sum of all members of a flag."""
+    total = 0
     for member in kind.__members__.values():
-        limit |= member.value
-    return limit
+        total |= member.value
+    return total
+
+
+def has_unnamed_bits(kind: type[Flag]) -> bool:
+    """Return whether values of a flag may have bits without names, as those of each IntFlag may."""
+    return vars(kind)["_boundary_"] is FlagBoundary.KEEP  # where Python keeps it, without a public name

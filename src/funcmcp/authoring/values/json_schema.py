@@ -526,7 +526,10 @@ class _Generator(GenerateJsonSchema):
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> dict[str, Any]:
         kind = schema["cls"]
-        result = flag_schema(kind) if issubclass(kind, Flag) else choices_schema(distinct_json(schema["members"]))
+        if issubclass(kind, Flag):
+            result = flag_schema(kind, in_results=self.mode == "serialization")
+        else:
+            result = choices_schema(distinct_json(schema["members"]))
         if kind.__doc__:
             result["description"] = cleandoc(kind.__doc__)
         return result

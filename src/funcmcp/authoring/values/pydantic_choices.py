@@ -18,13 +18,15 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 from funcmcp.authoring.signatures.choices import (
     choice_text,
     expected_json,
-    flag_limit,
+    has_unnamed_bits,
     is_same_json,
     joined_json,
     json_value,
+    sum_of,
 )
 from funcmcp.authoring.values.argument_errors import TAG_ERROR
 from funcmcp.authoring.values.pydantic_schemas import never_exact, validated_first
+from funcmcp.protocol.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
     from funcmcp.authoring.values.pydantic_schemas import Node
 
 KINDS = frozenset({"enum", "literal"})
+MAX_COMBINATIONS = 65_536
+"""The maximum number of combinations of one flag, of about 300 bytes each. Clients choose among 2 to the power of the
+number of its members."""
+
 _MISSING_METHODS = (Enum.__dict__["_missing_"], Flag.__dict__["_missing_"])
 _FAILURES = (AttributeError, LookupError, TypeError, ValueError)
 """What `_missing_` of an author raises for a value of a kind that it does not expect."""
@@ -118,19 +124,20 @@ def _looked_up(enum: type[Enum], value: Any) -> Enum | None:
 
 
 def _flag_reader(kind: type[Flag], *, lax: bool) -> Callable[[Any], Any]:
-    """Return a function that returns the flags whose sum is a number."""
-    limit = flag_limit(kind)
+    """Return a function that returns the flags whose sum is a number. Bits without names are rejected."""
+    members = kind.__members__.values()
+    limit = sum_of(kind)
+    combinations = kind._value2member_map_  # Python keeps each combination forever
 
     def read(value: Any) -> Any:
-        if lax and isinstance(value, str) and value.isdecimal() and value.isascii():
-            value = int(value)
-        is_number = isinstance(value, int) and not isinstance(value, bool)
         if isinstance(value, kind):
             return value
-        if not is_number or value < 0 or (limit is not None and value & ~limit):
-            raise PydanticCustomError(
-                "flag", "must be a sum of {expected}", {"expected": joined_json(kind.__members__.values())}
-            )
+        if lax and isinstance(value, str) and value.isdecimal() and value.isascii():
+            value = int(value)
+        if type(value) is not int or value < 0 or value & ~limit:
+            raise PydanticCustomError("flag", "must be a sum of {expected}", {"expected": joined_json(members)})
+        if value not in combinations and len(combinations) >= MAX_COMBINATIONS:
+            raise ToolError(f"Too many different combinations of {kind.__name__} have been sent. Use an earlier one.")
         return kind(value)
 
     return read
@@ -175,12 +182,13 @@ def choices_schema(values: list[Any]) -> dict[str, Any]:
     return schema
 
 
-def flag_schema(kind: type[Flag]) -> dict[str, Any]:
-    """Return the JSON schema of the sums of flags."""
-    limit = flag_limit(kind)
+def flag_schema(kind: type[Flag], *, in_results: bool) -> dict[str, Any]:
+    """Return the JSON schema of the sums of flags. In results, flags may have bits without names if their type may."""
     members = ", ".join(f"{name} = {member.value}" for name, member in kind.__members__.items())
     schema = {"type": "integer", "minimum": 0, "description": f"A sum of {members}"}
-    return schema if limit is None else {**schema, "maximum": limit}
+    if in_results and has_unnamed_bits(kind):
+        return schema
+    return {**schema, "maximum": sum_of(kind)}
 
 
 def are_written_by_pydantic(node: Node) -> bool:
