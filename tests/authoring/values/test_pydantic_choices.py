@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import jsonschema_rs
 import pytest
-from pydantic import BaseModel, Discriminator, Field, Tag
+from pydantic import BaseModel, Discriminator, Field, Tag, field_serializer
 
 from funcmcp import MCPServer
 from funcmcp.authoring.signatures.choices import choice_text, json_value
@@ -151,6 +151,14 @@ def echoing(annotation: Any, got: list[Any]) -> Any:
     return echo
 
 
+def returning(annotation: Any, value: Any) -> Any:
+    def tool() -> Any:
+        return value
+
+    tool.__annotations__["return"] = annotation
+    return tool
+
+
 @pytest.mark.parametrize("lax", [False, True])
 @pytest.mark.parametrize(("annotation", "choice"), CHOICES)
 async def test_a_choice_is_the_same_json_in_arguments_results_and_schemas(
@@ -277,6 +285,18 @@ def kind_of(value: Any) -> Any:
 
 ByEnum = Annotated[Red | Blue, Field(discriminator="kind")]
 ByMixed = Annotated[First | Second, Field(discriminator="kind")]
+
+
+class Aliased(BaseModel):
+    kind: Literal["a"] = Field(alias="type")
+    size: int
+
+
+class AliasedToo(BaseModel):
+    kind: Literal["b"] = Field(alias="type")
+
+
+ByAlias = Annotated[Aliased | AliasedToo, Field(discriminator="kind")]
 ByFunction = Annotated[Annotated[Red, Tag("red")] | Annotated[Blue, Tag("blue")], Discriminator(kind_of)]
 OwnError = Annotated[
     Annotated[Red, Tag("red")] | Annotated[Blue, Tag("blue")],
@@ -312,6 +332,9 @@ async def test_a_choice_discriminates_a_union(annotation: Any, value: Any, expec
         (ByEnum, [], "it: must be an object, not an array"),
         (ByMixed, {"kind": 2}, 'it.kind: must be one of 1, "1" or "eA=="'),
         (ByMixed, {"kind": True, "number": 1}, "it.kind: must be 1"),
+        (ByAlias, {"type": "c"}, 'it.type: must be one of "a" or "b"'),
+        (ByAlias, {"type": "a"}, "it.size: is required (an integer)"),
+        (ByAlias, {"size": 1}, "it.type: is required"),
         (ByFunction, {"kind": "green"}, "it: fits none of its alternatives"),
         (OwnError, {"kind": "green"}, "it: must be paint"),
     ],
@@ -323,7 +346,8 @@ async def test_errors_about_a_discriminator_are_json(annotation: Any, value: Any
 
 
 def test_the_schema_of_flags_is_a_sum() -> None:
-    def tool(access: Access, open_access: OpenAccess) -> OpenAccess: ...
+    def tool(access: Access, open_access: OpenAccess) -> OpenAccess:
+        return open_access
 
     assert tool_of(tool).describe()["outputSchema"]["properties"]["result"].keys() == {"type", "description", "minimum"}
     assert schema_of(tool)["properties"] == {
@@ -337,6 +361,37 @@ def test_the_schema_of_flags_is_a_sum() -> None:
     }
 
 
+class Everything(BaseModel):
+    colour: Colour
+    level: Level
+    access: Access
+    pair: Pair
+    raw: Raw
+    literals: list[Literal[Colour.RED, b"x", "c"]]
+
+
+class Serialized(Everything):
+    @field_serializer("level")
+    def _doubled(self, level: Level) -> int:
+        return level * 2
+
+
+@pytest.mark.parametrize(("kind", "level"), [(Everything, 2), (Serialized, 4)])
+async def test_a_dict_for_a_model_has_choices_or_their_json(kind: Any, level: int) -> None:
+    choices = {
+        "colour": Colour.RED,
+        "level": Level.HIGH,
+        "access": Access.READ | Access.WRITE,
+        "pair": Pair.UNIT,
+        "raw": Raw.BYTES,
+        "literals": [Colour.RED, b"x", "c"],
+    }
+    values = {"colour": "red", "level": 2, "access": 3, "pair": [1, 1], "raw": "nw==", "literals": ["red", "eA==", "c"]}
+    for returned in (kind.model_validate(choices), choices, values):
+        result = await call(returning(kind, returned))
+        assert result["structuredContent"] == {**values, "level": level}
+
+
 async def test_a_result_may_have_bits_without_names() -> None:
     def tool() -> OpenAccess:
         return OpenAccess(9)
@@ -345,7 +400,8 @@ async def test_a_result_may_have_bits_without_names() -> None:
 
 
 async def test_clients_can_not_make_python_keep_any_number_of_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
-    wide = Flag("Wide", [(f"BIT_{number}", 1 << number) for number in range(40)])
+    names = [(f"BIT_{number}", 1 << number) for number in range(40)]
+    wide = Flag("Wide", names)  # type: ignore[misc] # made of many names
     monkeypatch.setattr(pydantic_choices, "MAX_COMBINATIONS", 60)
     got: list[Any] = []
     made = tool_of(echoing(wide, got))
@@ -394,11 +450,8 @@ class Impossible(Enum):
 def test_a_choice_that_json_can_not_carry_is_refused(annotation: Any) -> None:
     def tool(other: int, it: Any) -> None: ...
 
-    def returning() -> Any: ...
-
     tool.__annotations__["it"] = annotation
-    returning.__annotations__["return"] = annotation
     with pytest.raises(RegistrationError, match="The parameter 'it' of tool has the choice <Impossible"):
         schema_of(tool)
-    with pytest.raises(RegistrationError, match="What returning returns has the choice"):
-        tool_of(returning).describe()
+    with pytest.raises(RegistrationError, match="What tool returns has the choice"):
+        tool_of(returning(annotation, None)).describe()

@@ -418,9 +418,11 @@ def _tag_line(context: Mapping[str, Any], value: Any, path: Path) -> tuple[Path,
     """Return the path and phrase of an error about the tag of a union. A discriminator may be an author's function."""
     if not context:
         return path, "fits none of its alternatives"
-    name = context["discriminator"]
-    phrase = f"must be {context['expected']}" if isinstance(value, dict) and name in value else _MISSING
-    return [*path, name], phrase
+    names = context["discriminators"]
+    for name in names:
+        if isinstance(value, dict) and name in value:
+            return [*path, name], f"must be {context['expected']}"
+    return [*path, names[-1]], _MISSING
 
 
 def _phrase(kind: str, context: Mapping[str, Any], value: Any) -> str | None:

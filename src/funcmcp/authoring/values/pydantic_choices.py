@@ -161,8 +161,9 @@ def reading_tags(node: Node) -> Node:
     node["custom_error_type"] = TAG_ERROR
     node["custom_error_message"] = "fits none of its alternatives"
     if not callable(discriminator):
-        name = discriminator if isinstance(discriminator, str) else discriminator[0][0]
-        node["custom_error_context"] = {"discriminator": name, "expected": expected_json(list(tags))}
+        paths = [[discriminator]] if isinstance(discriminator, str) else discriminator
+        names = [path[0] for path in paths]  # the field's name, and its alias if it has one
+        node["custom_error_context"] = {"discriminators": names, "expected": expected_json(list(tags))}
     return node
 
 

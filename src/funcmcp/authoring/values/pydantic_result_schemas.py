@@ -21,6 +21,8 @@ from funcmcp.authoring.values.pydantic_choices import (
     choices_in,
     choices_schema,
     invalid_choice,
+    reading_choices,
+    reading_tags,
 )
 from funcmcp.authoring.values.pydantic_schema_tree import children, nodes_of
 from funcmcp.authoring.values.pydantic_schemas import adapted, core_schema_of, is_encoded_bytes
@@ -88,6 +90,17 @@ def result_schema(annotation: Any, place: str) -> Node:
     return adapted(schema, _result)
 
 
+def readable(schema: Node) -> Node:
+    """Return a core schema of results that reads the JSON of choices."""
+    return adapted(schema, _readable)
+
+
+def _readable(node: Node) -> Node:
+    if node.get("type") in CHOICES:
+        return reading_choices(node, lax=False)
+    return reading_tags(node) if node.get("type") == "tagged-union" else node
+
+
 def is_exact(node: Node) -> bool:
     """Return whether the check against the complete schema of a type finds each value of another shape.
 
@@ -96,7 +109,7 @@ def is_exact(node: Node) -> bool:
     """
     if "serialization" in node:
         function = node["serialization"].get("function")
-        if function is _number or function is _base64:
+        if function in {_number, _base64, json_value}:
             return True
         if function is not _members:
             return False

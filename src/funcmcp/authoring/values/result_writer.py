@@ -76,9 +76,10 @@ class ResultWriter:
 
     @functools.cached_property
     def _validator(self) -> SchemaValidator | BoundedValidator:
+        from funcmcp.authoring.values.pydantic_result_schemas import readable  # noqa: PLC0415 - loads pydantic
         from funcmcp.authoring.values.pydantic_schemas import validator  # noqa: PLC0415 - loads pydantic
 
-        return validator(self._core)
+        return validator(readable(self._core))
 
     @functools.cached_property
     def _checker(self) -> Draft202012Validator:
